@@ -1,0 +1,44 @@
+"""A module with its analyses, each computed once, when first asked for. Passes and rules are functions of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hlo_inspect.analysis import partitioning
+from hlo_inspect.analysis.collectives import Collective, find_collectives
+from hlo_inspect.analysis.devices import device_counts
+from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
+from hlo_inspect.analysis.groups import DeviceCounts
+from hlo_inspect.analysis.parameters import Interface, find_interface
+from hlo_inspect.hlo.module import Module
+
+
+class Context:
+    """What passes see of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    @cached_property
+    def device_counts(self) -> DeviceCounts:
+        return device_counts(self.module)
+
+    @cached_property
+    def shapes_are(self) -> partitioning.ShapesAre:
+        return partitioning.shapes_are(self.module, self.device_counts)
+
+    @cached_property
+    def interface(self) -> Interface:
+        return find_interface(self.module)
+
+    @cached_property
+    def fusions(self) -> list[Fusion]:
+        return find_fusions(self.module)
+
+    @cached_property
+    def custom_calls(self) -> list[CustomCall]:
+        return find_custom_calls(self.module)
+
+    @cached_property
+    def collectives(self) -> list[Collective]:
+        return find_collectives(self.module, self.device_counts)

@@ -1,0 +1,93 @@
+"""Fusions: kind, root, what is inside, how many bytes go in and come out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.metadata import Origin, origin
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.module import Computation, Instruction, Module
+from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """One fusion instruction. `callee` is `None` where the text does not hold the fused computation."""
+
+    instruction: Instruction
+    kind: str
+    callee: Computation | None
+    operand_bytes: int | None
+    result_bytes: int | None
+    origin: Origin
+
+    @property
+    def outputs(self) -> int:
+        return len(array_leaves(self.instruction.shape))
+
+    @property
+    def is_multi_output(self) -> bool:
+        """Whether its root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it."""
+        return isinstance(self.instruction.shape, TupleShape)
+
+    @property
+    def root_opcode(self) -> str | None:
+        return self.callee.root_opcode if self.callee else None
+
+
+def find_fusions(module: Module) -> list[Fusion]:
+    """Every fusion instruction of `module`, in the order of the text."""
+    found = []
+    for instruction in module.with_opcodes(frozenset({"fusion"})):
+        attributes = instruction.attributes
+        names = instruction.callees(attributes).get("calls", ())
+        found.append(
+            Fusion(
+                instruction=instruction,
+                kind=attributes.get("kind", ""),
+                callee=module.computations.get(names[0]) if names else None,
+                operand_bytes=operand_bytes(instruction),
+                result_bytes=result_bytes(instruction),
+                origin=origin(attributes, module.frames),
+            )
+        )
+    return found
+
+
+def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
+    """Instructions of each opcode inside of fused computations, each computation once."""
+    counts: Counter[str] = Counter()
+    for callee in {f.callee.name: f.callee for f in fusions if f.callee is not None}.values():
+        counts.update(callee.opcodes)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCall:
+    """One custom-call instruction and the name of what it calls."""
+
+    instruction: Instruction
+    target: str
+    operand_bytes: int | None
+    result_bytes: int | None
+
+
+def find_custom_calls(module: Module) -> list[CustomCall]:
+    """Every custom call of `module`, in the order of the text."""
+    return [
+        CustomCall(i, scan.unquote(i.attributes.get("custom_call_target", "")), operand_bytes(i), result_bytes(i))
+        for i in module.with_opcodes(frozenset({"custom-call"}))
+    ]
+
+
+def operand_bytes(instruction: Instruction) -> int | None:
+    """Bytes of the arrays of all operands; an operand that is used twice counts twice."""
+    return total(
+        None if shape is None else total(leaf.bytes for _, leaf in array_leaves(shape)) for shape in instruction.operand_shapes
+    )
+
+
+def result_bytes(instruction: Instruction) -> int | None:
+    """Bytes of the arrays of the result."""
+    return None if instruction.shape is None else total(leaf.bytes for _, leaf in array_leaves(instruction.shape))

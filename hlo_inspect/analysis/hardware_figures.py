@@ -1,0 +1,201 @@
+"""Figures of a hardware profile: what stands in one file, each figure with its unit and its source.
+
+Figures are kept by dotted names (`matmul.bf16`, `memory.bandwidth`, `links.nvlink.count`), so that a profile which extends
+another replaces whole figures and never half of one. The format is described in `configs/hardware/README.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Literal
+
+from hlo_inspect.strict_yaml import Node, did_you_mean
+
+Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count"]
+
+DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "s32", "s8", "s4")
+TOPOLOGIES = ("switch", "torus", "network")
+
+_KEYS = ("extends", "title", "maker", "matmul", "vector", "memory", "on_chip", "devices_per_node", "links", "sources")
+_REQUIRED = ("title", "maker", "matmul", "vector", "memory", "sources")
+_SECTIONS: dict[str, dict[str, Unit]] = {
+    "matmul": dict.fromkeys(DTYPES, "flops_per_s"),
+    "vector": dict.fromkeys(DTYPES, "flops_per_s"),
+    "memory": {"capacity": "bytes", "bandwidth": "bytes_per_s"},
+}
+_SOURCE_KEYS = ("id", "title", "publisher", "version", "url", "page")
+
+_SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_BYTES = {f"{prefix}B": Fraction(factor) for prefix, factor in _SI.items()} | {
+    f"{prefix}iB": Fraction(1024**power) for power, prefix in enumerate("KMGTP", 1)
+}
+_UNITS: dict[Unit, dict[str, Fraction]] = {
+    "flops_per_s": {f"{prefix}{op}/s": Fraction(factor) for prefix, factor in _SI.items() for op in ("FLOP", "OP")},
+    "bytes": _BYTES,
+    "bytes_per_s": {f"{name}/s": factor for name, factor in _BYTES.items()}
+    | {f"{prefix}bit/s": Fraction(factor, 8) for prefix, factor in _SI.items()},
+    "count": {},
+}
+_EXAMPLES: dict[Unit, str] = {
+    "flops_per_s": "a rate such as '312 TFLOP/s'",
+    "bytes": "a size such as '80 GB'",
+    "bytes_per_s": "a bandwidth such as '3.35 TB/s' or '400 Gbit/s'",
+    "count": "a count such as 8",
+}
+_QUANTITY = re.compile(r"(?P<number>[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?) ?(?P<unit>[A-Za-z/]*)")
+_AXES = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5})+")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_LARGEST = 10**24
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document and the place in it where figures stand; the texts are as the profile gives them."""
+
+    id: str
+    title: str
+    publisher: str
+    version: str
+    url: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that a source states.
+
+    `value` is in FLOP/s, bytes, bytes/s or pieces; `stated` is the text of the profile; `source` is the id of a source. Of a
+    link, `per` tells whether the figure is that of a "link", a "device" or a "node", and `directions` whether a bandwidth
+    counts "one" or "both". `axes` are the sizes of a torus, whose product is the value.
+    """
+
+    value: int
+    unit: Unit
+    stated: str
+    source: str
+    note: str = ""
+    per: str = ""
+    directions: str = ""
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file says, with what it extends: texts and figures by dotted name (`None` where the sources state no figure),
+    sources by id.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, Figure | None] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+def extends_node(root: Node) -> Node | None:
+    """The node that names the profile which this one extends."""
+    return root.fields(_KEYS).get("extends")
+
+
+def parse_contents(root: Node, base: Contents | None) -> Contents:
+    """The contents of a profile over those of `base`, the profile that it extends; `UsageError` at whatever is wrong."""
+    fields = root.fields(_KEYS, _REQUIRED if base is None else ())
+    base = base or Contents()
+    texts = dict(base.texts) | {key: fields[key].text() for key in ("title", "maker") if key in fields}
+    sources = dict(base.sources)
+    if "sources" in fields:
+        _add_sources(fields["sources"], sources)
+    figures: dict[str, Figure | None] = {}
+    for section, units in _SECTIONS.items():
+        required = units if section == "memory" and not base.figures else ()
+        for key, node in fields[section].fields(units, required).items() if section in fields else ():
+            figures[f"{section}.{key}"] = _figure(node, units[key], sources)
+    for name, node in _named(fields.get("on_chip")):
+        figures[f"on_chip.{name}"] = _figure(node, "bytes", sources)
+    if "devices_per_node" in fields:
+        figures["devices_per_node"] = _figure(fields["devices_per_node"], "count", sources)
+    for level, node in _named(fields.get("links")):
+        figures |= _link(node, f"links.{level}", texts, sources)
+    return Contents(texts, dict(base.figures) | figures, sources)
+
+
+def _named(section: Node | None) -> Iterable[tuple[str, Node]]:
+    """The entries of a section whose keys are names that the profile chooses."""
+    for key, node in section.entries() if section else ():
+        if not _NAME.fullmatch(key.scalar):
+            raise key.error(f"{key.scalar!r} is no name: use lower-case letters, digits, '_' and '-'")
+        yield key.scalar, node
+
+
+def _add_sources(section: Node, sources: dict[str, Source]) -> None:
+    for item in section.items():
+        fields = item.fields(_SOURCE_KEYS, _SOURCE_KEYS)
+        source = Source(**{key: node.text() for key, node in fields.items()})
+        if source.id in sources:
+            raise fields["id"].error(f"a second source with the id {source.id!r}")
+        sources[source.id] = source
+
+
+def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, Source]) -> dict[str, Figure | None]:
+    """The figures of a level of links; adds its topology to `texts`."""
+    known = f"{name}.topology" in texts
+    fields = node.fields(("topology", "bandwidth", "count", "devices"), () if known else ("topology",))
+    if "topology" in fields:
+        texts[f"{name}.topology"] = fields["topology"].choice(TOPOLOGIES)
+    figures: dict[str, Figure | None] = {}
+    if "bandwidth" in fields:
+        bases = {"per": ("link", "device", "node"), "directions": ("one", "both")}
+        figures[f"{name}.bandwidth"] = _figure(fields["bandwidth"], "bytes_per_s", sources, bases)
+    if "count" in fields:
+        figures[f"{name}.count"] = _figure(fields["count"], "count", sources, {"per": ("device", "node")})
+    if "devices" in fields:
+        devices = _figure(fields["devices"], "count", sources)
+        if devices is not None and bool(devices.axes) != (texts[f"{name}.topology"] == "torus"):
+            raise fields["devices"].error("the devices of a torus, and of nothing else, are written by axis, such as 16x16")
+        figures[f"{name}.devices"] = devices
+    return figures
+
+
+def _figure(
+    node: Node, unit: Unit, sources: Mapping[str, Source], bases: Mapping[str, tuple[str, ...]] | None = None
+) -> Figure | None:
+    """The figure at `node`; `bases` are further keys with what each can be."""
+    if node.kind == "null":
+        return None
+    choices = bases or {}
+    fields = node.fields(("value", "source", "note", *choices), ("value", "source", *choices))
+    source = fields["source"].text()
+    if source not in sources:
+        raise fields["source"].error(f"no source has the id {source!r}{did_you_mean(source, sources)}")
+    value = fields["value"]
+    by_axis = unit == "count" and _AXES.fullmatch(value.scalar)
+    axes = tuple(int(size) for size in value.scalar.split("x")) if by_axis else ()
+    return Figure(
+        value=prod(axes) if axes else _quantity(value, unit),
+        unit=unit,
+        stated=value.scalar,
+        source=source,
+        note=fields["note"].text() if "note" in fields else "",
+        per=fields["per"].choice(choices["per"]) if "per" in choices else "",
+        directions=fields["directions"].choice(choices["directions"]) if "directions" in choices else "",
+        axes=axes,
+    )
+
+
+def _quantity(node: Node, unit: Unit) -> int:
+    """A positive number in the base unit; a plain number is in it already."""
+    match = _QUANTITY.fullmatch(node.scalar) if node.kind in ("number", "text") else None
+    if match is None:
+        written = repr(node.scalar) if node.scalar else f"a {node.kind}"
+        raise node.error(f"{written} is not {_EXAMPLES[unit]}")
+    factors = _UNITS[unit]
+    if match["unit"] and match["unit"] not in factors:
+        raise node.error(f"{match['unit']!r} is no unit of {_EXAMPLES[unit]}{did_you_mean(match['unit'], factors)}")
+    value = Fraction(match["number"]) * factors.get(match["unit"], 1)
+    if value <= 0 or value > _LARGEST:
+        raise node.error(f"{node.scalar!r} is out of range: a figure is above zero and at most 1e24")
+    if value.denominator != 1:
+        raise node.error(f"{node.scalar!r} is not a whole number in the base unit")
+    return int(value)

@@ -1,0 +1,198 @@
+"""Entry parameters and outputs: which buffer goes where, which is given away, which nobody reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.metadata import origin
+from hlo_inspect.hlo.header import Alias, ShapeIndex
+from hlo_inspect.hlo.module import Computation, Instruction, Module
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
+from hlo_inspect.hlo.sharding import split_sharding
+
+_SCOPE = re.compile(r"(?:^|/)(?:p?jit|xmap|shard_map)\(|/")  # an op_name that is a scope of operations, not an argument's path
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An array of the entry's result. `alias` says which parameter's buffer it takes."""
+
+    index: ShapeIndex
+    shape: ArrayShape
+    sharding: str
+    alias: Alias | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLeaf:
+    """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it.
+
+    `kept_because` tells why an array that is not donated could not be, or that it could.
+    """
+
+    number: int
+    index: ShapeIndex
+    name: str
+    shape: ArrayShape
+    sharding: str
+    path: str
+    line: int | None
+    alias: Alias | None
+    donor: bool
+    unused: bool
+    kept_because: str
+
+    @property
+    def donated(self) -> bool:
+        return self.alias is not None or self.donor
+
+    @property
+    def could_be_donated(self) -> bool:
+        return self.kept_because == FITS
+
+
+FITS = "an output fits it"
+NO_OUTPUT = "no output has its shape and type"
+OTHER_SHARDING = "outputs of its shape are sharded otherwise"
+OTHER_LAYOUT = "outputs of its shape lie otherwise in memory"
+ALL_TAKEN = "the outputs of its shape take other parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What goes into the entry and comes out. `complete` is false where the text does not hold the entry."""
+
+    count: int
+    parameters: tuple[ParameterLeaf, ...]
+    outputs: tuple[Output, ...]
+    faults: tuple[str, ...]
+    complete: bool = True
+
+
+def find_interface(module: Module) -> Interface:
+    """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints."""
+    entry = module.entry
+    root = entry.root if entry else None
+    layout = module.header.entry_layout
+    instructions = {number: i for i in entry.parameters if (number := i.parameter_number) is not None} if entry else {}
+    shapes: dict[int, Shape | None] = {number: i.shape for number, i in instructions.items()}
+    result = root.shape if root else None
+    if not instructions and layout is not None and isinstance(layout[0], TupleShape):
+        shapes = dict(enumerate(layout[0].elements))
+    if result is None and layout is not None:
+        result = layout[1]
+    outputs = _outputs(module, result, root)
+    parameters = _parameters(module, shapes, instructions, entry, outputs)
+    complete = result is not None and all(shape is not None for shape in shapes.values())
+    return Interface(len(shapes), parameters, outputs, _faults(module, shapes, result), complete)
+
+
+def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:
+    aliases = {alias.output_index: alias for alias in module.header.aliases}
+    sharding = root.attributes.get("sharding", "") if root else ""
+    parts = split_sharding(sharding) if sharding else None
+    leaves = array_leaves(result)
+    return tuple(
+        Output(
+            index,
+            shape,
+            parts[n] if parts and len(parts) == len(leaves) else sharding if not parts else "",
+            _at(aliases, index),
+        )
+        for n, (index, shape) in enumerate(leaves)
+    )
+
+
+def _at(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
+    """The alias of an output, or of the tuple that holds it."""
+    return next((aliases[index[:n]] for n in range(len(index), -1, -1) if index[:n] in aliases), None)
+
+
+def _parameters(
+    module: Module,
+    shapes: dict[int, Shape | None],
+    instructions: dict[int, Instruction],
+    entry: Computation | None,
+    outputs: tuple[Output, ...],
+) -> tuple[ParameterLeaf, ...]:
+    aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
+    donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
+    root = entry.root if entry else None
+    unread = entry.unread - {root.name if root else ""} if entry else set()
+    leaves: list[ParameterLeaf] = []
+    for number in sorted(shapes):
+        instruction = instructions.get(number)
+        attributes = instruction.attributes if instruction else {}
+        sharding = attributes.get("sharding", "")
+        arrays = array_leaves(shapes[number])
+        parts = split_sharding(sharding) if sharding else None
+        for n, (index, shape) in enumerate(arrays):
+            prefixes = [(number, index[:k]) for k in range(len(index), -1, -1)]
+            own = parts[n] if parts and len(parts) == len(arrays) else "" if parts else sharding
+            leaves.append(
+                ParameterLeaf(
+                    number=number,
+                    index=index,
+                    name=instruction.name if instruction else "",
+                    shape=shape,
+                    sharding=own,
+                    path=_path(module, attributes),
+                    line=instruction.line if instruction else None,
+                    alias=next((aliases[p] for p in prefixes if p in aliases), None),
+                    donor=any(p in donors for p in prefixes),
+                    unused=instruction is not None and instruction.name in unread,
+                    kept_because="",
+                )
+            )
+    return _with_reasons(leaves, outputs)
+
+
+def _path(module: Module, attributes: dict[str, str]) -> str:
+    """The argument's path in the caller's tree: JAX gives it as the parameter's op_name."""
+    name = origin(attributes, module.frames).op_name
+    return "" if _SCOPE.search(name) else name
+
+
+def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> tuple[ParameterLeaf, ...]:
+    by_shape: dict[str, list[Output]] = {}
+    for output in outputs:
+        by_shape.setdefault(str(output.shape), []).append(output)
+    return tuple(leaf if leaf.donated else _kept(leaf, by_shape.get(str(leaf.shape), [])) for leaf in leaves)
+
+
+def _kept(leaf: ParameterLeaf, outputs: list[Output]) -> ParameterLeaf:
+    free = [output for output in outputs if output.alias is None]
+    same_sharding = [o for o in free if not o.sharding or not leaf.sharding or o.sharding == leaf.sharding]
+    same_layout = [o for o in same_sharding if o.shape.layout == leaf.shape.layout]
+    if not outputs:
+        reason = NO_OUTPUT
+    elif not free:
+        reason = ALL_TAKEN
+    elif not same_sharding:
+        reason = OTHER_SHARDING
+    elif not same_layout:
+        reason = OTHER_LAYOUT
+    else:
+        reason = FITS
+    return _replaced(leaf, reason)
+
+
+def _replaced(leaf: ParameterLeaf, reason: str) -> ParameterLeaf:
+    from dataclasses import replace
+
+    return replace(leaf, kept_because=reason)
+
+
+def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[str, ...]:
+    """Aliases and donors of the header that lead nowhere."""
+    faults = []
+    for alias in module.header.aliases:
+        if result is not None and subshape(result, alias.output_index) is None:
+            faults.append(f"input_output_alias names output {list(alias.output_index)}, which the result does not have")
+    names = [(a.parameter, a.parameter_index) for a in module.header.aliases] + [(*d,) for d in module.header.donors]
+    for number, index in names:
+        shape = shapes.get(number)
+        if shapes and (number not in shapes or (shape is not None and subshape(shape, index) is None)):
+            faults.append(f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have")
+    return tuple(faults)

@@ -1,0 +1,181 @@
+"""What a check expects of a fact.
+
+    == 0    != 0    < 3 ms    <= 1GB    > 2.5 GFLOP    >= 180 MiB      compare
+    in [0.01, 0.1]    in (0, 1]                                         a range: [ ] with its bound, ( ) without it
+    one of {adamw, lion}                                                any of several values
+    known    null                                                       the value is known, or is not
+    0    adamw    true                                                  a value alone means ==
+
+`parse_expression` knows the grammar, `bind` the unit of the fact: text and bools are equal or not and have no order. A value in
+quotes is text whatever it looks like. Both raise `ValueError`.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.units import parse_quantity
+
+Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null"]
+Known = int | float | bool | str
+
+_COMPARISON = re.compile(r"(==|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
+_RANGE = re.compile(r"in\s*([\[(])(.*)([\])])", re.DOTALL)
+_CHOICE = re.compile(r"one\s+of\s*\{(.*)\}", re.DOTALL)
+_BEGUN = re.compile(r"in\s*[\[({]|one\s+of\b")
+_ITEM = re.compile(r"""\s*("[^"]*"|'[^']*'|[^,"'\s](?:[^,"']*[^,"'\s])?)\s*(,|\Z)""")
+_QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
+
+_COMPARE: dict[Form, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_COMPARISONS: dict[str, Form] = {form: form for form in _COMPARE}
+_UNORDERED: tuple[Form, ...] = ("==", "!=", "one of")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value as it was written; `quoted` ones are text."""
+
+    text: str
+    quoted: bool = False
+
+    def __str__(self) -> str:
+        if not self.quoted:
+            return self.text
+        quote = "'" if '"' in self.text else '"'
+        return f"{quote}{self.text}{quote}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expectation whose values have no unit yet; `brackets` are those of a range."""
+
+    form: Form
+    operands: tuple[Operand, ...] = ()
+    brackets: str = "[]"
+
+    def __str__(self) -> str:
+        values = ", ".join(map(str, self.operands))
+        if self.form == "in":
+            return f"in {self.brackets[0]}{values}{self.brackets[1]}"
+        if self.form == "one of":
+            return f"one of {{{values}}}"
+        return f"{self.form} {values}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expectation in the unit of its fact."""
+
+    form: Form
+    values: tuple[Known, ...] = ()
+    brackets: str = "[]"
+
+    def holds(self, actual: Value) -> bool:
+        """Whether the value of the fact meets it; an unknown value (`None`) meets nothing but `null`."""
+        if self.form == "null" or actual is None:
+            return self.form == "null" and actual is None
+        if self.form == "known":
+            return True
+        if self.form == "one of":
+            return actual in self.values
+        if self.form == "in":
+            low, high = self.values
+            return _within(actual, low, high, self.brackets)
+        return _COMPARE[self.form](actual, self.values[0])
+
+
+def _within(actual: Known, low: Known, high: Known, brackets: str) -> bool:
+    above = _COMPARE[">=" if brackets[0] == "[" else ">"]
+    below = _COMPARE["<=" if brackets[1] == "]" else "<"]
+    return above(actual, low) and below(actual, high)
+
+
+def parse_expression(text: str) -> Expression:
+    """The expression of a policy value or of the part of `--assert` behind the fact."""
+    text = text.strip()
+    if text == "known":
+        return Expression("known")
+    if text == "null":
+        return Expression("null")
+    if match := _COMPARISON.fullmatch(text):
+        return Expression(_COMPARISONS[match[1]], (parse_operand(match[2]),))
+    if match := _RANGE.fullmatch(text):
+        bounds = _items(match[2])
+        if len(bounds) != 2:
+            raise ValueError("a range has two bounds: `in [0.01, 0.1]`")
+        return Expression("in", bounds, match[1] + match[3])
+    if match := _CHOICE.fullmatch(text):
+        return Expression("one of", _items(match[1]))
+    if _BEGUN.match(text):
+        raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
+    return Expression("==", (parse_operand(text),))
+
+
+def _items(text: str) -> tuple[Operand, ...]:
+    """The values between brackets; a comma belongs to a value only in quotes."""
+    operands, position, more = [], 0, True
+    while more:
+        match = _ITEM.match(text, position)
+        if match is None:
+            raise ValueError(f"expected values with commas between them, found {text!r}")
+        operands.append(parse_operand(match[1]))
+        position, more = match.end(), match[2] == ","
+    return tuple(operands)
+
+
+def parse_operand(text: str) -> Operand:
+    """One value: in quotes, or bare."""
+    text = text.strip()
+    if not text:
+        raise ValueError("a value is missing")
+    if text[0] in "\"'":
+        if not _QUOTED.fullmatch(text):
+            raise ValueError(f"the quotes of {text} do not match")
+        return Operand(text[1:-1], quoted=True)
+    if text in ("known", "null"):
+        raise ValueError(f"`{text}` stands alone, without operator or list; as text it wants quotes")
+    if text[0] in "=!<>":
+        raise ValueError(f"{text!r} is no value; the operators are {' '.join(_COMPARE)}")
+    if text[0] in "[({":
+        raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
+    return Operand(text)
+
+
+def bind(expression: Expression, unit: Unit) -> Condition:
+    """The expression with its values read in the unit of the fact; `ValueError` where they are of another kind."""
+    form, operands = expression.form, expression.operands
+    if unit in ("text", "bool") and operands and form not in _UNORDERED:
+        raise ValueError(f"`{form}` needs an order, which a fact of kind {unit} does not have; use {', '.join(_UNORDERED)}")
+    values = tuple(_value(operand, unit) for operand in operands)
+    if form == "in":
+        low, high = values
+        if _COMPARE[">"](low, high) or (low == high and expression.brackets != "[]"):
+            raise ValueError(f"the range `{expression}` is empty")
+    return Condition(form, values, expression.brackets)
+
+
+def _value(operand: Operand, unit: Unit) -> Known:
+    looks_bool = operand.text in ("true", "false") and not operand.quoted
+    if unit == "text":
+        if looks_bool:
+            raise ValueError(f"`{operand}` is a bool, the fact is text; as text it wants quotes")
+        return operand.text
+    if operand.quoted:
+        raise ValueError(f"{operand} is text, the fact is of kind {unit}")
+    if unit == "bool":
+        if not looks_bool:
+            raise ValueError(f"`{operand}` is no bool: write true or false")
+        return operand.text == "true"
+    return parse_quantity(operand.text, unit)

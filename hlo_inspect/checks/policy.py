@@ -1,0 +1,135 @@
+"""Check policies: which facts have to meet what, and which findings fail.
+
+    checks:
+      collectives.all-to-all.count: 0
+      optimizer.name: [adamw, lion]          # any of them
+      params.aliased_bytes: ">= 180 MiB"     # YAML wants quotes round what begins with > or !
+    fail-on: warning                         # findings of this severity or above fail too
+    ignore:
+      - rule: HI104
+        subject: "embed*"                    # optional: only findings about these
+        reason: the embedding is replicated on purpose
+
+Whatever else stands in a policy is a `UsageError` with its place. Whether a fact exists is decided where the facts are known
+(`resolve`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TypeVar
+
+from hlo_inspect import strict_yaml
+from hlo_inspect.checks.expressions import Expression, parse_expression, parse_operand
+from hlo_inspect.report.model import SEVERITIES, Finding, Severity
+from hlo_inspect.strict_yaml import Node, Source
+
+T = TypeVar("T")
+
+_RULE = re.compile(r"HI[0-9]{3}")
+_ASSERTION = re.compile(r"\s*([^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A fact, by its name as written, and what is expected of it; `place` is where the expectation stands."""
+
+    fact: Node
+    expression: Expression
+    place: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Findings of `rule`, about a subject that fits the glob where there is one, do not fail, for a `reason`."""
+
+    rule: str
+    reason: str
+    subject: str | None
+    place: Node
+
+    def __str__(self) -> str:
+        return self.rule if self.subject is None else f"{self.rule} ({self.subject})"
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it is about this finding."""
+        return finding.rule == self.rule and (self.subject is None or fnmatchcase(finding.subject or "", self.subject))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What `check` checks: assertions in their order, the least severity that fails, what is ignored."""
+
+    assertions: tuple[Assertion, ...] = ()
+    fail_on: Severity | None = None
+    ignores: tuple[Ignore, ...] = ()
+
+
+def read_policy(path: str | Path) -> Policy:
+    """The policy of a YAML file."""
+    return _policy(strict_yaml.read(path))
+
+
+def parse_policy(text: str, path: str) -> Policy:
+    """The policy in YAML `text`; `path` names it in errors."""
+    return _policy(strict_yaml.parse(text, path))
+
+
+def parse_assertion(text: str) -> Assertion:
+    """An assertion as `--assert` takes it: the fact, then the expression."""
+    source = Source("--assert", (text,))
+    match = _ASSERTION.fullmatch(text)
+    if match is None:
+        raise source.error("an assertion is a fact and an expression: `collectives.count == 0`", 1, 1)
+    fact, place = (Node(source, 1, match.start(group) + 1, "text", match[group]) for group in (1, 2))
+    return Assertion(fact, _expression(place), place)
+
+
+def _policy(root: Node) -> Policy:
+    fields = root.fields(allowed=("checks", "fail-on", "ignore"))
+    checks = fields["checks"].entries() if "checks" in fields else ()
+    ignores = fields["ignore"].items() if "ignore" in fields else ()
+    return Policy(
+        assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
+        fail_on=_severity(fields["fail-on"]) if "fail-on" in fields else None,
+        ignores=tuple(_ignore(entry) for entry in ignores),
+    )
+
+
+def _severity(node: Node) -> Severity:
+    return SEVERITIES[SEVERITIES.index(node.choice(SEVERITIES))]
+
+
+def _expression(node: Node) -> Expression:
+    """The expression of a value; a list means any of its values."""
+    if node.kind == "list":
+        values = node.items()
+        if not values:
+            raise node.error("the list of values is empty")
+        return Expression("one of", tuple(_in_place(value, parse_operand) for value in values))
+    return _in_place(node, parse_expression)
+
+
+def _in_place(node: Node, parse: Callable[[str], T]) -> T:
+    """What `parse` makes of the text of a scalar; its errors get the place."""
+    if node.kind in ("list", "mapping"):
+        raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
+    try:
+        return parse(node.scalar)
+    except ValueError as error:
+        raise node.error(str(error)) from error
+
+
+def _ignore(node: Node) -> Ignore:
+    fields = node.fields(allowed=("rule", "reason", "subject"), required=("rule", "reason"))
+    rule = fields["rule"].text()
+    if not _RULE.fullmatch(rule):
+        raise fields["rule"].error(f"{rule!r} is no rule: a rule is HI and three digits, as in HI104")
+    if not fields["reason"].text().strip():
+        raise fields["reason"].error("the reason is empty")
+    subject = fields["subject"].text() if "subject" in fields else None
+    return Ignore(rule, fields["reason"].text(), subject, node)

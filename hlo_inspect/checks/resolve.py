@@ -1,0 +1,107 @@
+"""From the name of a fact in a check to its specification, its value and why it has none.
+
+A name that no `FactSpec` covers is a `UsageError` with the closest names: a misspelt check must not pass in silence. A family
+without listed members takes any (the target of a custom call); one whose segment is `<n>` takes a whole number from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.checks.expressions import Condition, bind
+from hlo_inspect.checks.policy import Assertion
+from hlo_inspect.report.model import FactSpec, Report, Value
+from hlo_inspect.strict_yaml import did_you_mean
+
+_FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
+_WHOLE = re.compile(r"[1-9][0-9]*")
+_LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are long and share much
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An assertion about a fact that exists; `member` is what stands for the angle brackets of a family."""
+
+    name: str
+    spec: FactSpec
+    member: str | None
+    condition: Condition
+    assertion: Assertion
+
+
+def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
+    """The check of an assertion, or a `UsageError` at the fact or at the expression that does not fit it."""
+    name = assertion.fact.scalar
+    found = find_spec(name, specs)
+    if found is None:
+        raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, _names(specs), cutoff=_LIKE_A_NAME)}")
+    spec, member = found
+    try:
+        condition = bind(assertion.expression, spec.unit)
+    except ValueError as error:
+        raise assertion.place.error(f"{name}: {error}") from error
+    return Check(name, spec, member, condition, assertion)
+
+
+def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | None] | None:
+    """The specification that covers the fact, with the member where it is a family; `None` when there is none.
+
+    A fact of its own comes before a family, and of several families the one whose fixed text is longest:
+    `collectives.group_size.8.count` is no kind called `group_size.8`.
+    """
+    fits = [(spec, member) for spec in specs for member in _members(name, spec)]
+    return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
+
+
+def _members(name: str, spec: FactSpec) -> Iterator[str | None]:
+    """`None` when `spec` is this very fact, the member when it is a family that has it, nothing otherwise."""
+    family = _FAMILY.fullmatch(spec.name)
+    if family is None:
+        if name == spec.name:
+            yield None
+        return
+    prefix, placeholder, suffix = family.groups()
+    member = name.removeprefix(prefix).removesuffix(suffix)
+    if not member or name != prefix + member + suffix:
+        return
+    open_to_it = placeholder != "n" or _WHOLE.fullmatch(member) is not None
+    if open_to_it if spec.members is None else member in spec.members:
+        yield member
+
+
+def _names(specs: Iterable[FactSpec]) -> Iterator[str]:
+    """Every name there is; an open family as it is specified."""
+    for spec in specs:
+        family = _FAMILY.fullmatch(spec.name)
+        if family is None or spec.members is None:
+            yield spec.name
+        else:
+            yield from (family[1] + member + family[3] for member in sorted(spec.members))
+
+
+def value_of(check: Check, report: Report) -> Value:
+    """The value of the fact: 0 for a member of a family that does not occur."""
+    if check.name in report.facts:
+        return report.facts[check.name]
+    if check.member is None:
+        raise check.assertion.fact.error(f"the fact {check.name!r} is not computed by this command")
+    return 0
+
+
+def remark(check: Check, report: Report) -> str:
+    """What else is to know of the value: why it is unknown; of an open family, that only a similar member occurs."""
+    if check.name in report.facts:
+        return _why_unknown(check.name, report) if report.facts[check.name] is None else ""
+    if check.spec.members is not None or check.member is None:
+        return ""
+    occurring = [member for name in report.facts for member in _members(name, check.spec) if member]
+    hint = did_you_mean(check.member, occurring)
+    return f"{check.member} does not occur{hint}" if hint else ""
+
+
+def _why_unknown(name: str, report: Report) -> str:
+    mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
+    reasons = [note for note in report.notes if mention.search(note)]
+    return "; ".join(reasons) or "the report does not say why"

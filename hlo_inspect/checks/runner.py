@@ -1,0 +1,181 @@
+"""Runs a policy over reports: one outcome per report, which is a report itself.
+
+Every assertion is a row of the table `checks`. With `fail-on`, every finding that reaches it is a failed row too; where none
+does, one row says so. Failed rows come first, and `rows_3` is the table with the rows behind the third of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hlo_inspect.checks.policy import Ignore, Policy
+from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
+from hlo_inspect.checks.rows import rows_behind
+from hlo_inspect.errors import UsageError
+from hlo_inspect.report.model import (
+    SEVERITIES,
+    Column,
+    FactSpec,
+    Finding,
+    Report,
+    Severity,
+    Table,
+    Unit,
+    Value,
+    most_severe_first,
+)
+
+CHECK_SPECS = (
+    FactSpec("checks.count", "count", "checks made: assertions, and findings that reach `fail-on`"),
+    FactSpec("checks.passed_count", "count", "checks that hold"),
+    FactSpec("checks.failed_count", "count", "checks that do not hold"),
+)
+COLUMNS = (
+    Column("check"),
+    Column("status"),
+    Column("actual"),
+    Column("unit", detail=4),
+    Column("expected"),
+    Column("reason", detail=2),
+)
+UNKNOWN_FACT = "HI090"  # the value of an asserted fact cannot be known
+STALE_IGNORE = "HI091"  # an `ignore` entry covers no finding
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How one check came out.
+
+    `check` is the fact, or the rule of a finding; `actual` the raw value in `unit`; `reason` says what else is to know: why the
+    value is unknown, what was found. `fact` is `None` for a finding.
+    """
+
+    check: str
+    fact: str | None
+    actual: Value
+    unit: Unit
+    expected: str
+    passed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The checks of one report; `report` tells of them in facts and tables."""
+
+    results: tuple[CheckResult, ...]
+    report: Report
+
+    @property
+    def ok(self) -> bool:
+        return all(result.passed for result in self.results)
+
+
+def run_checks(reports: Sequence[Report], policy: Policy) -> list[Outcome]:
+    """One outcome per report, in their order; `UsageError` when a check cannot be made or there is nothing to check.
+
+    Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
+    `ignore` entry that covers no finding of any report is a finding of the last outcome.
+    """
+    if not policy.assertions and policy.fail_on is None:
+        raise UsageError("nothing to check: there are neither assertions nor fail-on")
+    found = [finding for report in reports for finding in report.findings]
+    stale = [_stale(ignore) for ignore in policy.ignores if not any(map(ignore.covers, found))]
+    last = len(reports) - 1
+    return [_outcome(report, policy, stale if at == last else []) for at, report in enumerate(reports)]
+
+
+def _outcome(report: Report, policy: Policy, stale: list[Finding]) -> Outcome:
+    results = [_result(resolve(assertion, report.specs), report) for assertion in policy.assertions]
+    unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
+    findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
+    if policy.fail_on is not None:
+        results.extend(_finding_results(findings, policy.fail_on))
+    results.sort(key=lambda result: result.passed)
+    checked = replace(
+        _report(report, results),
+        findings=tuple(most_severe_first([*unknown, *findings, *stale])),
+        notes=(*report.notes, *_ignored_notes(report.findings, policy.ignores)),
+    )
+    return Outcome(tuple(results), checked)
+
+
+def _result(check: Check, report: Report) -> CheckResult:
+    actual = value_of(check, report)
+    expected = str(check.assertion.expression)
+    return CheckResult(
+        check.name, check.name, actual, check.spec.unit, expected, check.condition.holds(actual), remark(check, report)
+    )
+
+
+def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[CheckResult]:
+    """A failed result for each finding of severity `fail_on` or above, or one that passed."""
+    failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    expected = f"no {' or '.join(failing)}"
+    reached = [finding for finding in findings if finding.severity in failing]
+    if not reached:
+        return [CheckResult("findings", None, 0, "count", expected, passed=True)]
+    return [
+        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_told(finding))
+        for finding in reached
+    ]
+
+
+def _told(finding: Finding) -> str:
+    place = f"{finding.location}: " if finding.location else ""
+    subject = f"{finding.subject}: " if finding.subject else ""
+    return f"{place}{subject}{finding.message}"
+
+
+def _unknown(result: CheckResult) -> Finding:
+    return Finding(UNKNOWN_FACT, "error", f"{result.check} is unknown: {result.reason}", subject=result.check)
+
+
+def _stale(ignore: Ignore) -> Finding:
+    return Finding(
+        STALE_IGNORE, "info", f"the ignore of {ignore} covers no finding", ignore.place.location, subject=ignore.rule
+    )
+
+
+def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:
+    """What was ignored, and why."""
+    for ignore in ignores:
+        count = sum(map(ignore.covers, findings))
+        if count:
+            yield f"{ignore}: {count} ignored because {ignore.reason}"
+
+
+def _report(report: Report, results: Sequence[CheckResult]) -> Report:
+    """Facts and tables of the outcome."""
+    passed = sum(result.passed for result in results)
+    counts = {"checks.count": len(results), "checks.passed_count": passed, "checks.failed_count": len(results) - passed}
+    module = {name: value for name, value in report.facts.items() if name.startswith("module.")}
+    behind = [
+        rows_behind(result.fact, report, f"rows_{number}")
+        for number, result in enumerate(results, 1)
+        if result.fact is not None and not result.passed
+    ]
+    return Report(
+        command="check",
+        input=report.input,
+        facts=module | counts,
+        tables=(_table(results), *(table for table in behind if table is not None)),
+        profile=report.profile,
+        specs=(*(spec for spec in report.specs if spec.name.startswith("module.")), *CHECK_SPECS),
+    )
+
+
+def _table(results: Iterable[CheckResult]) -> Table:
+    rows = tuple(
+        (
+            result.check,
+            "passed" if result.passed else "failed",
+            result.actual,
+            result.unit,
+            result.expected,
+            result.reason,
+        )
+        for result in results
+    )
+    return Table("checks", "Checks", COLUMNS, rows)

@@ -1,0 +1,92 @@
+"""Where something stands in a dump, and the errors that the package raises.
+
+Every exception of the public API derives from `HloInspectError` and carries a `Location`; what is wrong but does not stop the
+analysis becomes a finding of the report instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PICTURE_WIDTH = 76
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in an input: path as the user gave it, 1-based line and column; `None` where it is not known."""
+
+    path: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        place = self.path
+        if self.line is not None:
+            place += f":{self.line}"
+            if self.column is not None:
+                place += f":{self.column}"
+        return place
+
+
+class HloInspectError(Exception):
+    """Base of the package's errors.
+
+    `str()` gives one message: the place, what is wrong and, where the text is at hand, the line cut round the caret.
+    """
+
+    def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.source_line = source_line
+
+    @property
+    def path(self) -> str | None:
+        return self.location.path if self.location else None
+
+    @property
+    def line(self) -> int | None:
+        return self.location.line if self.location else None
+
+    @property
+    def column(self) -> int | None:
+        return self.location.column if self.location else None
+
+    def __str__(self) -> str:
+        text = printable(self.message)
+        if self.location is not None:
+            text = f"{printable(str(self.location))}: {text}"
+        if self.source_line is not None and self.column is not None:
+            text += "\n" + caret_picture(self.source_line, self.column)
+        return text
+
+
+class InputError(HloInspectError):
+    """An input that cannot be read, or that holds no HLO module (exit status 3)."""
+
+
+class ParseError(InputError):
+    """HLO text that the grammar refuses (exit status 3); raised under `strict` only."""
+
+
+class UsageError(HloInspectError):
+    """A request that cannot be met: an unknown pass, fact or table, a bad policy or profile (exit status 2)."""
+
+
+def printable(text: str) -> str:
+    """`text` with control characters escaped, so that text from a dump cannot steer a terminal; newlines included."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def caret_picture(line: str, column: int, width: int = PICTURE_WIDTH) -> str:
+    """Two lines: the part of `line` round the 1-based `column`, at most `width` characters, and a caret below it.
+
+    HLO lines reach megabytes, so only a window is shown; tabs and control characters are single spaces in it.
+    """
+    start = max(0, min(column - 1 - width // 2, len(line) - width))
+    window = "".join(c if c.isprintable() else " " for c in line[start : start + width])
+    return f"  {window}\n  {' ' * (column - 1 - start)}^"

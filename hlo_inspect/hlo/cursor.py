@@ -1,0 +1,60 @@
+"""A position in text that arrives in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+class Cursor:
+    """The text that is at hand, a position in it, and the number of its line.
+
+    The text starts with a line end that is not the input's, so that `text[position - 1]` exists. Pieces are added by
+    `more`, which drops what lies behind the position. `bytes_before` is what the input holds before it, as UTF-8 with
+    single line ends.
+    """
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self._is_ascii = True
+        self.text = "\n"
+        self.position = 1
+        self.line = 1
+        self.bytes_before = 0
+
+    def more(self) -> bool:
+        """Adds the next piece; false at the end of the input."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        self.text = self.text[self.position - 1 :] + piece
+        self.position = 1
+        self._is_ascii = self.text.isascii()
+        return True
+
+    def advance(self, position: int) -> None:
+        """Moves forward to `position`."""
+        self.line += self.text.count("\n", self.position, position)
+        passed = self.text[self.position : position] if not self._is_ascii else None
+        self.bytes_before += position - self.position if passed is None else len(passed.encode(errors="replace"))
+        self.position = position
+
+    def next_line(self) -> None:
+        """Moves behind the next line end; pieces end in one."""
+        end = self.text.find("\n", self.position)
+        self.advance(end + 1 if end >= 0 else len(self.text))
+
+    def at_line_start(self) -> bool:
+        return self.text[self.position - 1] == "\n"
+
+    def remaining(self) -> int:
+        return len(self.text) - self.position
+
+    def column(self) -> int:
+        """The 1-based column of the position."""
+        return self.position - self.text.rfind("\n", 0, self.position)
+
+    def current_line(self) -> str:
+        """The line of the position, as far as it is at hand."""
+        start = self.text.rfind("\n", 0, self.position) + 1
+        end = self.text.find("\n", self.position)
+        return self.text[start : end if end >= 0 else len(self.text)]

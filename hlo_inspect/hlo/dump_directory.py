@@ -1,0 +1,81 @@
+"""XLA's dump directories (`--xla_dump_to`): which file tells most of each module.
+
+File names follow `FilenameFor` in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.hlo.source import Openable
+
+_FILE = re.compile(r"(?:\d+\.)?module_(\d{4,})\.(.*)\.(?:txt|hlo)(?:\.(?:gz|bz2|xz|zst))?", re.ASCII)
+_SIDECAR = re.compile(
+    r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
+    r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
+    r"|basic_compiler_metadata|debug_options|after_codegen)$"
+)
+_PASS = re.compile(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
+_AFTER, _BEFORE = "after_optimizations", "before_optimizations"
+
+
+def is_directory(source: Openable) -> bool:
+    if not isinstance(source, str | os.PathLike) or (isinstance(source, str) and "\n" in source):
+        return False
+    try:
+        return Path(source).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def dump_files(directory: Openable, stage: str | None) -> Iterator[tuple[Path, str | None]]:
+    """For each module of a dump directory the file to read, with a note where it is not the optimized one.
+
+    `stage` is a part of the wanted file's name. `InputError` for a directory without dumps, `UsageError` for a stage that
+    no file has.
+    """
+    root = Path(str(directory))
+    modules: dict[str, list[Path]] = {}
+    try:
+        for path in sorted(root.rglob("*")):
+            match = _FILE.fullmatch(path.name)
+            if match is not None and not _SIDECAR.search(match[2]):
+                modules.setdefault(match[1], []).append(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", Location(str(root))) from error
+    if not modules:
+        raise InputError("is a directory without XLA dumps (module_NNNN.….txt)", Location(str(root)))
+    if stage is None:
+        yield from (_latest(files) for _, files in sorted(modules.items()))
+        return
+    found = [path for _, files in sorted(modules.items()) for path in files if stage in path.name]
+    if not found:
+        stages = sorted({_stem(path).rpartition(".")[2] for files in modules.values() for path in files})
+        raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(stages)}")
+    yield from ((path, None) for path in found)
+
+
+def _stem(path: Path) -> str:
+    match = _FILE.fullmatch(path.name)
+    return match[2] if match else path.name
+
+
+def _latest(files: list[Path]) -> tuple[Path, str | None]:
+    optimized = [path for path in files if _stem(path).endswith(_AFTER)]
+    if optimized:
+        return optimized[-1], None
+    passes = [path for path in files if _PASS.search(_stem(path))]
+    if passes:
+        return max(passes, key=_pass_number), None
+    before = [path for path in files if _stem(path).endswith(_BEFORE)]
+    chosen = before[-1] if before else files[-1]
+    return chosen, f"{chosen.name}: the dump has no text after optimizations for this module"
+
+
+def _pass_number(path: Path) -> int:
+    match = _PASS.search(_stem(path))
+    return int(match[1]) if match else -1

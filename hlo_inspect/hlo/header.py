@@ -1,0 +1,194 @@
+"""The `HloModule` line: name and attributes, and the stack-frame tables that may follow it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.shapes import Shape, ShapeError, scan_shape
+
+ShapeIndex = tuple[int, ...]
+
+_INDEX = r"\{([\d,\s]*)\}"
+_ALIAS = re.compile(rf"{_INDEX}\s*:\s*\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*(?:,\s*([a-z]+-alias)\s*)?\)", re.ASCII)
+_DONOR = re.compile(rf"\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*\)", re.ASCII)
+_COUNT = re.compile(r"\d{1,18}", re.ASCII)
+
+
+class Alias(NamedTuple):
+    """An output that takes the buffer of a parameter. `kind` is `may-alias` or `must-alias`."""
+
+    output_index: ShapeIndex
+    parameter: int
+    parameter_index: ShapeIndex
+    kind: str
+
+
+class Donor(NamedTuple):
+    """A parameter whose buffer is given away without an output that takes it."""
+
+    parameter: int
+    parameter_index: ShapeIndex
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header."""
+
+    name: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    printed: bool = True
+
+    @cached_property
+    def faults(self) -> tuple[str, ...]:
+        """What the header's attributes have wrong, as messages."""
+        faults = []
+        for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
+            rest = pattern.sub("", scan.COMMENT.sub("", self.attributes.get(name, "{}")))
+            if rest.strip("{}, \t\n"):
+                faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
+        faults += [
+            f"{name} is no number: {self.attributes[name][:40]!r}"
+            for name in ("replica_count", "num_partitions")
+            if name in self.attributes and self._count(name) is None
+        ]
+        return tuple(faults)
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.attributes.get("is_scheduled") == "true"
+
+    @property
+    def num_partitions(self) -> int:
+        return self._count("num_partitions") or 1
+
+    @property
+    def replica_count(self) -> int:
+        return self._count("replica_count") or 1
+
+    @property
+    def states_devices(self) -> bool:
+        """Whether the header prints a device count at all."""
+        return bool(self._count("num_partitions") or self._count("replica_count"))
+
+    def _count(self, name: str) -> int | None:
+        match = _COUNT.fullmatch(self.attributes.get(name, ""))
+        return int(match[0]) if match else None
+
+    @cached_property
+    def aliases(self) -> tuple[Alias, ...]:
+        text = scan.COMMENT.sub("", self.attributes.get("input_output_alias", ""))
+        return tuple(
+            Alias(_index(output), int(number), _index(index), kind or "may-alias")
+            for output, number, index, kind in _ALIAS.findall(text)
+        )
+
+    @cached_property
+    def donors(self) -> tuple[Donor, ...]:
+        text = scan.COMMENT.sub("", self.attributes.get("buffer_donor", ""))
+        return tuple(Donor(int(number), _index(index)) for number, index in _DONOR.findall(text))
+
+    @cached_property
+    def entry_layout(self) -> tuple[Shape, Shape] | None:
+        """The shapes of the parameters (as one tuple) and of the result that `entry_computation_layout` prints."""
+        text = self.attributes.get("entry_computation_layout", "")
+        try:
+            parameters, end = scan_shape(text, text.index("(") if "(" in text else len(text))
+            arrow = text.index("->", end)
+            result, _ = scan_shape(text, arrow + 2)
+        except (ShapeError, ValueError):
+            return None
+        return parameters, result
+
+
+def _index(text: str) -> ShapeIndex:
+    return tuple(int(part) for part in text.split(",") if part.strip().isdigit() and len(part) < 19)
+
+
+def scan_header(text: str, start: int) -> tuple[Header, int]:
+    """The header at `start` (at `HloModule`) and the index after it; `ScanError` where it stops making sense."""
+    position = scan.skip_space(text, start + len("HloModule"))
+    name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
+    if name is not None:
+        position = name.end()
+    if text.startswith(":", position):
+        position += 1
+    attributes: dict[str, str] = {}
+    while True:
+        comma = scan.skip_space(text, position)
+        if not text.startswith(",", comma):
+            break
+        begin = scan.skip_space(text, comma + 1)
+        attribute = scan.ATTRIBUTE.match(text, begin)
+        if attribute is None:
+            raise scan.ScanError("expected an attribute of the module", begin)
+        position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=True)
+        attributes.setdefault(attribute[1], text[attribute.end() : position].strip())
+    return Header(name[0] if name else "", attributes), position
+
+
+TABLE_NAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+TABLE = re.compile(rf"(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:\d+[ \t][^\n]*\n)*+", re.ASCII)
+
+_ROW = re.compile(r"^\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
+_FIELD = re.compile(r"(\w+)=(\d{1,18})", re.ASCII)
+
+
+class SourceLine(NamedTuple):
+    """A line of the program that was compiled."""
+
+    file: str
+    line: int
+    function: str
+
+
+class StackFrames:
+    """The four tables that metadata points into by `stack_frame_id`. Rows count from 1; they are parsed when first asked
+    for.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def add(self, table: str) -> None:
+        name = table.split(None, 1)[0]
+        self._texts[name] = table
+
+    def source_line(self, frame_id: int) -> SourceLine | None:
+        """The innermost line of a frame, `None` where the tables do not tell."""
+        location = self._cell(self._frames, frame_id).get("file_location_id", 0)
+        fields = self._cell(self._locations, location)
+        file_id, function_id = fields.get("file_name_id", 0), fields.get("function_name_id", 0)
+        if not 0 < file_id <= len(self._files):
+            return None
+        function = self._functions[function_id - 1] if 0 < function_id <= len(self._functions) else ""
+        return SourceLine(self._files[file_id - 1], fields.get("line", 0), function)
+
+    @staticmethod
+    def _cell(rows: list[str], number: int) -> dict[str, int]:
+        if not 0 < number <= len(rows):
+            return {}
+        return {name: int(value) for name, value in _FIELD.findall(rows[number - 1])}
+
+    def _rows(self, name: str) -> list[str]:
+        return _ROW.findall(self._texts.get(name, ""))
+
+    @cached_property
+    def _files(self) -> list[str]:
+        return [scan.unquote(row) for row in self._rows("FileNames")]
+
+    @cached_property
+    def _functions(self) -> list[str]:
+        return [scan.unquote(row) for row in self._rows("FunctionNames")]
+
+    @cached_property
+    def _locations(self) -> list[str]:
+        return self._rows("FileLocations")
+
+    @cached_property
+    def _frames(self) -> list[str]:
+        return self._rows("StackFrames")

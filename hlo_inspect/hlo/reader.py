@@ -1,0 +1,305 @@
+"""Pieces of text -> modules, by what is wanted of them.
+
+The reader finds modules in whatever surrounds them, cuts them into computations, and hands the lines of each to a
+`Collector`. Lines as XLA prints them are read many at a time (`rows`), all others one by one (`grammar`); a line that
+neither can read is counted and becomes a problem with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hlo_inspect.hlo import grammar, rows, scan
+from hlo_inspect.hlo.collect import Collector
+from hlo_inspect.hlo.cursor import Cursor
+from hlo_inspect.hlo.header import TABLE, Header, scan_header
+from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.source import Source
+
+MAX_UNREADABLE_RUN = 20
+"""So many lines in a row that are no HLO: the module was cut off before them."""
+
+MAX_ITEM_CHARS = 1 << 26
+
+_START = re.compile(
+    r"\n[ \t]*+(?:(HloModule)(?=[ \t]++%?[A-Za-z_][\w.\-]*+:?+[ \t]*+(?:,|\n)|[ \t]*+[,\n])"
+    r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
+    re.ASCII,
+)
+_MODULE = re.compile(r"[ \t]*+HloModule[ \t,]")
+_LINE_END = re.compile(r"[ \t]*+\n")
+
+
+class Reader:
+    """Reads one input once. `strict` raises `ParseError` at the first problem instead of noting it."""
+
+    def __init__(self, source: Source, wants: Wants, *, strict: bool = False) -> None:
+        self._source = source
+        self._cursor = Cursor(source.pieces())
+        self._wants = wants
+        self._strict = strict
+
+    def modules(self) -> Iterator[Module]:
+        """Every module of the input, in order."""
+        cursor = self._cursor
+        while self._find_module():
+            first_line, begin = cursor.line, cursor.bytes_before
+            header = self._header()
+            module = Module(header, self._source.name, first_line, self._wants)
+            collector = Collector(module, strict=self._strict)
+            for fault in header.faults:
+                collector.problem("HI003", fault, first_line)
+            body = _ModuleReader(cursor, collector)
+            body.read()
+            module.lines = body.last_line - first_line + 1
+            module.bytes = body.end_bytes - begin
+            collector.finish()
+            if module.computation_count or len(header.attributes) > 0:
+                self._note_invalid_bytes(collector)
+                yield module
+
+    def _find_module(self) -> bool:
+        """Moves to the next line that starts a module; computations without a header start one too."""
+        cursor = self._cursor
+        while True:
+            match = _START.search(cursor.text, cursor.position - 1)
+            if match is None:
+                cursor.advance(len(cursor.text))
+                if not cursor.more():
+                    return False
+                continue
+            cursor.advance(match.start() + 1)
+            if match[1] or self._starts_computation():
+                return True
+            cursor.next_line()
+
+    def _starts_computation(self) -> bool:
+        """Whether the line at the cursor is a computation's: an instruction has to follow it."""
+        cursor = self._cursor
+        while True:
+            try:
+                start = scan.skip_space(cursor.text, cursor.position)
+                _, _, end = grammar.scan_computation(cursor.text, start)
+                grammar.scan_instruction(cursor.text, scan.skip_space(cursor.text, end))
+            except scan.IncompleteError:
+                if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
+                    return False
+            except scan.ScanError:
+                return False
+            else:
+                return True
+
+    def _header(self) -> Header:
+        cursor = self._cursor
+        if not _MODULE.match(cursor.text, cursor.position):
+            return Header("", printed=False)
+        while True:
+            start = scan.skip_space(cursor.text, cursor.position)
+            try:
+                header, end = scan_header(cursor.text, start)
+            except scan.ScanError as error:
+                if cursor.remaining() <= MAX_ITEM_CHARS and isinstance(error, scan.IncompleteError) and cursor.more():
+                    continue
+                return self._broken_header(start)
+            cursor.advance(end)
+            cursor.next_line()
+            return header
+
+    def _broken_header(self, start: int) -> Header:
+        """What can be kept of a header that makes no sense: its name."""
+        name = scan.IDENTIFIER.match(self._cursor.text, start + len("HloModule "))
+        self._cursor.next_line()
+        return Header(name[0] if name else "", {"": "the header cannot be read"})
+
+    def _note_invalid_bytes(self, collector: Collector) -> None:
+        if self._source.invalid_lines:
+            message = f"{self._source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+            collector.problem("HI005", message, self._source.first_invalid_line)
+
+
+class _ModuleReader:
+    """Reads what follows one header: tables and computations, up to what belongs to it no more."""
+
+    def __init__(self, cursor: Cursor, collector: Collector) -> None:
+        self._cursor = cursor
+        self._collector = collector
+        self._seen_entry = False
+        self._unreadable_run = 0
+        self._run_mark = (0, 0)
+        self._mark_end()
+
+    def _mark_end(self) -> None:
+        self.last_line = max(1, self._cursor.line - (self._cursor.at_line_start()))
+        self.end_bytes = self._cursor.bytes_before
+
+    def read(self) -> None:
+        cursor = self._cursor
+        while self._skip_blank():
+            skippable = self._collector.skippable(cursor.text, cursor.position)
+            if skippable > cursor.position:
+                cursor.advance(skippable)
+                self._mark_end()
+                continue
+            table = self._table()
+            if table is not None:
+                self._collector.module.frames.add(table)
+                self._mark_end()
+            elif _MODULE.match(cursor.text, cursor.position) or (not self._computation() and not self._foreign_line()):
+                return
+
+    def _skip_blank(self) -> bool:
+        """Moves past blank lines and comments; false at the end of the input."""
+        cursor = self._cursor
+        while True:
+            try:
+                end = scan.skip_space(cursor.text, cursor.position)
+            except scan.IncompleteError:
+                if cursor.remaining() <= MAX_ITEM_CHARS and cursor.more():
+                    continue
+                return True
+            cursor.advance(end)
+            if end < len(cursor.text):
+                return True
+            if not cursor.more():
+                return False
+
+    def _table(self) -> str | None:
+        cursor = self._cursor
+        while match := TABLE.match(cursor.text, cursor.position):
+            if match.end() == len(cursor.text) and cursor.more():
+                continue
+            cursor.advance(match.end())
+            return match[0]
+        return None
+
+    def _foreign_line(self) -> bool:
+        """Passes a line between computations that is none of the module's; false once the module has ended before it."""
+        if self._seen_entry:
+            return False
+        return self._unreadable("expected a computation", self._cursor.position)
+
+    def _unreadable(self, message: str, position: int) -> bool:
+        """Counts the line at `position` and the lines that only continue it; false when the module is taken to end before
+        them.
+        """
+        cursor, collector = self._cursor, self._collector
+        start_line = cursor.line
+        if self._unreadable_run == 0:
+            self._run_mark = (start_line, collector.module.unparsed_lines)
+        cursor.advance(position)
+        location = collector.module.location(cursor.line, cursor.column())
+        picture = cursor.current_line()
+        cursor.next_line()
+        while cursor.remaining() or cursor.more():
+            if cursor.text[cursor.position] in "}\n" or scan.FRESH_LINE.match(cursor.text, cursor.position):
+                break
+            cursor.next_line()
+        passed = cursor.line - start_line
+        self._unreadable_run += passed
+        collector.unreadable(message, location, passed, picture)
+        if self._unreadable_run < MAX_UNREADABLE_RUN:
+            return True
+        first, collector.module.unparsed_lines = self._run_mark
+        collector.drop_unreadable(first)
+        collector.problem("HI002", "the module is cut off here: what follows is no HLO", first)
+        return False
+
+    def _computation(self) -> bool:
+        """Reads the computation at the cursor, if there is one."""
+        cursor = self._cursor
+        line = cursor.line
+        while True:
+            fast = rows.COMPUTATION.match(cursor.text, cursor.position)
+            if fast is not None:
+                name, is_entry, end = fast[2], bool(fast[1]), fast.end()
+                break
+            try:
+                name, is_entry, end = grammar.scan_computation(cursor.text, cursor.position)
+                break
+            except scan.ScanError as error:
+                if not isinstance(error, scan.IncompleteError) or cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
+                    return False
+        line_end = _LINE_END.match(cursor.text, end)
+        cursor.advance(line_end.end() if line_end else end)
+        self._seen_entry = self._seen_entry or is_entry
+        self._unreadable_run = 0
+        computation = self._collector.begin(name, line, is_entry=is_entry)
+        closed = self._body(computation)
+        self._collector.end(computation)
+        self._mark_end()
+        if not closed:
+            self._seen_entry = True  # nothing after a cut belongs to the module
+        return True
+
+    def _body(self, computation: Computation) -> bool:
+        """Reads up to the closing brace; false when the text ends or turns into something else before it."""
+        cursor, collector = self._cursor, self._collector
+        while True:
+            close = cursor.text.find("\n}", cursor.position - 1)
+            end = close + 1 if close >= 0 else len(cursor.text)
+            if not cursor.at_line_start() or not collector.lines(computation, cursor, end):
+                outcome = self._one_by_one(computation, end)
+                if outcome is not None:
+                    return outcome
+            elif close >= 0:
+                closer = rows.CLOSER.match(cursor.text, end)
+                cursor.advance(closer.end() if closer else grammar.closer_end(cursor.text, end))
+                return True
+            if cursor.position >= len(cursor.text) and not cursor.more():
+                return self._cut_off(computation)
+
+    def _cut_off(self, computation: Computation) -> bool:
+        self._collector.problem("HI002", f"the text ends inside computation {computation.name}", self._cursor.line - 1)
+        return False
+
+    def _one_by_one(self, computation: Computation, end: int) -> bool | None:
+        """Reads item by item up to `end`, or further where an item reaches further.
+
+        True: the computation is closed; false: it is cut off; `None`: `end` is reached.
+        """
+        cursor = self._cursor
+        end_line = cursor.line + cursor.text.count("\n", cursor.position, end)
+        while cursor.line < end_line or not cursor.at_line_start():
+            try:
+                outcome = self._item(computation)
+            except scan.IncompleteError as error:
+                if cursor.remaining() <= MAX_ITEM_CHARS and cursor.more():
+                    continue
+                outcome = None if self._unreadable(error.message, error.position) else False
+            except scan.ScanError as error:
+                outcome = None if self._unreadable(error.message, max(error.position, cursor.position)) else False
+            if outcome is not None:
+                return outcome
+            if cursor.position >= len(cursor.text) and not cursor.more():
+                return None
+        return None
+
+    def _item(self, computation: Computation) -> bool | None:
+        cursor = self._cursor
+        row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
+        if row is not None and self._collector.row(computation, row[0], cursor.line):
+            cursor.advance(row[1] + 1)
+            self._unreadable_run = 0
+            return None
+        start = scan.skip_space(cursor.text, cursor.position)
+        cursor.advance(start)
+        if start == len(cursor.text):
+            return None
+        if cursor.text[start] == "}":
+            cursor.advance(grammar.closer_end(cursor.text, start))
+            return True
+        if _MODULE.match(cursor.text, start) or rows.COMPUTATION.match(cursor.text, start):
+            self._collector.problem("HI002", f"computation {computation.name} is not closed", cursor.line)
+            return True
+        found, end = grammar.scan_instruction(cursor.text, start)
+        if not self._collector.row(computation, found, cursor.line):
+            raise scan.ScanError("expected a shape", start)
+        cursor.advance(end)
+        self._unreadable_run = 0
+        return None
+
+
+def read_modules(source: Source, wants: Wants, *, strict: bool = False) -> Iterator[Module]:
+    """Every module of `source`. `InputError` for what cannot be read, `ParseError` under `strict` for what is wrong."""
+    return Reader(source, wants, strict=strict).modules()

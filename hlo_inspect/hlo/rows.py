@@ -1,0 +1,65 @@
+"""The fast path: the lines that XLA's printers write, many at a time.
+
+A line is matched whole, strings included, so that brackets and equal signs inside of strings cannot mislead; whoever uses
+the rows compares their number with the number of lines. What does not match goes to the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlo_inspect.hlo.module import Row
+
+_SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
+_TAIL = r'[^"\n]*+(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"[^"\n]*+)*+'
+_NAME = r"[A-Za-z_][\w.\-]*+"
+
+ROW = re.compile(rf"\n[ \t]*+(ROOT )?%?({_NAME}) = ({_SHAPE} [a-z][a-z0-9\-]*+)\(({_TAIL})(?=\n)", re.ASCII)
+"""One instruction a line; starts at the line end before it."""
+
+COMPUTATION = re.compile(rf"(ENTRY )?%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
+CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n')
+ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+SMALL = re.compile(
+    rf"\n%?({_NAME}) [^\n]*\{{\n(?:  [^R\n][^\n]*+\n){{0,15}}+  ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII
+)
+"""Name and root opcode of a computation of at most 16 lines, starting at the line end before it."""
+
+CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+
+_OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
+_STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
+_DEFINITION = re.compile(r"(?:^|[\s)}\]])%?[A-Za-z_][\w.\-]*+\s+=\s|%[A-Za-z_][\w.\-]*+\s*=", re.ASCII)
+
+
+def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] | None:
+    """The rows of the whole lines in `text[start:end]`, `None` where one of them is not as printers write it.
+
+    `text[start - 1]` has to be a line end. `balanced` asks for the brackets to be closed too, which who skips lines can spare.
+    """
+    rows: list[Row] = ROW.findall(text, start - 1, end)
+    if len(rows) != text.count("\n", start, end) or text.count(" = ", start, end) != len(rows):
+        return None
+    if balanced and any(
+        text.count(opening, start, end) != text.count(closing, start, end) for opening, closing in ("()", "{}", "[]")
+    ):
+        return None
+    if text.find("/*", start, end) >= 0 and _OPEN_COMMENT.search(text, start, end):
+        return None
+    return rows
+
+
+def find_row(text: str, start: int) -> tuple[Row, int] | None:
+    """The row of the line that starts at `start`, if it is whole and holds one instruction, and the index of its line end."""
+    match = ROW.match(text, start - 1)
+    if match is None:
+        return None
+    plain = _STRING.sub("", match[4])
+    whole = (
+        plain.count("(") + 1 == plain.count(")")
+        and plain.count("{") == plain.count("}")
+        and plain.count("[") == plain.count("]")
+    )
+    if not whole or "/*" in plain or _DEFINITION.search(plain):
+        return None
+    return (match[1] or "", match[2], match[3], match[4]), match.end()

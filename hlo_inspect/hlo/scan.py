@@ -1,0 +1,211 @@
+"""Steps over HLO text that need no meaning: white space, comments, strings, balanced brackets, the comma-separated tail.
+
+Everything works on a text and a position and is linear in what it passes over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+SPACE = re.compile(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
+COMMENT = re.compile(r"/\*(?:[^*]++|\*(?!/))*+\*/")
+IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
+
+# What a row of attributes can start with after its comma; `device_ids=` continues a mesh.
+ATTRIBUTE = re.compile(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
+
+DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
+"""Attributes whose value in braces is free text but for its braces."""
+
+# A line that starts an instruction, a computation or a module: it never continues what stands before it.
+FRESH_LINE = re.compile(
+    r"[ \t]*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+=[ \t][^\n]*\(|ENTRY[ \t]|HloModule[ \t]"
+    r"|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
+    re.ASCII,
+)
+
+_TOKEN = re.compile(
+    r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+|[()\[\]{}\n,]|["]|/\*',
+    re.ASCII | re.DOTALL,
+)
+_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\n]', re.DOTALL)
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_ATOM = re.compile(r"[^\s,(){}\[\]\"'/]++|/(?![*/])|'[^'\n]*'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+
+
+class ScanError(ValueError):
+    """Text that the grammar does not have; `position` is the 0-based index of the fault."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+class IncompleteError(ScanError):
+    """The text ends inside of something: with more text it may be right."""
+
+
+def skip_space(text: str, position: int) -> int:
+    """The index of the next thing that is neither white space nor a comment."""
+    match = SPACE.match(text, position)
+    end = match.end() if match else position
+    if text.startswith("/*", end):
+        raise IncompleteError("a comment is not closed", end)
+    return end
+
+
+def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
+    """The index after the bracket that closes the one at `start`.
+
+    A bracket may stay open over line ends (literals do), but not past a line that starts an instruction, unless it
+    `holds_lines` (a computation written in place, a quoted module).
+    """
+    stack: list[tuple[str, int]] = []
+    for match in _TOKEN.finditer(text, start):
+        token = match[0]
+        if token in "([{":
+            stack.append((token, match.start()))
+        elif token in ")]}":
+            if stack[-1][0] != _CLOSES[token]:
+                raise ScanError(f"{token!r} does not close {stack[-1][0]!r}", match.start())
+            stack.pop()
+            if not stack:
+                return match.end()
+        elif token in {'"', "/*"}:
+            raise IncompleteError("a string is not closed" if token == '"' else "a comment is not closed", match.start())
+        elif "\n" in token and not holds_lines:
+            _refuse_fresh_line(text, match, stack[-1])
+    raise IncompleteError(f"{stack[-1][0]!r} is not closed", stack[-1][1])
+
+
+def _refuse_fresh_line(text: str, token: re.Match[str], opened: tuple[str, int]) -> None:
+    line_end = text.find("\n", token.start())
+    while token.start() <= line_end < token.end():
+        if FRESH_LINE.match(text, line_end + 1):
+            what = opened if token[0] == "\n" else (token[0][:1], token.start())
+            raise ScanError(f"{what[0]!r} is not closed", what[1])
+        line_end = text.find("\n", line_end + 1)
+
+
+def _dict_end(text: str, start: int) -> int:
+    """The index after a `{…}` of JSON or MLIR text, in which only braces outside double quotes count."""
+    depth = 0
+    for match in _BRACE.finditer(text, start):
+        token = match[0]
+        if token == "\n":
+            if FRESH_LINE.match(text, match.end()):
+                break
+            continue
+        depth += (token == "{") - (token == "}")
+        if depth == 0:
+            return match.end()
+    raise IncompleteError("'{' is not closed", start)
+
+
+def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False) -> int:
+    """The index after the value of attribute `name` that starts at `start`.
+
+    A value is a run of atoms and brackets without white space; a bracket may follow after white space (`mesh['a'=2]
+    {'a'}`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`).
+    """
+    begin = skip_space(text, start)
+    if name in DICTIONARIES and text.startswith("{", begin):
+        return _dict_end(text, begin)
+    position = _chunk_end(text, begin, holds_lines=holds_lines)
+    while True:
+        after = skip_space(text, position)
+        if text[after : after + 1] in {"{", "[", "("}:
+            position = _chunk_end(text, after, holds_lines=holds_lines)
+            continue
+        if text[after : after + 1] != ",":
+            return position
+        following = skip_space(text, after + 1)
+        attribute = ATTRIBUTE.match(text, following)
+        if attribute is not None and attribute[1] != "device_ids":
+            return position
+        position = _chunk_end(text, attribute.end() if attribute else following, holds_lines=holds_lines)
+
+
+def _chunk_end(text: str, start: int, *, holds_lines: bool) -> int:
+    position = start
+    while position < len(text):
+        if text[position] in "([{":
+            position = balanced_end(text, position, holds_lines=holds_lines)
+            continue
+        atom = _ATOM.match(text, position)
+        if atom is None:
+            break
+        position = atom.end()
+    if position == start:
+        raise (IncompleteError if start >= len(text) else ScanError)("expected a value", start)
+    return position
+
+
+def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+    """The extents between top-level commas of `text[start:end]`; one empty text has no items."""
+    end = len(text) if end is None else end
+    depth = 0
+    item = start
+    for match in _TOKEN.finditer(text, start, end):
+        token = match[0]
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth -= 1
+        elif token == "," and depth == 0:
+            yield item, match.start()
+            item = match.end()
+    if text[item:end].strip() or item > start:
+        yield item, end
+
+
+_COMMON_ATTRIBUTE = re.compile(
+    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}"\n]*+\})*+\})(?=, [a-z]|$)', re.ASCII
+)
+"""An attribute as most are: a word, or braces nested at most once. What it does not match takes the long way."""
+
+
+def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
+    """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` at what is none."""
+    position = start
+    while True:
+        common = _COMMON_ATTRIBUTE.match(text, position)
+        if common is not None and not text.startswith(", device_ids=", common.end()):
+            yield common[1], common[2]
+            position = common.end()
+            continue
+        position = skip_space(text, position)
+        if position == len(text):
+            return
+        if not text.startswith(",", position):
+            raise ScanError("expected ','", position)
+        position = skip_space(text, position + 1)
+        match = ATTRIBUTE.match(text, position)
+        if match is None:
+            raise ScanError("expected an attribute", position)
+        end = value_end(text, match.end(), name=match[1], holds_lines=True)
+        yield match[1], text[skip_space(text, match.end()) : end]
+        position = end
+
+
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(.))", re.DOTALL)
+_SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+
+def unquote(text: str) -> str:
+    """The contents of a quoted string, its C escapes undone; text without quotes as it is."""
+    if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
+        return text
+    body = text[1:-1]
+    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    hexadecimal, unicode, octal, char = match.groups()
+    if hexadecimal or unicode:
+        return chr(int(hexadecimal or unicode, 16))
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    return _SIMPLE_ESCAPES.get(char, char)

@@ -1,0 +1,128 @@
+"""From an input to reports: what is read, which passes run on it, and in which order their answers come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.hlo.dump_directory import dump_files, is_directory
+from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.recognise import what_it_looks_like
+from hlo_inspect.hlo.source import Openable, Source, open_source
+from hlo_inspect.passes import READING, find_pass
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.model import FactSpec, Input, Report, Section, Value, most_severe_first
+
+
+def inspect_all(
+    source: Openable,
+    passes: Sequence[str] = ("summary",),
+    *,
+    module: str | None = None,
+    stage: str | None = None,
+    strict: bool = False,
+) -> Iterator[Report]:
+    """A report for each module of `source`, in order.
+
+    `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself. `passes` are command
+    names; the first names the report. `module` is a regular expression that a module's name has to match; `stage` chooses
+    another file of a dump directory. Raises `InputError` for what cannot be read or holds no such module, under `strict` a
+    `ParseError` for what XLA's parser refuses, and `UsageError` for an unknown pass.
+    """
+    chosen = [find_pass(name) for name in passes]
+    if not chosen:
+        raise UsageError("no pass is named")
+    pattern = _pattern(module)
+    seen = matched = 0
+    name = ""
+    for one, note in _sources(source, stage):
+        name = one.name
+        for found in read_modules(one, _wants(chosen), strict=strict):
+            seen += 1
+            if pattern is None or pattern.search(found.name):
+                matched += 1
+                yield _report(found, chosen, note)
+        if not seen:
+            raise InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
+    if not matched:
+        raise InputError(f"holds {seen} modules, and none is named like {module!r}", Location(name))
+
+
+def inspect(
+    source: Openable,
+    passes: Sequence[str] = ("summary",),
+    *,
+    module: str | None = None,
+    stage: str | None = None,
+    strict: bool = False,
+) -> Report:
+    """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
+    has them.
+    """
+    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict))
+    if len(reports) > 1:
+        names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
+        raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
+    return reports[0]
+
+
+def _pattern(module: str | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(module) if module is not None else None
+    except re.error as error:
+        raise UsageError(f"{module!r} is no regular expression: {error}") from error
+
+
+def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str | None]]:
+    """The inputs to read, each with a note where it is not what one would expect."""
+    if is_directory(source):
+        for path, note in dump_files(source, stage):
+            yield open_source(path), note
+    else:
+        yield open_source(source), None
+
+
+def _included(one: Pass) -> tuple[Pass, ...]:
+    return tuple(find_pass(name) for name in one.includes)
+
+
+def _wants(chosen: Sequence[Pass]) -> Wants:
+    wants = READING.wants
+    for one in chosen:
+        wants |= one.wants
+        for other in _included(one):
+            wants |= other.wants
+    return wants
+
+
+def _report(module: Module, chosen: Sequence[Pass], note: str | None) -> Report:
+    context = Context(module)
+    running: dict[str, Pass] = {}
+    for one in chosen:
+        running |= {part.name: part for part in (one, *_included(one))}
+    section = Section(notes=[note] if note else [])
+    specs: list[FactSpec] = []
+    with_tables = {one.name for one in chosen}
+    for one in (*running.values(), READING):  # last: other passes may find faults in the text
+        section.facts |= one.facts(context)
+        section.tables += one.tables(context) if one.name in with_tables else []
+        section.findings += one.findings(context)
+        section.notes += one.notes(context)
+        specs += one.specs
+    return Report(
+        command=chosen[0].name,
+        input=Input(module.path, module.first_line, module.lines, module.bytes),
+        facts=_in_order(section.facts),
+        tables=tuple(section.tables),
+        findings=tuple(most_severe_first(section.findings)),
+        notes=tuple(section.notes),
+        specs=tuple(specs),
+    )
+
+
+def _in_order(facts: dict[str, Value]) -> dict[str, Value]:
+    """The module's own facts first, the others as their passes give them."""
+    return {name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}

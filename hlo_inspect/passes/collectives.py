@@ -1,0 +1,171 @@
+"""What communicates: kind, bytes, devices, reduction, source line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlo_inspect.analysis.collectives import KINDS, OPCODES, POINT_TO_POINT, TARGETS, Collective, leaf_dtype
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
+
+
+class Collectives(Pass):
+    """One row a logical collective: a start/done pair, an async wrapper and TPU's copies of one all-gather are one each.
+
+    Operand bytes are those of one device; wire bytes what it has to send with a bandwidth-optimal algorithm. Groups follow
+    XLA's four group modes. send and recv are listed and counted, but are in no total.
+    """
+
+    name = "collectives"
+    wants = Wants(opcodes=OPCODES, targets=TARGETS)
+    specs = (
+        FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
+        FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),
+        FactSpec("collectives.result_bytes", "bytes", "bytes of their results"),
+        FactSpec("collectives.wire_bytes", "bytes", "bytes that one device has to send for them"),
+        FactSpec("collectives.async_count", "count", "those whose start and done are apart"),
+        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", frozenset((*KINDS, *POINT_TO_POINT))),
+        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(KINDS)),
+        FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
+        FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "bytes of their operands"),
+    )
+
+    def facts(self, context: Context) -> dict[str, Value]:
+        found = _counted(context)
+        facts: dict[str, Value] = {
+            "collectives.count": len(found),
+            "collectives.operand_bytes": total(c.operand_bytes for c in found),
+            "collectives.result_bytes": total(c.result_bytes for c in found),
+            "collectives.wire_bytes": total(c.wire_bytes for c in found),
+            "collectives.async_count": sum(c.is_async for c in found),
+        }
+        for kind in KINDS:
+            of_kind = [c for c in found if c.kind == kind]
+            facts[f"collectives.{kind}.count"] = len(of_kind)
+            facts[f"collectives.{kind}.operand_bytes"] = total(c.operand_bytes for c in of_kind)
+        for kind in POINT_TO_POINT:
+            facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)
+        for size in sorted({c.group_size for c in found if c.group_size is not None}):
+            of_size = [c for c in found if c.group_size == size]
+            facts[f"collectives.group_size.{size}.count"] = len(of_size)
+            facts[f"collectives.group_size.{size}.operand_bytes"] = total(c.operand_bytes for c in of_size)
+        return facts
+
+    def tables(self, context: Context) -> list[Table]:
+        return [_listed(context.collectives), by_kind(context.collectives)]
+
+    def findings(self, context: Context) -> list[Finding]:
+        findings = []
+        for collective in context.collectives:
+            place = context.module.location(collective.start.line)
+            name, members = collective.start.name, collective.participants
+            if members.fault is not None and members.groups == () and collective.replica_groups:
+                message = f"{name}: {members.fault}, so that its group size is not known"
+                findings.append(Finding("HI201", "warning", message, place, name, collective.operand_bytes or 0))
+            elif not members.uniform:
+                message = f"{name}: its groups differ in size; the largest, of {members.size} devices, is counted"
+                findings.append(Finding("HI202", "info", message, place, name, collective.operand_bytes or 0))
+        return findings
+
+    def notes(self, context: Context) -> list[str]:
+        """One line for each fact that a collective keeps from being known, naming the first that does."""
+        notes = []
+        found = _counted(context)
+        for fact in ("operand_bytes", "result_bytes", "wire_bytes"):
+            unknown = [c for c in found if getattr(c, fact) is None]
+            if unknown:
+                first = unknown[0]
+                notes.append(f"collectives.{fact}: not known for {len(unknown)} of {len(found)}: {_why(first, fact)}")
+        return notes
+
+
+def _counted(context: Context) -> list[Collective]:
+    return [c for c in context.collectives if not c.is_point_to_point]
+
+
+def _why(collective: Collective, fact: str) -> str:
+    place = f"{collective.start.name} (line {collective.start.line})"
+    if fact == "wire_bytes" and collective.kind == "ragged-all-to-all":
+        return f"{place} sends what its operands say at run time"
+    if fact == "wire_bytes" and collective.group_size is None:
+        return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not tell'}"
+    return f"the shape of {place} or of its operands cannot be read"
+
+
+def _listed(found: list[Collective]) -> Table:
+    columns = (
+        Column("name", detail=1),
+        Column("kind"),
+        Column("dtype", detail=4),
+        Column("shape", detail=4),
+        Column("operand_bytes", "bytes", summed=True),
+        Column("result_bytes", "bytes", summed=True, detail=6),
+        Column("wire_bytes", "bytes", summed=True, detail=3),
+        Column("group_size", "number"),
+        Column("replica_groups", detail=5),
+        Column("source_target_pairs", detail=9),
+        Column("channel_id", "number", detail=9),
+        Column("reduction", detail=3),
+        Column("is_async", "bool", detail=5),
+        Column("form", detail=9),
+        Column("computation", detail=8),
+        Column("op_name", detail=6),
+        Column("source", detail=2),
+        Column("line", "number", detail=7),
+    )
+    return Table("collectives", "Collectives", columns, tuple(map(_row, found)))
+
+
+def _row(collective: Collective) -> Row:
+    start = collective.start
+    sizes = (collective.operand_bytes, collective.result_bytes, collective.wire_bytes)
+    return (
+        start.name,
+        collective.kind,
+        leaf_dtype(collective.result_shape),
+        str(collective.result_shape) if collective.result_shape else None,
+        *((0, 0, 0) if collective.is_point_to_point else sizes),
+        collective.group_size,
+        collective.replica_groups,
+        collective.source_target_pairs,
+        collective.channel_id,
+        collective.reduction,
+        collective.is_async,
+        start.opcode,
+        start.computation.name,
+        collective.origin.op_name,
+        collective.origin.source,
+        start.line,
+    )
+
+
+def by_kind(found: Iterable[Collective]) -> Table:
+    """One row a kind and group size."""
+    columns = (
+        Column("kind"),
+        Column("group_size", "number"),
+        Column("count", "count", summed=True),
+        Column("async_count", "count", summed=True, detail=2),
+        Column("operand_bytes", "bytes", summed=True),
+        Column("wire_bytes", "bytes", summed=True, detail=1),
+    )
+    groups: dict[tuple[str, int | None], list[Collective]] = {}
+    for collective in found:
+        if not collective.is_point_to_point:
+            groups.setdefault((collective.kind, collective.group_size), []).append(collective)
+    rows = [
+        (
+            kind,
+            size,
+            len(members),
+            sum(c.is_async for c in members),
+            total(c.operand_bytes for c in members),
+            total(c.wire_bytes for c in members),
+        )
+        for (kind, size), members in groups.items()
+    ]
+    rows.sort(key=lambda row: (-(row[4] or 0), row[0]))
+    return Table("collectives_by_kind", "Collectives by kind and group", columns, tuple(rows))

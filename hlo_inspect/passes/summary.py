@@ -1,0 +1,80 @@
+"""The page that a person reads first."""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.opcodes import OPCODES
+from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes import collectives, fusions
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.model import Column, FactSpec, Table, Value
+
+
+class Summary(Pass):
+    """What the module is: buffers and donation, opcodes, fusions, collectives.
+
+    Reads every line. Instructions are counted as printed; a get-tuple-element that compact printing left out is not.
+    """
+
+    name = "summary"
+    wants = Wants(every_line=True)
+    includes = ("params", "fusions", "collectives")
+    specs = (
+        FactSpec("module.computations", "count", "computations, as printed"),
+        FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
+        FactSpec("module.entry_instructions", "count", "instructions of the entry computation, as printed"),
+        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", OPCODES),
+    )
+
+    def facts(self, context: Context) -> dict[str, Value]:
+        module = context.module
+        counts = module.opcode_counts
+        facts: dict[str, Value] = {
+            "module.computations": module.computation_count,
+            "module.instructions": counts.total(),
+            "module.entry_instructions": len(module.entry.opcodes) if module.entry else None,
+        }
+        return facts | {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
+
+    def tables(self, context: Context) -> list[Table]:
+        tables = [
+            _buffers(context.interface),
+            fusions.by_kind(context.fusions),
+            collectives.by_kind(context.collectives),
+            fusions.by_target(context.custom_calls),
+            _opcodes(context),
+        ]
+        return [table for table in tables if table.rows]
+
+    def notes(self, context: Context) -> list[str]:
+        if context.module.entry is None:
+            return ["module.entry_instructions: the text ends before the entry computation"]
+        return []
+
+
+def _buffers(interface: Interface) -> Table:
+    parameters, outputs = interface.parameters, interface.outputs
+    rows = (
+        ("parameters", parameters),
+        ("  donated to an output", [p for p in parameters if p.alias]),
+        ("  donated, output open", [p for p in parameters if p.donor and not p.alias]),
+        ("  not donated", [p for p in parameters if not p.donated]),
+        ("  read by nothing", [p for p in parameters if p.unused]),
+        ("outputs", outputs),
+        ("  in a donated buffer", [o for o in outputs if o.alias]),
+    )
+    columns = (Column("buffers"), Column("count", "count"), Column("bytes", "bytes"))
+    return Table(
+        "buffers",
+        "Entry parameters and outputs",
+        columns,
+        tuple((name, len(leaves), total(leaf.shape.bytes for leaf in leaves)) for name, leaves in rows),
+    )
+
+
+def _opcodes(context: Context) -> Table:
+    counts = context.module.opcode_counts
+    columns = (Column("opcode"), Column("count", "count", summed=True))
+    return Table("opcodes", "Instructions by opcode", columns, tuple(counts.most_common()), page_rows=10)

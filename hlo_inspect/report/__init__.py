@@ -1,0 +1,17 @@
+"""How a report is said. `FORMATS` is the list of output formats; all renderers are called alike."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from hlo_inspect.report.csv import render_csv
+from hlo_inspect.report.json import render_json
+from hlo_inspect.report.markdown import render_markdown
+from hlo_inspect.report.options import Renderer, RenderOptions
+from hlo_inspect.report.terminal import render_terminal
+
+FORMATS: MappingProxyType[str, Renderer] = MappingProxyType(
+    {"table": render_terminal, "json": render_json, "csv": render_csv, "markdown": render_markdown}
+)
+
+__all__ = ["FORMATS", "RenderOptions", "Renderer"]

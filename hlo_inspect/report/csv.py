@@ -1,0 +1,52 @@
+"""One table of a report as CSV: the command's own, which is its first, or the one that the options name.
+
+Of `summary`, and of a report without tables, it is `fact,value`. Several reports share one header, with the column `input`
+(path#module) before the others. Sizes are integers of bytes, booleans true and false, unknown is an empty field.
+
+Text comes from the dump and is opened in spreadsheets, which take a cell that starts with = + - or @ for a formula: such a
+text gets an apostrophe before it. Numbers are never touched, negative ones included. Control characters are escaped, newlines
+too, so that one row is one line.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from hlo_inspect.errors import UsageError, printable
+from hlo_inspect.report.model import Report, Row, Value
+from hlo_inspect.report.options import RenderOptions, shown_tables
+
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+def render_csv(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
+    several = len(reports) > 1
+    header: list[str] = []
+    for report in reports:
+        names, rows = _content(report, options)
+        if not header:
+            header = names
+            writer.writerow(["input", *names] if several else names)
+        elif names != header:
+            raise UsageError("the reports have different tables, which one CSV cannot hold: choose one with --table")
+        key = [f"{report.input.path}#{report.facts.get('module.name') or ''}"] if several else []
+        writer.writerows([_field(value) for value in (*key, *row)] for row in rows)
+
+
+def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterable[Row]]:
+    tables = shown_tables(report, options)
+    if options.table is None and (report.command == "summary" or not tables):
+        return ["fact", "value"], report.facts.items()
+    return [column.name for column in tables[0].columns], tables[0].rows
+
+
+def _field(value: Value) -> Value:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = printable(value)
+        return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return value

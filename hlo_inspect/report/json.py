@@ -1,0 +1,106 @@
+"""Reports as JSON: raw values, unknown is null, `schema_version` 1.
+
+One report is one object, several are one object with a list of them. JSON has no NaN or infinity: they are the strings "NaN",
+"Infinity" and "-Infinity". The output is ASCII; one row of a table takes one line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TextIO
+
+from hlo_inspect.report.model import Finding, Report, Row, Table, Value
+from hlo_inspect.report.options import RenderOptions, shown_tables
+
+SCHEMA_VERSION = 1
+
+
+def render_json(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+    shown = [report_to_dict(replace(report, tables=shown_tables(report, options))) for report in reports]
+    if len(shown) == 1:
+        pieces = _pieces(shown[0], 0, "")
+    else:
+        pieces = _pieces({"schema_version": SCHEMA_VERSION, "reports": shown}, -2, "")
+    stream.writelines(pieces)
+    stream.write("\n")
+
+
+def report_to_dict(report: Report) -> dict[str, Any]:
+    """The report as plain dicts, lists and scalars."""
+    source = report.input
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "hlo-inspect", "version": tool_version()},
+        "command": report.command,
+        "input": {"path": source.path, "first_line": source.first_line, "lines": source.lines, "bytes": source.bytes},
+        "profile": report.profile,
+        "facts": {name: _plain(value) for name, value in report.facts.items()},
+        "tables": [_table(table) for table in report.tables],
+        "findings": [_finding(finding) for finding in report.findings],
+        "notes": list(report.notes),
+    }
+
+
+def tool_version() -> str:
+    """The version of the installed package; "unknown" of a source tree that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("hlo-inspect")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _table(table: Table) -> dict[str, Any]:
+    total = table.total
+    return {
+        "name": table.name,
+        "title": table.title,
+        "columns": [{"name": column.name, "unit": column.unit} for column in table.columns],
+        "rows": [_row(row) for row in table.rows],
+        "total": None if total is None else _row(total),
+    }
+
+
+def _row(row: Row) -> list[Value]:
+    return [_plain(value) for value in row]
+
+
+def _plain(value: Value) -> Value:
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    place = finding.location
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "message": finding.message,
+        "location": None if place is None else {"path": place.path, "line": place.line, "column": place.column},
+        "subject": finding.subject,
+    }
+
+
+def _pieces(value: object, depth: int, margin: str) -> Iterator[str]:
+    """The text of `value`. What holds lists or objects is opened, one item a line, and so is everything in the first levels of
+    a report (whose depth is 0); a row, a column or a location stands on one line.
+    """
+    if isinstance(value, dict):
+        brackets, items = "{}", [(f"{json.dumps(key)}: ", item) for key, item in value.items()]
+    else:
+        brackets, items = "[]", [("", item) for item in value] if isinstance(value, list) else []
+    if not items or (depth > 2 and not any(isinstance(item, list | dict) for _, item in items)):
+        yield json.dumps(value, allow_nan=False)
+        return
+    inner = margin + " "
+    for index, (label, item) in enumerate(items):
+        yield f"{',' if index else brackets[0]}\n{inner}{label}"
+        yield from _pieces(item, depth + 1, inner)
+    yield f"\n{margin}{brackets[1]}"

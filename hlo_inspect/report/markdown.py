@@ -1,0 +1,99 @@
+"""Reports as GitHub Markdown, fit for a pull request: a heading, tables, findings and notes.
+
+Text from a dump is shown as it stands: markup, pipes and HTML are escaped, and it mentions nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.layout import Grid, make_grid
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.page import (
+    findings_left_out,
+    has_findings,
+    hidden_columns,
+    input_details,
+    module_details,
+    module_name,
+    number_of,
+    shown_findings,
+)
+
+_WIDTH = 120  # a wider table has to be scrolled on a page of GitHub
+
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>|~&#$]")
+_REFERENCE = re.compile(r"@(?=\w)|#(?=[0-9])")
+
+
+def render_markdown(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+    for index, report in enumerate(reports):
+        if index:
+            stream.write("\n")
+        stream.writelines(f"{line}\n" for line in _page(report, options))
+
+
+def escape(text: str) -> str:
+    """`text` so that Markdown shows it literally. GitHub looks for mentions and issue numbers in what it shows, so a blank of
+    no width goes between @ or # and what follows.
+    """
+    return _REFERENCE.sub(r"\g<0>&#8203;", _MARKUP.sub(r"\\\g<0>", text))
+
+
+def _page(report: Report, options: RenderOptions) -> Iterator[str]:
+    yield f"### {escape(module_name(report))}"
+    yield ""
+    yield escape(" · ".join([*module_details(report), *input_details(report)]))
+    grids = [make_grid(table, _WIDTH, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    for grid in grids:
+        yield from _table(grid)
+    hidden = hidden_columns(grids)
+    if hidden and options.verbose:
+        yield from ("", escape(hidden))
+    if not options.quiet:
+        yield from _findings(report, options)
+        yield from _notes(report)
+
+
+def _table(grid: Grid) -> Iterator[str]:
+    yield from ("", f"**{escape(grid.title)}**", "")
+    if not grid.rows:
+        yield "none"
+        return
+    yield _row(map(escape, grid.header))
+    yield _row("---:" if right else "---" for right in grid.right)
+    for row in grid.rows:
+        yield _row(map(escape, row))
+    if grid.total is not None:
+        yield _row(f"**{escape(cell)}**" if cell else "" for cell in grid.total)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
+    if not has_findings(report):
+        return
+    yield from ("", "**Findings**", "")
+    for finding in shown_findings(report, options):
+        place = f" ({escape(printable(str(finding.location)))})" if finding.location else ""
+        yield f"- **{finding.severity}** {finding.rule}: {escape(printable(finding.message))}{place}"
+    if not report.findings:
+        yield "none"
+    left_out = findings_left_out(report, options)
+    if left_out:
+        yield from ("", left_out)
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """Folded, but all of them: who reads a pull request cannot ask for more."""
+    if not report.notes:
+        return
+    yield from ("", f"<details><summary>{number_of(len(report.notes), 'note')}</summary>", "")
+    yield from (f"- {escape(printable(note))}" for note in report.notes)
+    yield from ("", "</details>")

@@ -1,0 +1,39 @@
+"""What the reader of a report chose, and what every renderer is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from hlo_inspect.report.model import Report, Table
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """The same choices for all formats; a renderer leaves aside what its format has no use for.
+
+    `top`: rows per table, the rest folded into `[N others]`; 0 is all. `None` leaves it to the table on a page for people; JSON
+    and CSV have all then. `table`: only the table of that name. `raw_bytes`: sizes as integers of bytes. `width` in
+    columns and `color` are the terminal's; the caller decides both, so that a renderer never looks at where its output
+    goes. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves only headline and tables.
+    """
+
+    top: int | None = None
+    table: str | None = None
+    raw_bytes: bool = False
+    width: int | None = None
+    color: bool = False
+    verbose: bool = False
+    quiet: bool = False
+
+
+Renderer = Callable[[Sequence[Report], TextIO, RenderOptions], None]
+
+
+def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:
+    """The tables asked for, cut as asked; `UsageError` when the report has no table of that name."""
+    tables = report.tables if options.table is None else (report.table(options.table),)
+    if options.top is not None:
+        return tuple(table.top(options.top) for table in tables)
+    return tuple(table.top(table.page_rows) for table in tables) if for_people else tables

@@ -1,0 +1,76 @@
+"""What the formats for people (terminal, Markdown) say beside tables, as plain text: headline, choice of findings, remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.layout import Grid
+from hlo_inspect.report.model import Finding, Report, Value
+from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.units import format_value
+
+SUMMARY = "summary"  # the command that is a page of small tables
+
+_SUMMARY_FINDINGS = 3
+_COUNTED = (("module.devices", "device"), ("module.num_partitions", "partition"), ("module.replica_count", "replica"))
+_SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed": "global shapes with per-device regions"}
+
+
+def module_name(report: Report) -> str:
+    """The module's name; "?" when the report does not know it."""
+    return format_value(report.facts.get("module.name"), "text")
+
+
+def module_details(report: Report) -> list[str]:
+    """How the module is laid out on devices; a fact that the report lacks is left out, an unknown one is "?"."""
+    facts = report.facts
+    details = [number_of(facts[name], noun) for name, noun in _COUNTED if name in facts]
+    shapes = facts.get("module.shapes")
+    if isinstance(shapes, str):
+        details.append(_SHAPES.get(shapes, printable(shapes)))
+    if "module.is_scheduled" in facts:
+        details.append("scheduled" if facts["module.is_scheduled"] else "not scheduled")
+    return details
+
+
+def input_details(report: Report) -> list[str]:
+    """Where the module stands and how large its text is; with a hardware profile, which."""
+    source = report.input
+    place = source.path if source.first_line == 1 else f"{source.path}:{source.first_line}"
+    details = [printable(place), number_of(source.lines, "line"), format_value(source.bytes, "bytes")]
+    if report.profile is not None:
+        details.append(f"profile {printable(report.profile)}")
+    return details
+
+
+def number_of(value: Value, noun: str) -> str:
+    return f"{format_value(value, 'count')} {noun}{'' if value == 1 else 's'}"
+
+
+def has_findings(report: Report) -> bool:
+    """Whether the page has findings; the summary says so when there are none."""
+    return bool(report.findings) or report.command == SUMMARY
+
+
+def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
+    """All, but of the summary only the first: findings come most severe first."""
+    return report.findings if options.verbose or report.command != SUMMARY else report.findings[:_SUMMARY_FINDINGS]
+
+
+def findings_left_out(report: Report, options: RenderOptions) -> str:
+    """How many are not shown and how to see them; empty when all are."""
+    left_out = len(report.findings) - len(shown_findings(report, options))
+    return f"and {left_out:,} more: -v or `hlo-inspect check`" if left_out else ""
+
+
+def hidden_columns(grids: Sequence[Grid]) -> str:
+    """Which columns did not fit, by table; empty when all did."""
+    hidden = "; ".join(f"{grid.title} ({', '.join(grid.hidden)})" for grid in grids if grid.hidden)
+    return f"not shown for lack of room: {hidden}" if hidden else ""
+
+
+def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
+    """Whether the page shows a "?" for a value."""
+    headline = [report.facts.get("module.name"), *(report.facts.get(name, 0) for name, _ in _COUNTED)]
+    return None in headline or any(grid.has_unknown for grid in grids)

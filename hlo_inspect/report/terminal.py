@@ -1,0 +1,191 @@
+"""Reports for a terminal, or a file that is read as text.
+
+Text from a dump is printed as it stands: no markup is interpreted and control characters are escaped. Nothing is looked up in
+the environment: without a width there are 100 columns, without `color` no escape sequence.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from itertools import zip_longest
+from typing import TextIO
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.layout import GAP, Grid, cell_width, make_grid, pad
+from hlo_inspect.report.model import Finding, Report, Severity
+from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.page import (
+    findings_left_out,
+    has_findings,
+    has_unknown,
+    hidden_columns,
+    input_details,
+    module_details,
+    module_name,
+    number_of,
+    shown_findings,
+)
+
+Line = list[tuple[str, str]]  # pieces of text, each with its style
+
+_WIDTH = 100  # where the caller gives none
+_NARROWEST = 40
+_BETWEEN = 4  # blanks between tables that stand side by side
+_DIM = "dim"
+_HEADING = "bold"
+_SEVERITY_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_INDENT = " " * 16  # as wide as the severity and code before a finding's message
+
+
+def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    width = max(options.width or _WIDTH, _NARROWEST)
+    output = StringIO()  # rich ends the program when a pipe closes; the caller has to see that error instead
+    console = Console(
+        file=output,
+        width=width,
+        color_system="standard" if options.color else None,
+        force_terminal=options.color,
+        force_jupyter=False,
+        no_color=False,
+        legacy_windows=False,
+    )
+    for index, report in enumerate(reports):
+        if index:
+            console.print()
+        lines = [Text.assemble(*line) for line in _page(report, options, width)]
+        for line in lines:
+            line.rstrip()
+        console.print(Text("\n").join(lines), soft_wrap=True)
+    stream.write(output.getvalue())
+
+
+def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
+    grids = [make_grid(table, width, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    yield from _headline(report, width)
+    yield from _tables(grids, width)
+    hidden = hidden_columns(grids)
+    if hidden and options.verbose:
+        yield []
+        yield from _wrapped(hidden, width, style=_DIM)
+    if not options.quiet:
+        yield from _findings(report, options, width)
+        yield from _notes(report, options, width, has_unknown(report, grids))
+
+
+def _headline(report: Report, width: int) -> Iterator[Line]:
+    """The name, what the module is, and where it stands; the name has a line of its own where all that is too long for one."""
+    name, details = module_name(report), _joined(module_details(report), width)
+    if len(details) == 1 and cell_width(name) + GAP + cell_width(details[0]) <= width:
+        yield [(name, _HEADING), (" " * GAP + details[0], "")]
+    else:
+        yield [(name, _HEADING)]
+        yield from ([(line, "")] for line in details)
+    yield from ([(line, _DIM)] for line in _joined(input_details(report), width))
+
+
+def _joined(parts: Iterable[str], width: int) -> list[str]:
+    """The parts in as few lines as they fit in; a part is never broken, so that a path can be copied."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cell_width(f"{lines[-1]} · {part}") <= width:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
+def _tables(grids: Sequence[Grid], width: int) -> Iterator[Line]:
+    """The tables from left to right as long as they fit whole, then in a next row of tables."""
+    shelf: list[Grid] = []
+    for grid in grids:
+        together = sum(other.width + _BETWEEN for other in shelf) + grid.width
+        if shelf and (together > width or grid.hidden or shelf[-1].hidden):
+            yield from _side_by_side(shelf)
+            shelf = []
+        shelf.append(grid)
+    yield from _side_by_side(shelf)
+
+
+def _side_by_side(grids: Sequence[Grid]) -> Iterator[Line]:
+    blocks = [list(_grid_lines(grid)) for grid in grids]
+    if blocks:
+        yield []
+    for parts in zip_longest(*blocks, fillvalue=[]):
+        line: Line = []
+        for grid, part in zip(grids, parts, strict=True):
+            used = sum(cell_width(text) for text, _ in part)
+            line += [*part, (" " * (grid.width - used + _BETWEEN), "")]
+        yield line
+
+
+def _grid_lines(grid: Grid) -> Iterator[Line]:
+    yield [(grid.title, _HEADING)]
+    if not grid.rows:
+        yield [("none", _DIM)]
+        return
+    rule: Line = [("─" * grid.width, _DIM)]
+    yield _row(grid, grid.header, _DIM)
+    yield rule
+    for index, row in enumerate(grid.rows, start=1):
+        yield _row(grid, row, _DIM if grid.folded and index == len(grid.rows) else "")
+    if grid.total is not None:
+        yield rule
+        yield _row(grid, grid.total, _HEADING)
+
+
+def _row(grid: Grid, cells: Iterable[str], style: str) -> Line:
+    padded = (pad(cell, wide, right) for cell, wide, right in zip(cells, grid.widths, grid.right, strict=True))
+    return [((" " * GAP).join(padded), style)]
+
+
+def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
+    if not has_findings(report):
+        return
+    yield []
+    yield [("Findings", _HEADING)]
+    for finding in shown_findings(report, options):
+        yield from _finding(finding, width)
+    if not report.findings:
+        yield [("none", _DIM)]
+    left_out = findings_left_out(report, options)
+    if left_out:
+        yield [(left_out, _DIM)]
+
+
+def _finding(finding: Finding, width: int) -> Iterator[Line]:
+    *lines, last = _wrapped(printable(finding.message), width, _INDENT)
+    place = printable(str(finding.location)) if finding.location else ""
+    if place and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
+        last.append((" " * GAP + place, _DIM))
+        place = ""
+    lines.append(last)
+    lines[0][0] = (f"{finding.severity:<9}", _SEVERITY_STYLES[finding.severity])
+    lines[0].insert(1, (f"{finding.rule:<7}", _DIM))
+    yield from lines
+    if place:
+        yield [(_INDENT + place, _DIM)]
+
+
+def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:
+    """All when asked for; else how many there are, so that the reason for a "?" can be found."""
+    if not report.notes:
+        return
+    yield []
+    if options.verbose:
+        yield [("Notes", _HEADING)]
+        for note in report.notes:
+            yield from _wrapped(printable(note), width, indent="  ")
+    else:
+        notes = number_of(len(report.notes), "note")
+        yield [(f"? is a value that cannot be known: -v shows why ({notes})" if unknown else f"{notes}: -v", _DIM)]
+
+
+def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:
+    """`text` in lines of `width`, at least one; each is a piece for the indent and a piece of text."""
+    for line in textwrap.wrap(text, width - len(indent), break_on_hyphens=False) or [""]:
+        yield [(indent, ""), (line, style)]

@@ -1,0 +1,101 @@
+"""Values as people read and write them: the only place that rounds.
+
+A quantity has three or four significant digits: two decimals below 10, one below 1000, none above, and moves to the next unit
+when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP and s are exact. Bytes go by 1024, all else by
+1000.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.model import Unit, Value
+
+UNKNOWN = "?"
+
+# What is printed, in ascending order. The unit of factor 1 is the one that raw values have.
+_PRINTED: dict[Unit, dict[str, Fraction]] = {
+    "bytes": {name: Fraction(1024**power) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))},
+    "flops": {f"{prefix}FLOP": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    "seconds": {name: Fraction(1000**power, 10**9) for power, name in enumerate(("ns", "\u00b5s", "ms", "s"))},
+}
+_STEPS = {unit: [(name, float(factor)) for name, factor in scale.items()] for unit, scale in _PRINTED.items()}
+_LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
+# What is read beside it: decimal multiples of bytes; "us", and the Greek letter that looks like the micro sign.
+_ALSO_READ: dict[Unit, dict[str, Fraction]] = {
+    "bytes": {"kB": Fraction(1000)} | {f"{prefix}B": Fraction(1000**power) for power, prefix in enumerate("KMGTPE", 1)},
+    "seconds": {name: Fraction(1, 10**6) for name in ("us", "\u03bcs")},
+}
+_READ = {unit: scale | _ALSO_READ.get(unit, {}) for unit, scale in _PRINTED.items()}
+_QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
+)
+_LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers that come of them
+
+
+def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
+    """`value` for people. `None` is "?", a bool yes or no; text, also where it labels a column of numbers, has its control
+    characters escaped. A count has thousands separators; a `number` (a line, an identifier, a hyper-parameter) has none.
+    `raw_bytes` prints sizes as integers of bytes.
+    """
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return printable(value)
+    if unit in _STEPS and abs(value) < _LARGEST_QUANTITY and not (unit == "bytes" and raw_bytes):
+        return _quantity(value, _STEPS[unit])
+    separator = "" if unit == "number" else ","
+    return f"{value:{separator}}" if isinstance(value, int) else f"{value:{separator}.6g}"
+
+
+def _quantity(value: int | float, steps: list[tuple[str, float]]) -> str:
+    if value == 0:
+        return f"0 {next(name for name, factor in steps if factor == 1)}"
+    name, factor = steps[0]
+    for larger in steps[1:]:
+        if abs(_rounded(value / factor)[0]) * factor < larger[1]:
+            break
+        name, factor = larger
+    if factor == 1 and value == int(value):
+        return f"{int(value)} {name}"
+    rounded, decimals = _rounded(value / factor)
+    return f"{rounded:.{decimals}f} {name}" if abs(rounded) >= 1 else f"{value / factor:.3g} {name}"
+
+
+def _rounded(amount: float) -> tuple[float, int]:
+    """`amount` as it is printed, and its decimals."""
+    for decimals, limit in ((2, 10), (1, 1000)):
+        rounded = round(amount, decimals)
+        if abs(rounded) < limit:
+            return rounded, decimals
+    return round(amount, 0), 0
+
+
+def parse_quantity(text: str, unit: Unit) -> int | float:
+    """The number that `text` states in `unit`: "180 MiB" (binary), "1GB" (decimal), "2.5 GFLOP", "3 ms", "1_000", "1e-8".
+    Exact: an int where it is whole. A number without a unit is in bytes, FLOP or seconds. `ValueError` says what does not fit.
+    """
+    if unit in ("text", "bool"):
+        raise ValueError(f"{text!r} is read as a quantity, but the value is of unit {unit}")
+    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _LONGEST_QUANTITY else None
+    if match is None:
+        raise ValueError(
+            f"{text[:_LONGEST_QUANTITY]!r} is not a number, or a number and a unit ('1_000', '2.5', '180 MiB', '3 ms')"
+        )
+    number, suffix = match.groups()
+    amount = Fraction(number.replace("_", "")) * (_factor(text, suffix, unit) if suffix else 1)
+    return amount.numerator if amount.denominator == 1 else float(amount)
+
+
+def _factor(text: str, suffix: str, unit: Unit) -> Fraction:
+    scale = _READ.get(unit, {})
+    if suffix in scale:
+        return scale[suffix]
+    owner = next((other for other, names in _READ.items() if suffix in names), None)
+    fault = f"{suffix} is a unit of {owner}" if owner else f"unknown unit {suffix!r}"
+    expected = f"a value in {unit} has one of {', '.join(scale)}" if scale else f"a {unit} has no unit"
+    raise ValueError(f"{text!r}: {fault}; {expected}")

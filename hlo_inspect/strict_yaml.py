@@ -1,0 +1,217 @@
+"""YAML files read strictly and with positions: policies and hardware profiles.
+
+    node = strict_yaml.read("profile.yaml")                    # or parse(text, path)
+    fields = node.fields(allowed=("name", "peak"), required=("name",))
+    fields["name"].text()                                      # text(), choice(options), items(), entries()
+    raise fields["peak"].error("the peak must be positive")    # UsageError with path, line, column and the line itself
+
+A getter raises `UsageError` where the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
+refused. The kind of a scalar is what it looks like: a plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false`
+are bools, plain `null`, `~` and nothing are null, all else is text. YAML 1.1's other readings (`yes`, `010`, `1:30`, `1_000`,
+dates) are text. Whoever wants a quantity reads it from `scalar`, the text as written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hlo_inspect.errors import Location, UsageError
+
+if TYPE_CHECKING:
+    import yaml
+
+Kind = Literal["text", "number", "bool", "null", "list", "mapping"]
+
+MAX_DEPTH = 20
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as the end of a line
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file that nodes come from; `lines` are its lines for the picture of an error."""
+
+    path: str
+    lines: tuple[str, ...]
+
+    def error(self, message: str, line: int, column: int) -> UsageError:
+        """An error at a 1-based line and column."""
+        shown = self.lines[line - 1] if line <= len(self.lines) else None
+        return UsageError(message, Location(self.path, line, column), shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
+
+    source: Source
+    line: int
+    column: int
+    kind: Kind
+    scalar: str = ""
+    elements: tuple[Node, ...] = ()
+    pairs: tuple[tuple[Node, Node], ...] = ()
+
+    @property
+    def location(self) -> Location:
+        return Location(self.source.path, self.line, self.column)
+
+    def error(self, message: str) -> UsageError:
+        """An error at this node, to be raised."""
+        return self.source.error(message, self.line, self.column)
+
+    def text(self) -> str:
+        """The text of a text node. A plain number or `true` is not text: it wants quotes."""
+        return self._expect("text").scalar
+
+    def choice(self, options: Iterable[str]) -> str:
+        """The text of a node that must be one of `options`."""
+        names = list(options)
+        chosen = self.text()
+        if chosen not in names:
+            raise self.error(f"{chosen!r} is none of {', '.join(names)}{did_you_mean(chosen, names)}")
+        return chosen
+
+    def items(self) -> tuple[Node, ...]:
+        """The elements of a list."""
+        return self._expect("list").elements
+
+    def entries(self) -> tuple[tuple[Node, Node], ...]:
+        """The keys and values of a mapping, in the order of the file; the text of a key is its `scalar`."""
+        return self._expect("mapping").pairs
+
+    def fields(self, allowed: Iterable[str], required: Iterable[str] = ()) -> dict[str, Node]:
+        """The values of a mapping by key; every key must be one of `allowed`, and those `required` must be there."""
+        names = list(allowed)
+        found = {}
+        for key, value in self.entries():
+            if key.scalar not in names:
+                known = ", ".join(names)
+                raise key.error(f"unknown key {key.scalar!r}; the keys here are {known}{did_you_mean(key.scalar, names)}")
+            found[key.scalar] = value
+        missing = [name for name in required if name not in found]
+        if missing:
+            raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
+        return found
+
+    def _expect(self, kind: Kind) -> Node:
+        if self.kind != kind:
+            written = f" {self.scalar!r}" if self.scalar else ""
+            hint = "; put it in quotes if it is meant as text" if kind == "text" and self.kind in ("number", "bool") else ""
+            raise self.error(f"expected a value of kind {kind}, found {self.kind}{written}{hint}")
+        return self
+
+
+def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """`; did you mean 'a' or 'b'?` with up to three names, or nothing; `cutoff` is how like `word` they are (1: the same)."""
+    close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+
+
+def read(path: str | Path) -> Node:
+    """The root node of a YAML file; `UsageError` where the file cannot be read."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", Location(str(path))) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"is not UTF-8 text (byte {error.start})", Location(str(path))) from error
+    return parse(text, str(path))
+
+
+def parse(text: str, path: str) -> Node:
+    """The root node of YAML `text`; `path` names it in errors."""
+    import yaml
+
+    source = Source(path, tuple(_LINE_BREAK.split(text)))
+    try:
+        return _document(yaml.parse(text, Loader=yaml.SafeLoader), source)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        message = f"not valid YAML: {error.problem or error.context}"
+        if error.context == "while scanning a block scalar":
+            message += "; text that begins with > or | wants quotes"
+        if mark is None:
+            raise UsageError(message, Location(path)) from error
+        raise source.error(message, mark.line + 1, mark.column + 1) from error
+    except yaml.reader.ReaderError as error:
+        before = _LINE_BREAK.split(text[: error.position])
+        raise source.error(f"not valid YAML: {error.reason}", len(before), len(before[-1]) + 1) from error
+
+
+def _document(events: Iterator[yaml.Event], source: Source) -> Node:
+    import yaml
+
+    starts = (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.DocumentEndEvent)
+    root: Node | None = None
+    for event in events:
+        if isinstance(event, yaml.StreamEndEvent):
+            break
+        if isinstance(event, starts):
+            continue
+        if root is not None:
+            raise _error(event, source, "a second YAML document")
+        root = _node(event, events, source, MAX_DEPTH)
+    if root is None:
+        raise UsageError("is empty", Location(source.path))
+    return root
+
+
+def _node(event: yaml.Event, events: Iterator[yaml.Event], source: Source, depth: int) -> Node:
+    """The node that begins with `event`; takes the events that belong to it."""
+    import yaml
+
+    if depth == 0:
+        raise _error(event, source, "nested too deep")
+    if isinstance(event, yaml.AliasEvent):
+        raise _error(event, source, "an alias (*name) is not allowed; text that begins with * wants quotes")
+    if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
+        raise _error(
+            event, source, "an anchor (&name) or tag (!name) is not allowed; text that begins with & or ! wants quotes"
+        )
+    line, column = _place(event)
+    if isinstance(event, yaml.ScalarEvent):
+        return Node(source, line, column, _scalar_kind(event.value, event.style), scalar=event.value)
+    children = []
+    for inner in events:
+        if isinstance(inner, yaml.CollectionEndEvent):
+            break
+        children.append(_node(inner, events, source, depth - 1))
+    if isinstance(event, yaml.SequenceStartEvent):
+        return Node(source, line, column, "list", elements=tuple(children))
+    return Node(source, line, column, "mapping", pairs=_distinct(list(zip(children[::2], children[1::2], strict=True))))
+
+
+def _distinct(pairs: list[tuple[Node, Node]]) -> tuple[tuple[Node, Node], ...]:
+    lines: dict[str, int] = {}
+    for key, _ in pairs:
+        if key.kind in ("list", "mapping"):
+            raise key.error("a key must be text")
+        if key.scalar in lines:
+            raise key.error(f"duplicate key {key.scalar!r}, first on line {lines[key.scalar]}")
+        lines[key.scalar] = key.line
+    return tuple(pairs)
+
+
+def _scalar_kind(written: str, style: str | None) -> Kind:
+    if style:  # quoted or a block
+        return "text"
+    if written in ("true", "false"):
+        return "bool"
+    if written in ("null", "~", ""):
+        return "null"
+    return "number" if _NUMBER.fullmatch(written) else "text"
+
+
+def _place(event: yaml.Event) -> tuple[int, int]:
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+
+
+def _error(event: yaml.Event, source: Source, message: str) -> UsageError:
+    return source.error(message, *_place(event))

@@ -1,0 +1,273 @@
+"""The shipped hardware profiles against numbers typed from their sources; finding, extending and refusing profiles."""
+
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.hardware import load_profile, profile_names
+from hlo_inspect.errors import UsageError
+from hlo_inspect.shipped import shipped_configs
+
+TERA, GIGA, MIB, GIB = 10**12, 10**9, 2**20, 2**30
+
+# Every figure that the makers state, in FLOP/s, bytes, bytes/s and pieces; what is not here is unknown.
+FIGURES: dict[str, dict[str, int]] = {
+    "a100-sxm-80gb": {
+        "matmul.f64": 19_500_000_000_000,
+        "matmul.tf32": 156 * TERA,
+        "matmul.bf16": 312 * TERA,
+        "matmul.f16": 312 * TERA,
+        "matmul.s8": 624 * TERA,
+        "matmul.s4": 1248 * TERA,
+        "vector.f64": 9_700_000_000_000,
+        "vector.f32": 19_500_000_000_000,
+        "vector.bf16": 39 * TERA,
+        "vector.f16": 78 * TERA,
+        "vector.s32": 19_500_000_000_000,
+        "memory.capacity": 80 * GIGA,
+        "memory.bandwidth": 2039 * GIGA,
+        "on_chip.l2": 40 * MIB,
+        "devices_per_node": 8,
+        "links.nvlink.bandwidth": 25 * GIGA,
+        "links.nvlink.count": 12,
+        "links.nvlink.devices": 8,
+        "links.network.bandwidth": 25 * GIGA,
+        "links.network.count": 8,
+    },
+    "h100-sxm": {
+        "matmul.f64": 66_900_000_000_000,
+        "matmul.tf32": 494_700_000_000_000,
+        "matmul.bf16": 989_400_000_000_000,
+        "matmul.f16": 989_400_000_000_000,
+        "matmul.f8": 1_978_900_000_000_000,
+        "matmul.s8": 1_978_900_000_000_000,
+        "vector.f64": 33_500_000_000_000,
+        "vector.f32": 66_900_000_000_000,
+        "vector.bf16": 133_800_000_000_000,
+        "vector.f16": 133_800_000_000_000,
+        "vector.s32": 33_500_000_000_000,
+        "memory.capacity": 80 * GIGA,
+        "memory.bandwidth": 3352 * GIGA,
+        "on_chip.l2": 50 * MIB,
+        "devices_per_node": 8,
+        "links.nvlink.bandwidth": 25 * GIGA,
+        "links.nvlink.count": 18,
+        "links.nvlink.devices": 8,
+        "links.network.bandwidth": 50 * GIGA,
+        "links.network.count": 8,
+    },
+    "tpu-v4": {
+        "matmul.bf16": 275 * TERA,
+        "matmul.s8": 275 * TERA,
+        "memory.capacity": 32 * GIB,
+        "memory.bandwidth": 1200 * GIGA,
+        "on_chip.cmem": 128 * MIB,
+        "on_chip.vmem": 32 * MIB,
+        "devices_per_node": 4,
+        "links.ici.bandwidth": 50 * GIGA,
+        "links.ici.count": 6,
+        "links.ici.devices": 4096,
+    },
+    "tpu-v5e": {
+        "matmul.bf16": 197 * TERA,
+        "matmul.s8": 393 * TERA,
+        "matmul.s4": 788 * TERA,
+        "memory.capacity": 16 * GIGA,
+        "memory.bandwidth": 819 * GIGA,
+        "on_chip.vmem": 128 * MIB,
+        "devices_per_node": 8,
+        "links.ici.bandwidth": 400 * GIGA,
+        "links.ici.count": 4,
+        "links.ici.devices": 256,
+        "links.dcn.bandwidth": 12_500_000_000,
+        "links.dcn.count": 2,
+    },
+    "tpu-v5p": {
+        "matmul.bf16": 459 * TERA,
+        "matmul.f8": 459 * TERA,
+        "matmul.s8": 918 * TERA,
+        "matmul.s4": 1840 * TERA,
+        "vector.f32": 14 * TERA,
+        "memory.capacity": 95 * GIB,
+        "memory.bandwidth": 2765 * GIGA,
+        "on_chip.vmem": 128 * MIB,
+        "devices_per_node": 4,
+        "links.ici.bandwidth": 1200 * GIGA,
+        "links.ici.count": 6,
+        "links.ici.devices": 8960,
+        "links.dcn.bandwidth": 6_250_000_000,
+    },
+}
+# GB/s that a device sends in one direction: half of the makers' 600 and 900 GB/s of NVLink, 6 x 50, half of 400 and of 1200; an
+# adapter of 200 or 400 Gbit/s per GPU; two ports of 100 Gbit/s for 8 chips; 50 Gbit/s per chip.
+SENT: dict[str, dict[str, float | None]] = {
+    "a100-sxm-80gb": {"nvlink": 300, "network": 25},
+    "h100-sxm": {"nvlink": 450, "network": 50},
+    "tpu-v4": {"ici": 300, "dcn": None},
+    "tpu-v5e": {"ici": 200, "dcn": 3.125},
+    "tpu-v5p": {"ici": 600, "dcn": 6.25},
+}
+TORI = {"tpu-v4": (16, 16, 16), "tpu-v5e": (16, 16), "tpu-v5p": (16, 20, 28)}
+DTYPES = {"f64", "f32", "tf32", "bf16", "f16", "f8", "s32", "s8", "s4"}
+
+shipped = pytest.mark.parametrize("name", sorted(FIGURES))
+
+
+def test_profiles_are_listed_by_name() -> None:
+    assert profile_names() == ("a100-sxm-80gb", "h100-sxm", "tpu-v4", "tpu-v5e", "tpu-v5p")
+
+
+@shipped
+def test_every_figure_is_that_of_its_source(name: str) -> None:
+    profile = load_profile(name)
+    assert {key: figure.value for key, figure in profile.figures.items() if figure} == FIGURES[name]
+
+
+@shipped
+def test_what_nobody_states_is_written_as_unknown(name: str) -> None:
+    keys = set(load_profile(name).figures)
+    assert keys >= {f"{engine}.{dtype}" for engine in ("matmul", "vector") for dtype in DTYPES}
+    assert keys >= {f"links.{level}.{part}" for level in SENT[name] for part in ("bandwidth", "count", "devices")}
+
+
+@shipped
+def test_every_source_is_there_used_and_complete(name: str) -> None:
+    profile = load_profile(name)
+    assert {figure.source for figure in profile.figures.values() if figure} == set(profile.sources)
+    for key, source in profile.sources.items():
+        assert source.id == key
+        assert source.url.startswith("https://")
+        assert all((source.title, source.publisher, source.version, source.page))
+
+
+@shipped
+def test_units_follow_from_the_name_of_the_figure(name: str) -> None:
+    units = {
+        "matmul": "flops_per_s",
+        "vector": "flops_per_s",
+        "on_chip": "bytes",
+        "capacity": "bytes",
+        "bandwidth": "bytes_per_s",
+    }
+    for key, figure in load_profile(name).figures.items():
+        parts = key.split(".")
+        assert figure is None or figure.unit == units.get(parts[0], units.get(parts[-1], "count")), key
+
+
+@shipped
+def test_bandwidth_sent_by_a_device(name: str) -> None:
+    links = load_profile(name).links
+    assert {level: link.send_bandwidth and link.send_bandwidth / GIGA for level, link in links.items()} == SENT[name]
+    assert list(links) == list(SENT[name])  # the nearest first
+
+
+@shipped
+def test_topologies(name: str) -> None:
+    near, far = load_profile(name).links.values()
+    assert (near.topology, far.topology) == ("torus" if name in TORI else "switch", "network")
+    assert near.devices is not None
+    assert near.devices.axes == TORI.get(name, ())
+
+
+def test_named_values() -> None:
+    profile = load_profile("h100-sxm")
+    assert (profile.name, profile.title, profile.maker) == ("h100-sxm", "NVIDIA H100 SXM5 80 GB", "NVIDIA")
+    assert profile.rate("matmul", "bf16") == 989_400_000_000_000
+    assert profile.rate("vector", "f32") == 66_900_000_000_000
+    assert profile.rate("matmul", "s4") is None
+    assert profile.memory_capacity == 80 * GIGA
+    assert profile.memory_bandwidth == 3352 * GIGA
+    assert profile.devices_per_node == 8
+
+
+@pytest.mark.parametrize(("name", "closest"), [("h100", "h100-sxm"), ("v5p", "tpu-v5p"), ("a100", "a100-sxm-80gb")])
+def test_unknown_name_lists_the_closest_first(name: str, closest: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_profile(name)
+    assert caught.value.message.startswith(f"no profile {name!r}; there are: {closest}, ")
+    assert all(known in caught.value.message for known in profile_names())
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file") as caught:
+        load_profile(tmp_path / "mine.yaml")
+    assert caught.value.path == str(tmp_path / "mine.yaml")
+
+
+OURS = """\
+sources:
+  - {id: ours, title: Handbook, publisher: us, version: "3", url: "https://example.org", page: section 4}
+"""
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_extending_replaces_whole_figures_and_keeps_the_rest(tmp_path: Path) -> None:
+    text = "extends: h100-sxm\ntitle: Two rails\nlinks:\n  network:\n    count: {value: 2, per: node, source: ours}\n" + OURS
+    profile, base = load_profile(write(tmp_path, "mine.yaml", text)), load_profile("h100-sxm")
+    changed = {key for key, figure in profile.figures.items() if figure != base.figures[key]}
+    assert changed == {"links.network.count"}
+    assert list(profile.figures) == list(base.figures)
+    assert profile.links["network"].send_bandwidth == 2 * 50e9 / 8
+    assert profile.links["nvlink"] == base.links["nvlink"]
+    assert (profile.name, profile.title, profile.maker) == ("mine", "Two rails", "NVIDIA")
+    assert profile.sources == dict(base.sources) | {"ours": profile.sources["ours"]}
+    before, after = base.figures["links.network.count"], profile.figures["links.network.count"]
+    assert before is not None
+    assert after is not None
+    assert (bool(before.note), after.note, after.source) == (True, "", "ours")
+
+
+def test_extending_a_file_that_extends_and_forgetting_a_figure(tmp_path: Path) -> None:
+    write(tmp_path, "one.yaml", "extends: tpu-v4\nmatmul:\n  bf16: {value: 200 TFLOP/s, source: ours}\n" + OURS)
+    profile = load_profile(write(tmp_path, "two.yaml", "extends: ./one.yaml\nmatmul: {s8: null}\n"))
+    assert profile.rate("matmul", "bf16") == 200 * TERA
+    assert profile.rate("matmul", "s8") is None
+    assert profile.memory_capacity == 32 * GIB
+
+
+EXTENDING_ERRORS = [
+    ("extends: h100\n", "no profile 'h100'; there are: h100-sxm, ", (1, 10)),
+    ("extends: [h100-sxm]\n", "expected a value of kind text", (1, 10)),
+    ("title: x\nextends: other.yaml\n", "no file 'other.yaml'", (2, 10)),
+    (f"extends: {'x' * 300}.yaml\n", "no file 'xxx", (1, 10)),
+    ("extends: mine.yaml\n", "extends itself: mine.yaml -> mine.yaml", (1, 10)),
+    ("extends: tpu-v4\nmatmul:\n  f16: {value: 1 TFLOP/s}\n", "missing key: source", (3, 8)),
+    ("extends: tpu-v4\nmatmul:\n  f16: {value: 1 TFLOP/s, source: ours}\n", "no source has the id 'ours'", (3, 35)),
+    ("extends: tpu-v4\n" + OURS.replace("ours", "cloud-v4"), "a second source with the id 'cloud-v4'", (3, 10)),
+    ("extends: tpu-v4\nlinks:\n  rail:\n    count: null\n", "missing key: topology", (4, 5)),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "place"), EXTENDING_ERRORS)
+def test_errors_of_extending(tmp_path: Path, text: str, message: str, place: tuple[int, int]) -> None:
+    path = write(tmp_path, "mine.yaml", text)
+    with pytest.raises(UsageError) as caught:
+        load_profile(path)
+    assert message in caught.value.message
+    assert (caught.value.path, caught.value.line, caught.value.column) == (path, *place)
+
+
+def test_a_circle_of_files_is_refused_where_it_closes(tmp_path: Path) -> None:
+    write(tmp_path, "b.yaml", "title: b\nextends: a.yaml\n")
+    with pytest.raises(UsageError, match=r"a\.yaml -> b\.yaml -> a\.yaml") as caught:
+        load_profile(write(tmp_path, "a.yaml", "extends: b.yaml\n"))
+    assert (caught.value.path, caught.value.line, caught.value.column) == (str(tmp_path / "b.yaml"), 2, 10)
+
+
+def test_an_error_in_the_base_has_its_place_there(tmp_path: Path) -> None:
+    base = write(tmp_path, "base.yaml", "extends: tpu-v4\nmemry: {}\n")
+    with pytest.raises(UsageError, match="did you mean 'memory'") as caught:
+        load_profile(write(tmp_path, "mine.yaml", "extends: base.yaml\n"))
+    assert (caught.value.path, caught.value.line, caught.value.column) == (base, 2, 1)
+
+
+def test_the_example_of_the_format_description_loads(tmp_path: Path) -> None:
+    readme = (shipped_configs("hardware") / "README.md").read_text(encoding="utf-8")
+    example = readme.split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "mine.yaml").write_text(example, encoding="utf-8")
+    assert load_profile(tmp_path / "mine.yaml").links["network"].send_bandwidth == 2 * 50e9 / 8

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+
+from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.model import Report
+
+
+class ClosedPipe(StringIO):
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+    def writelines(self, _lines: object) -> None:
+        raise BrokenPipeError
+
+
+def test_the_formats_of_the_command_line() -> None:
+    assert list(FORMATS) == ["table", "json", "csv", "markdown"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_closed_pipe_is_left_to_the_caller(name: str, sample: Report) -> None:
+    with pytest.raises(BrokenPipeError):
+        FORMATS[name]([sample], ClosedPipe(), RenderOptions())
+
+
+def test_choosing_a_format_does_not_import_rich() -> None:
+    code = "import sys, hlo_inspect.report; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

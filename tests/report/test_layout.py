@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from hlo_inspect.report.layout import make_grid, pad, shorten
+from hlo_inspect.report.model import Column, Table
+
+PATH = "jit(step)/layer_7/attention/dot_general"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("all-reduce", 10, "all-reduce"),
+        ("all-reduce.1", 7, "all…e.1"),
+        ("abcdefgh", 6, "abc…gh"),
+        ("{0,1,2,3}", 6, "{0,1,…"),
+        ("[2,4]<=[8]", 5, "[2,4…"),
+        ("(f32[2], f32[3])", 8, "(f32[2]…"),
+        ("あいうえお", 7, "あ … お"),  # two cells each: a half does not exist
+        ("", 0, ""),
+    ],
+)
+def test_shorten(text: str, width: int, expected: str) -> None:
+    assert shorten(text, width) == expected
+
+
+@given(st.text(st.characters(exclude_categories=("C", "M", "Z")), min_size=1), st.integers(1, 30))
+def test_shortened_text_fits_its_width(text: str, width: int) -> None:
+    assert cell_len(shorten(text, width)) <= width
+
+
+def test_pad_counts_cells() -> None:
+    assert pad("あ", 4, right=False) == "あ  "
+    assert pad("7", 3, right=True) == "  7"
+
+
+def _table() -> Table:
+    columns = (
+        Column("name"),
+        Column("bytes", "bytes", summed=True),
+        Column("op_name", detail=2),
+        Column("channel", "number", detail=3),
+        Column("axis", detail=3),
+        Column("form", detail=9),
+    )
+    return Table("t", "T", columns, (("all-reduce.1", 2048, PATH, 17, "data", "plain"), ("b", 1024, PATH, 18, "x", "plain")))
+
+
+@pytest.mark.parametrize(
+    ("width", "header", "hidden"),
+    [
+        # 12 + 8 + 39 + 7 + 4 and four gaps of 2 are 78
+        (78, ("name", "bytes", "op name", "channel", "axis"), ()),
+        (63, ("name", "bytes", "op name", "channel", "axis"), ()),  # the op name keeps 24
+        (62, ("name", "bytes", "op name", "channel"), ("axis",)),
+        (56, ("name", "bytes", "op name"), ("channel", "axis")),
+        (47, ("name", "bytes"), ("op name", "channel", "axis")),
+    ],
+)
+def test_the_most_detailed_columns_go_first(width: int, header: tuple[str, ...], hidden: tuple[str, ...]) -> None:
+    grid = make_grid(_table(), width)
+    assert (grid.header, grid.hidden) == (header, hidden)
+    assert grid.width <= width
+
+
+def test_text_takes_the_loss_and_figures_none() -> None:
+    grid = make_grid(_table(), 18)
+    assert grid.rows == (("all-…e.1", "2.00 KiB"), ("b", "1.00 KiB"))
+    assert grid.total == ("total", "3.00 KiB")
+    assert make_grid(_table(), 5).rows[0][1] == "2.00 KiB"
+
+
+def test_labels_stand_in_a_column_of_numbers() -> None:
+    columns = (Column("number", "number"), Column("bytes", "bytes", summed=True), Column("line", "number"))
+    rows = tuple((number, 1024, 100 + number) for number in range(5))
+    grid = make_grid(Table("params", "Parameters", columns, rows).top(2), 80)
+    assert grid.rows == (("0", "1.00 KiB", "100"), ("1", "1.00 KiB", "101"), ("[3 others]", "3.00 KiB", ""))
+    assert grid.total == ("total", "5.00 KiB", "")
+    assert not grid.has_unknown
+
+
+def test_an_unknown_value_makes_its_sum_unknown() -> None:
+    columns = (Column("name"), Column("bytes", "bytes", summed=True))
+    grid = make_grid(Table("t", "T", columns, (("a", 1), ("b", None))), 80)
+    assert grid.rows[1] == ("b", "?")
+    assert grid.total == ("total", "?")
+    assert grid.has_unknown
+
+
+def test_no_total_without_rows_or_sums() -> None:
+    assert make_grid(Table("t", "T", (Column("name"), Column("n", "count", summed=True)), ()), 80).total is None
+    assert make_grid(Table("t", "T", (Column("name"), Column("n", "count")), (("a", 1),)), 80).total is None

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from hlo_inspect.errors import Location
+from hlo_inspect.report.model import Column, Finding, Input, Report, Table
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _line(text: str, start: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return line
+
+
+@pytest.mark.parametrize("width", [80, 100, 130, 200])
+def test_lines_fit_the_width(rendered: Callable[..., str], sample: Report, width: int) -> None:
+    text = rendered("table", sample, width=width, verbose=True)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_without_a_width_there_are_100_columns(rendered: Callable[..., str], sample: Report) -> None:
+    assert rendered("table", sample) == rendered("table", sample, width=100)
+
+
+def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, width=80, table="collectives")
+    assert _line(text, "[5 others]").split() == ["[5", "others]", "230.0", "MiB", "115.0", "MiB"]  # 42 + 44 + 46 + 48 + 50
+    assert _line(text, "total").split() == ["total", "650.0", "MiB", "?"]  # 2 + 4 + … + 50
+    buffers = rendered("table", sample, table="buffers", raw_bytes=True)
+    assert _line(buffers, "total").split() == ["total", "294", "194,152,460"]
+
+
+def test_rows_as_asked(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, table="collectives", top=0, width=80)
+    assert "others]" not in text
+    assert "all-reduce.24" in text
+    assert "[22 others]" in rendered("table", sample, table="collectives", top=3, width=80)
+
+
+def test_text_of_the_dump_is_printed_as_it_stands(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, width=200)
+    assert "[bold]all-reduce.3[/]" in text
+    assert r"scatter\x1b[31m.5" in text
+    assert text.startswith("jit_train_step.[bold]42  8 devices · 8 partitions · 1 replica · per-device shapes · scheduled\n")
+    assert "\x1b" not in text
+
+
+def test_no_text_can_steer_the_terminal(rendered: Callable[..., str]) -> None:
+    evil = "a\x1b]0;b\x07\u202e\x9b1m\r\n:smile: [link=x]"
+    table = Table(evil, evil, (Column(evil),), ((evil,),))
+    finding = Finding("HI001", "error", evil, Location(evil, 1))
+    report = Report("params", Input(evil, 1, 1, 1), {"module.name": evil}, (table,), (finding,), (evil,), profile=evil)
+    text = rendered("table", report, verbose=True, width=200)
+    assert all(char.isprintable() or char == "\n" for char in text)
+    # name, input, profile, title, heading, cell, message, place, note
+    assert text.count(":smile: [link=x]") == 9
+
+
+def test_color_adds_nothing_but_color(rendered: Callable[..., str], sample: Report) -> None:
+    colored = rendered("table", sample, color=True)
+    assert ESCAPE.sub("", colored) == rendered("table", sample)
+    assert "\x1b[1;31merror" in colored
+    assert "\x1b[33mwarning" in colored
+
+
+def test_output_does_not_depend_on_who_looks(
+    rendered: Callable[..., str], sample: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, colored = rendered("table", sample), rendered("table", sample, color=True)
+    for name, value in {"COLUMNS": "33", "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "dumb", "TTY_COMPATIBLE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert rendered("table", sample) == plain
+    assert rendered("table", sample, color=True) == colored
+
+
+def test_small_tables_stand_side_by_side_where_they_fit(rendered: Callable[..., str], sample: Report) -> None:
+    # 29 and 31 columns and 4 between are 64; the title "Custom calls" takes 12 and 4 more
+    assert _line(rendered("table", sample, width=80), "Parameters").split() == ["Parameters", "Instructions", "Custom", "calls"]
+    assert _line(rendered("table", sample, width=79), "Parameters").split() == ["Parameters", "Instructions"]
+    assert _line(rendered("table", sample, width=63), "Parameters") == "Parameters"
+
+
+def test_a_table_that_lost_columns_stands_alone(rendered: Callable[..., str], sample: Report) -> None:
+    small, large = sample.tables[2], sample.tables[3].top(1)
+    for tables in ((small, large), (large, small)):
+        text = rendered("table", replace(sample, tables=tables), width=90)
+        assert _line(text, "Custom calls") == "Custom calls"
+        assert _line(text, "Collectives") == "Collectives"
+
+
+def test_hidden_columns_are_named_when_asked(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, width=200, verbose=True)
+    assert "not shown" not in text
+    text = rendered("table", sample, width=130, verbose=True)
+    assert "not shown for lack of room: Collectives (replica groups, channel id)" in text
+    assert "not shown" not in rendered("table", sample, width=130)
+
+
+def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample)
+    assert re.findall(r"^\w+ +(HI\d+)", text, re.MULTILINE) == ["HI001", "HI101", "HI204"]
+    assert "\nand 2 more: -v or `hlo-inspect check`\n" in text
+    for all_of_them in (rendered("table", sample, verbose=True), rendered("table", replace(sample, command="params"))):
+        assert re.findall(r"^\w+ +(HI\d+)", all_of_them, re.MULTILINE) == ["HI001", "HI101", "HI204", "HI104", "HI501"]
+
+
+def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
+    assert "\nFindings\nnone\n" in rendered("table", replace(sample, findings=()))
+    assert "Findings" not in rendered("table", replace(sample, command="params", findings=()))
+
+
+def test_the_reason_for_an_unknown_value_can_be_found(rendered: Callable[..., str], sample: Report) -> None:
+    assert rendered("table", sample).endswith("\n? is a value that cannot be known: -v shows why (2 notes)\n")
+    assert rendered("table", sample, table="buffers").endswith("\n2 notes: -v\n")
+    assert "depends on a parameter" in rendered("table", sample, verbose=True, width=200)
+
+
+def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, quiet=True, width=80)
+    assert "Findings" not in text
+    assert text.splitlines()[-1].split() == ["total", "650.0", "MiB", "?"]
+
+
+def test_a_bare_report(rendered: Callable[..., str]) -> None:
+    report = Report("params", Input("-", 1, 1, 512), {"module.name": "m", "module.devices": None, "module.shapes": "mixed"})
+    assert rendered("table", report) == "m  ? devices · global shapes with per-device regions\n- · 1 line · 512 B\n"
+
+
+def test_reports_follow_each_other(rendered: Callable[..., str], sample: Report) -> None:
+    one = rendered("table", sample)
+    assert rendered("table", sample, sample) == f"{one}\n{one}"
+    assert rendered("table") == ""
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_golden(rendered: Callable[..., str], sample: Report, width: int, same_as_golden: Callable[[str, str], None]) -> None:
+    same_as_golden(f"terminal_{width}.txt", rendered("table", sample, width=width))
+    same_as_golden(f"terminal_{width}_verbose.txt", rendered("table", sample, width=width, verbose=True, raw_bytes=True, top=3))

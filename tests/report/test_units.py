@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.units import format_value, parse_quantity
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (None, "bytes", "?"),
+        (None, "text", "?"),
+        (0, "bytes", "0 B"),
+        (512, "bytes", "512 B"),
+        (1023, "bytes", "1023 B"),
+        (1024, "bytes", "1.00 KiB"),
+        (1536, "bytes", "1.50 KiB"),
+        (9 * 1024 + 1023, "bytes", "10.0 KiB"),  # 9.999 would be 10.00
+        (64 * MIB, "bytes", "64.0 MiB"),
+        (194_152_460, "bytes", "185.2 MiB"),  # 185.158
+        (1000 * 1024, "bytes", "1000 KiB"),
+        (MIB - 1, "bytes", "1.00 MiB"),  # never "1024 KiB"
+        (-2048, "bytes", "-2.00 KiB"),
+        (3 * 1024**6, "bytes", "3.00 EiB"),
+        (0, "flops", "0 FLOP"),
+        (999, "flops", "999 FLOP"),
+        (1000.0, "flops", "1.00 kFLOP"),
+        (631_400_000_000, "flops", "631.4 GFLOP"),
+        (999_960_000_000, "flops", "1.00 TFLOP"),
+        (0.0, "seconds", "0 s"),
+        (0.00123, "seconds", "1.23 ms"),
+        (45.6e-6, "seconds", "45.6 µs"),
+        (5e-13, "seconds", "0.0005 ns"),
+        (3.0, "seconds", "3 s"),
+        (90.25, "seconds", "90.2 s"),
+        (1234567, "count", "1,234,567"),
+        (2.5, "count", "2.5"),
+        (1234567, "number", "1234567"),
+        (1e-08, "number", "1e-08"),
+        (0.999, "number", "0.999"),
+        (math.inf, "bytes", "inf"),
+        (math.nan, "seconds", "nan"),
+        (True, "bool", "yes"),
+        (False, "count", "no"),
+        ("[bold]x", "text", "[bold]x"),
+        ("a\x1b[31m\nb", "text", "a\\x1b[31m\\nb"),
+        ("[20 others]", "count", "[20 others]"),
+    ],
+)
+def test_format_value(value: Value, unit: Unit, expected: str) -> None:
+    assert format_value(value, unit) == expected
+
+
+def test_raw_bytes_are_integers_and_nothing_else_changes() -> None:
+    assert format_value(194_152_460, "bytes", raw_bytes=True) == "194,152,460"
+    assert format_value(0.00123, "seconds", raw_bytes=True) == "1.23 ms"
+
+
+def test_a_number_too_large_for_any_unit_is_printed_as_it_is() -> None:
+    assert format_value(10**400, "bytes") == "10" + ",000" * 133
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "expected"),
+    [
+        ("180 MiB", "bytes", 188_743_680),
+        ("512MiB", "bytes", 536_870_912),
+        ("1GB", "bytes", 10**9),
+        ("2 kB", "bytes", 2000),
+        ("2 KB", "bytes", 2000),
+        ("1.5 KiB", "bytes", 1536),
+        ("1EiB", "bytes", 1024**6),  # the E is no exponent
+        ("64 B", "bytes", 64),
+        ("4096", "bytes", 4096),
+        ("1_000", "count", 1000),
+        (" -3 ", "count", -3),
+        ("2.5 GFLOP", "flops", 2_500_000_000),
+        ("1.1 ms", "seconds", 0.0011),
+        ("3 us", "seconds", 3e-6),
+        ("3 µs", "seconds", 3e-6),
+        ("3 μs", "seconds", 3e-6),
+        ("2 s", "seconds", 2),
+        ("1e-8", "number", 1e-8),
+        (".5", "number", 0.5),
+        ("9007199254740993", "bytes", 2**53 + 1),  # no float holds it
+    ],
+)
+def test_parse_quantity(text: str, unit: Unit, expected: float) -> None:
+    value = parse_quantity(text, unit)
+    assert value == expected
+    assert isinstance(value, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "message"),
+    [
+        ("180 MiB", "count", "'180 MiB': MiB is a unit of bytes; a count has no unit"),
+        ("3 ms", "bytes", "ms is a unit of seconds; a value in bytes has one of B, KiB, MiB"),
+        ("3 parsec", "seconds", "unknown unit 'parsec'; a value in seconds has one of ns, µs, ms, s, us"),
+        ("3 mib", "bytes", "unknown unit 'mib'"),
+        ("50%", "number", "unknown unit '%'; a number has no unit"),
+        ("MiB", "bytes", "is not a number"),
+        ("", "count", "is not a number"),
+        ("1__0", "count", "is not a number"),
+        ("1,000", "count", "is not a number"),
+        ("0x10", "count", "is not a number"),
+        ("1e9999", "count", "is not a number"),
+        ("9" * 65, "count", "is not a number"),
+        ("nan", "number", "is not a number"),
+        ("\u0661\u0662", "count", "is not a number"),  # Arabic digits
+        ("\uff11", "bytes", "is not a number"),  # a full-width one
+        ("3", "text", "of unit text"),
+        ("1", "bool", "of unit bool"),
+    ],
+)
+def test_parse_quantity_says_what_does_not_fit(text: str, unit: Unit, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_quantity(text, unit)
+    assert message in str(caught.value)
+
+
+@given(st.integers(-(10**20), 10**20), st.sampled_from(["bytes", "flops"]))
+def test_what_is_printed_reads_back_within_half_a_percent(value: int, unit: Unit) -> None:
+    assert math.isclose(parse_quantity(format_value(value, unit), unit), value, rel_tol=0.005)
+
+
+@given(st.floats(1e-15, 1e9))
+def test_a_time_reads_back_within_half_a_percent(value: float) -> None:
+    assert math.isclose(parse_quantity(format_value(value, "seconds"), "seconds"), value, rel_tol=0.0051)
+
+
+@given(st.integers(-(10**20), 10**20))
+def test_a_raw_integer_reads_back_exactly(value: int) -> None:
+    assert parse_quantity(f"{value:_}", "count") == value
+    assert parse_quantity(str(value), "bytes") == value

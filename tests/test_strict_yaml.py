@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect import strict_yaml
+from hlo_inspect.errors import Location, UsageError
+
+
+def refused(text: str) -> tuple[int | None, int | None, str]:
+    with pytest.raises(UsageError) as caught:
+        strict_yaml.parse(text, "some.yaml")
+    assert caught.value.path == "some.yaml"
+    return caught.value.line, caught.value.column, caught.value.message
+
+
+def value(written: str) -> strict_yaml.Node:
+    return strict_yaml.parse(f"a: {written}", "some.yaml").fields(allowed=("a",))["a"]
+
+
+def test_nodes_know_their_kind_and_place() -> None:
+    root = strict_yaml.parse("name: x\nlist:\n  - 1\n  - {deep: true}\nnothing:\n", "some.yaml")
+    assert [(key.scalar, node.kind) for key, node in root.entries()] == [
+        ("name", "text"),
+        ("list", "list"),
+        ("nothing", "null"),
+    ]
+    first, second = root.fields(allowed=("name", "list", "nothing"))["list"].items()
+    assert (first.kind, first.scalar, first.line, first.column) == ("number", "1", 3, 5)
+    key, inner = second.entries()[0]
+    assert (key.scalar, key.location) == ("deep", Location("some.yaml", 4, 6))
+    assert (inner.kind, inner.location) == ("bool", Location("some.yaml", 4, 12))
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("3", "number"),
+        ("-0.5", "number"),
+        ("1e12", "number"),
+        ("0", "number"),
+        ("010", "text"),
+        ("0o7", "text"),
+        ("0x1F", "text"),
+        ("1_000", "text"),
+        ("1:30", "text"),
+        (".inf", "text"),
+        ("2024-01-31", "text"),
+        ("true", "bool"),
+        ("True", "text"),
+        ("yes", "text"),
+        ("no", "text"),
+        ("null", "null"),
+        ("~", "null"),
+        ("", "null"),
+        ("'3'", "text"),
+        ('"true"', "text"),
+        ("''", "text"),
+        ("2x8", "text"),
+    ],
+)
+def test_a_scalar_is_what_it_looks_like(written: str, kind: str) -> None:
+    node = value(written)
+    assert node.kind == kind
+    assert node.scalar == written.strip("'\"")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "part"),
+    [
+        ("a: 1\nb: 2\na: 3\n", (3, 1), "duplicate key 'a', first on line 1"),
+        ("a: {b: 1, 'b': 2}", (1, 11), "duplicate key 'b', first on line 1"),
+        ("a: &x 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
+        ("a: !!int 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
+        ("a: !!python/object/apply:os.system [ls]\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
+        ("a: != 3\n", (1, 4), "text that begins with & or ! wants quotes"),
+        ("b:\n  a: *x\n", (2, 6), "an alias (*name) is not allowed"),
+        ("a: 1\n---\nb: 2\n", (3, 1), "a second YAML document"),
+        ("? [1]\n: 2\n", (1, 3), "a key must be text"),
+        ("a: >= 3\n", (1, 5), "text that begins with > or | wants quotes"),
+        ("a: [1, 2\n", (2, 1), "not valid YAML"),
+        ("a: 1\n b: 2\n", (2, 3), "not valid YAML"),
+        ("a: 1\nb: \x07\n", (2, 4), "not valid YAML"),
+        ("[" * 30 + "]" * 30, (1, 21), "nested too deep"),
+        ("", (None, None), "is empty"),
+        ("# a comment\n", (None, None), "is empty"),
+    ],
+)
+def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | None], part: str) -> None:
+    line, column, message = refused(text)
+    assert (line, column) == place
+    assert part in message
+
+
+def test_the_error_shows_the_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        strict_yaml.parse("a: 1\nbb: *x\n", "some.yaml")
+    assert str(caught.value).splitlines()[1:] == ["  bb: *x", "      ^"]
+
+
+def test_fields_name_the_keys_there_are() -> None:
+    node = strict_yaml.parse("name: x\npeek: 3\n", "some.yaml")
+    with pytest.raises(UsageError) as caught:
+        node.fields(allowed=("name", "peak"))
+    assert caught.value.location == Location("some.yaml", 2, 1)
+    assert caught.value.message == "unknown key 'peek'; the keys here are name, peak; did you mean 'peak'?"
+    with pytest.raises(UsageError) as caught:
+        node.fields(allowed=("name", "peek", "a", "b"), required=("a", "name", "b"))
+    assert caught.value.location == Location("some.yaml", 1, 1)
+    assert caught.value.message == "missing keys: a, b"
+
+
+@pytest.mark.parametrize(
+    ("written", "getter", "message"),
+    [
+        ("3", "text", "expected a value of kind text, found number '3'; put it in quotes if it is meant as text"),
+        ("true", "text", "expected a value of kind text, found bool 'true'; put it in quotes if it is meant as text"),
+        ("[1]", "text", "expected a value of kind text, found list"),
+        ("", "text", "expected a value of kind text, found null"),
+        ("x", "items", "expected a value of kind list, found text 'x'"),
+        ("[1]", "entries", "expected a value of kind mapping, found list"),
+    ],
+)
+def test_getters_refuse_other_kinds(written: str, getter: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        getattr(value(written), getter)()
+    assert caught.value.message == message
+    assert caught.value.line == 1
+
+
+def test_a_choice_is_one_of_the_options() -> None:
+    assert value("warning").choice(("error", "warning")) == "warning"
+    with pytest.raises(UsageError) as caught:
+        value("warn").choice(("error", "warning"))
+    assert caught.value.message == "'warn' is none of error, warning; did you mean 'warning'?"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        strict_yaml.read(tmp_path / "absent.yaml")
+    assert caught.value.message == "cannot be read: No such file or directory"
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"a: caf\xe9\n")
+    with pytest.raises(UsageError) as caught:
+        strict_yaml.read(latin)
+    assert (caught.value.message, caught.value.path) == ("is not UTF-8 text (byte 6)", str(latin))
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "windows.yaml"
+    path.write_bytes("\ufeffa: 1\r\nb: 2\r\n".encode())
+    (_, first), (_, second) = strict_yaml.read(path).entries()
+    assert (first.scalar, first.line, first.column) == ("1", 1, 4)
+    assert (second.scalar, second.line, second.column) == ("2", 2, 4)
