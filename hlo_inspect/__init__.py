@@ -10,8 +10,7 @@ from __future__ import annotations
 from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
 from hlo_inspect.inspection import inspect, inspect_all
 from hlo_inspect.report.model import Report
-
-__version__ = "0.1.0"
+from hlo_inspect.version import __version__
 
 __all__ = [
     "HloInspectError",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.errors import InputError, Location, UsageError
@@ -24,6 +26,7 @@ def inspect_all(
     module: str | None = None,
     stage: str | None = None,
     strict: bool = False,
+    profile: str | None = None,
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
 
@@ -36,19 +39,40 @@ def inspect_all(
     if not chosen:
         raise UsageError("no pass is named")
     pattern = _pattern(module)
+    hardware = _profile_name(profile)
     seen = matched = 0
     name = ""
     for one, note in _sources(source, stage):
         name = one.name
-        for found in read_modules(one, _wants(chosen), strict=strict):
+        modules = read_modules(one, _wants(chosen), strict=strict)
+        while (found := _next(modules)) is not None:
             seen += 1
             if pattern is None or pattern.search(found.name):
                 matched += 1
-                yield _report(found, chosen, note)
+                yield replace(_report(found, chosen, note), profile=hardware)
         if not seen:
             raise InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
     if not matched:
-        raise InputError(f"holds {seen} modules, and none is named like {module!r}", Location(name))
+        raise InputError(f"holds no module that is named like {module!r}, but {seen} others", Location(name))
+
+
+def _next(modules: Iterator[Module]) -> Module | None:
+    """The next module. Reading makes many small objects and no cycles: the collector would only look at them over and over."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return next(modules, None)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _profile_name(profile: str | None) -> str | None:
+    if profile is None:
+        return None
+    from hlo_inspect.analysis.hardware import load_profile
+
+    return load_profile(profile).name
 
 
 def inspect(
@@ -58,11 +82,12 @@ def inspect(
     module: str | None = None,
     stage: str | None = None,
     strict: bool = False,
+    profile: str | None = None,
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
     has them.
     """
-    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict))
+    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile))
     if len(reports) > 1:
         names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")

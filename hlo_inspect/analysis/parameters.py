@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.metadata import origin
 from hlo_inspect.hlo.header import Alias, ShapeIndex
@@ -175,12 +175,6 @@ def _kept(leaf: ParameterLeaf, outputs: list[Output]) -> ParameterLeaf:
         reason = OTHER_LAYOUT
     else:
         reason = FITS
-    return _replaced(leaf, reason)
-
-
-def _replaced(leaf: ParameterLeaf, reason: str) -> ParameterLeaf:
-    from dataclasses import replace
-
     return replace(leaf, kept_because=reason)
 
 

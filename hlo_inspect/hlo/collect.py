@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from hlo_inspect.errors import Location, ParseError
 from hlo_inspect.hlo import opcodes, rows, scan
 from hlo_inspect.hlo.cursor import Cursor
-from hlo_inspect.hlo.module import Computation, Head, Instruction, Module, Problem, Row
+from hlo_inspect.hlo.module import Computation, Head, Instruction, Module, Row
 from hlo_inspect.hlo.names import NameCheck
+from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.hlo.shapes import Shape, ShapeError, parse_shape
-
-MAX_PROBLEMS = 20
-"""Of one kind, so many are kept with their place; the others are counted."""
 
 MAX_REDUCER_LINES = 16
 _WINDOW = 1 << 15  # definitions that stay in reach besides those of the lines at hand
@@ -283,14 +281,8 @@ class Collector:
     def _add(self, problem: Problem, text: str) -> None:
         if self._strict:
             raise ParseError(problem.message, problem.location, text or None)
-        module = self.module
-        module.problem_counts[problem.code] += 1
-        if module.problem_counts[problem.code] <= MAX_PROBLEMS:
-            module.problems.append(problem)
+        self.module.problems.add(problem)
 
     def drop_unreadable(self, first_line: int) -> None:
         """Forgets the unreadable lines from `first_line` on: they turned out to stand behind the module."""
-        module = self.module
-        kept = [p for p in module.problems if p.code != "HI001" or (p.location.line or 0) < first_line]
-        module.problem_counts["HI001"] -= len(module.problems) - len(kept)
-        module.problems = kept
+        self.module.problems.drop_from("HI001", first_line)

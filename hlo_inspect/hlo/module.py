@@ -16,6 +16,7 @@ from typing import NamedTuple
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import Header, StackFrames
+from hlo_inspect.hlo.problems import Problems
 from hlo_inspect.hlo.shapes import Shape, ShapeError, parse_shape, subshape
 
 LITERAL_OPCODES = frozenset({"constant", "parameter"})
@@ -227,16 +228,6 @@ class Computation:
         return marked[-1] if marked else None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
-
-    code: str
-    message: str
-    location: Location
-    subject: str | None = None
-
-
 @dataclass
 class Module:
     """One module, as far as it was read.
@@ -259,8 +250,7 @@ class Module:
     computation_count: int = 0
     partitioning_targets: set[str] = field(default_factory=set)
     unparsed_lines: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    problem_counts: Counter[str] = field(default_factory=Counter)
+    problems: Problems = field(default_factory=Problems)
 
     @property
     def name(self) -> str:

@@ -69,7 +69,7 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
             stack.append((token, match.start()))
         elif token in ")]}":
             if stack[-1][0] != _CLOSES[token]:
-                raise ScanError(f"{token!r} does not close {stack[-1][0]!r}", match.start())
+                raise _mismatch(text, stack[-1], match)
             stack.pop()
             if not stack:
                 return match.end()
@@ -78,6 +78,14 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
         elif "\n" in token and not holds_lines:
             _refuse_fresh_line(text, match, stack[-1])
     raise IncompleteError(f"{stack[-1][0]!r} is not closed", stack[-1][1])
+
+
+def _mismatch(text: str, opened: tuple[str, int], closing: re.Match[str]) -> ScanError:
+    """The fault is on the first of the two lines: what closes further down may well be right."""
+    bracket, position = opened
+    if text.find("\n", position, closing.start()) >= 0:
+        return ScanError(f"{bracket!r} is not closed", position)
+    return ScanError(f"{closing[0]!r} does not close {bracket!r}", closing.start())
 
 
 def _refuse_fresh_line(text: str, token: re.Match[str], opened: tuple[str, int]) -> None:

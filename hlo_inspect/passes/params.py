@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from hlo_inspect.analysis.context import Context
@@ -80,10 +81,11 @@ class Params(Pass):
         findings = [Finding("HI103", "warning", fault, module.location(module.first_line)) for fault in interface.faults]
         wasted = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
         if wasted:
-            size = _bytes(wasted) or 0
+            size = _could_be_saved(wasted, interface.outputs)
             message = (
                 f"{_listed(wasted)} could be donated: outputs of the same shape, type and sharding take no parameter's buffer"
             )
+            message += f"; that would save up to {size:,} bytes"
             findings.append(Finding("HI101", "warning", message, place, wasted[0].name, size))
         unused = [p for p in interface.parameters if p.unused and not p.donated]
         if unused:
@@ -99,6 +101,14 @@ class Params(Pass):
 
 def _bytes(leaves: Iterable[ParameterLeaf] | Iterable[Output]) -> int | None:
     return total(leaf.shape.bytes for leaf in leaves)
+
+
+def _could_be_saved(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> int:
+    """Bytes, if every output that is free takes a parameter of its shape."""
+    free = Counter(str(output.shape) for output in outputs if output.alias is None)
+    fitting = Counter(str(leaf.shape) for leaf in leaves)
+    sizes = {str(leaf.shape): leaf.shape.bytes or 0 for leaf in leaves}
+    return sum(min(count, free[shape]) * sizes[shape] for shape, count in fitting.items())
 
 
 def _listed(leaves: list[ParameterLeaf], limit: int = 4) -> str:

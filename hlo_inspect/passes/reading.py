@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import Module, Problem, Wants
+from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Finding, Severity, Table, Value
 
@@ -54,12 +55,9 @@ class Reading(Pass):
     def findings(self, context: Context) -> list[Finding]:
         module = context.module
         problems = [*module.problems, *_faults(module)]
-        findings = [Finding(p.code, SEVERITIES[p.code], p.message, p.location, p.subject) for p in problems]
-        for code, count in module.problem_counts.items():
-            shown = sum(1 for p in module.problems if p.code == code)
-            if count > shown:
-                message = f"{count - shown:,} more like the {shown} above"
-                findings.append(Finding(code, SEVERITIES[code], message, module.location(None)))
+        findings = [Finding(p.code, SEVERITIES[p.code], _told(p), p.location, p.subject) for p in problems]
+        for code, count in module.problems.left_out.items():
+            findings.append(Finding(code, SEVERITIES[code], f"{count:,} more of this kind", module.location(None)))
         return findings
 
     def notes(self, context: Context) -> list[str]:
@@ -76,6 +74,10 @@ def _name(module: Module) -> str:
     if module.header.printed or module.entry is None:
         return module.name
     return f"module_{module.entry.name}"
+
+
+def _told(problem: Problem) -> str:
+    return problem.message if problem.times == 1 else f"{problem.message} ({problem.times:,} times, first here)"
 
 
 def _faults(module: Module) -> list[Problem]:

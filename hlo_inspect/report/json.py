@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from hlo_inspect.report.model import Finding, Report, Row, Table, Value
 from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.version import __version__
 
 SCHEMA_VERSION = 1
 
@@ -33,7 +34,7 @@ def report_to_dict(report: Report) -> dict[str, Any]:
     source = report.input
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "hlo-inspect", "version": tool_version()},
+        "tool": {"name": "hlo-inspect", "version": __version__},
         "command": report.command,
         "input": {"path": source.path, "first_line": source.first_line, "lines": source.lines, "bytes": source.bytes},
         "profile": report.profile,
@@ -42,16 +43,6 @@ def report_to_dict(report: Report) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in report.findings],
         "notes": list(report.notes),
     }
-
-
-def tool_version() -> str:
-    """The version of the installed package; "unknown" of a source tree that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("hlo-inspect")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _table(table: Table) -> dict[str, Any]:

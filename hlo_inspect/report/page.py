@@ -23,9 +23,14 @@ def module_name(report: Report) -> str:
 
 
 def module_details(report: Report) -> list[str]:
-    """How the module is laid out on devices; a fact that the report lacks is left out, an unknown one is "?"."""
+    """How the module is laid out on devices; a fact that the report lacks is left out, an unknown one is "?".
+
+    A single partition or replica goes without saying.
+    """
     facts = report.facts
-    details = [number_of(facts[name], noun) for name, noun in _COUNTED if name in facts]
+    details = [
+        number_of(facts[name], noun) for name, noun in _COUNTED if name in facts and (facts[name] != 1 or noun == "device")
+    ]
     shapes = facts.get("module.shapes")
     if isinstance(shapes, str):
         details.append(_SHAPES.get(shapes, printable(shapes)))

@@ -1,0 +1,5 @@
+"""`python -m hlo_inspect`."""
+
+from hlo_inspect.cli.main import main
+
+main()

@@ -1,0 +1,173 @@
+"""The commands: options -> inspect -> renderer -> exit status.
+
+What a command needs beside click is imported when it runs: `--help` has to feel instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    fail_on_option,
+    output_options,
+    read_options,
+    take_output,
+    take_read,
+)
+from hlo_inspect.cli.output import deliver
+from hlo_inspect.errors import InputError
+
+if TYPE_CHECKING:
+    from hlo_inspect.checks.policy import Policy
+    from hlo_inspect.report.model import Report, Severity
+
+FAILED, UNREADABLE = 1, 3
+
+
+def _pass_command(name: str, text: str, *aliases: str) -> list[click.Command]:
+    """The command of a pass, and the same under other names."""
+
+    @output_options
+    @read_options
+    @fail_on_option
+    @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+    def run(inputs: tuple[str, ...], fail_on: Severity | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+        output, read = take_output(arguments), take_read(arguments)
+        reports, unread = _inspected(inputs, (name,), read)
+        _deliver(reports, output)
+        if unread:
+            return UNREADABLE
+        return FAILED if _reaches(reports, fail_on) else 0
+
+    commands = [click.command(name, help=text)(run)]
+    return commands + [click.command(alias, help=text, hidden=True)(run) for alias in aliases]
+
+
+def _inspected(inputs: Iterable[str], passes: Sequence[str], read: ReadOptions) -> tuple[list[Report], bool]:
+    """The reports of all inputs, and whether one could not be read: that is told at once, the others are read all the same."""
+    from hlo_inspect.inspection import inspect_all
+
+    reports: list[Report] = []
+    unread = False
+    for source in inputs:
+        try:
+            path = source if source == "-" else Path(source)
+            reports.extend(
+                inspect_all(path, passes, module=read.module, stage=read.stage, strict=read.strict, profile=read.profile)
+            )
+        except InputError as error:
+            click.echo(f"hlo-inspect: {error}", err=True)
+            unread = True
+    return reports, unread
+
+
+def _deliver(reports: Sequence[Report], output: OutputOptions) -> None:
+    if reports:
+        deliver(reports, output)
+
+
+def _reaches(reports: Iterable[Report], fail_on: Severity | None) -> bool:
+    from hlo_inspect.report.model import SEVERITIES
+
+    if fail_on is None:
+        return False
+    limit = SEVERITIES.index(fail_on)
+    return any(SEVERITIES.index(finding.severity) <= limit for report in reports for finding in report.findings)
+
+
+@click.command("check")
+@output_options
+@read_options
+@fail_on_option
+@click.option("--policy", "policies", metavar="FILE", multiple=True, help="YAML policy; several add up.")
+@click.option(
+    "--assert", "assertions", metavar="EXPR", multiple=True, help="An assertion, as 'collectives.all-to-all.count == 0'."
+)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+def check(
+    inputs: tuple[str, ...],
+    policies: tuple[str, ...],
+    assertions: tuple[str, ...],
+    fail_on: Severity | None,
+    **arguments: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
+    """Check facts against a policy: exit status 1 when one fails.
+
+    Each failed check prints the actual value and the rows behind it.
+    """
+    from hlo_inspect.checks.runner import run_checks
+
+    output, read = take_output(arguments), take_read(arguments)
+    policy = _policy(policies, assertions, fail_on)
+    reports, unread = _inspected(inputs, _passes_for(policy), read)
+    outcomes = run_checks(reports, policy) if reports else []
+    _deliver([outcome.report for outcome in outcomes], output)
+    if unread:
+        return UNREADABLE
+    return 0 if all(outcome.ok for outcome in outcomes) else FAILED
+
+
+def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:
+    """The policies and assertions of the command line as one."""
+    from hlo_inspect.checks.policy import Policy, parse_assertion, read_policy
+
+    policy = Policy()
+    for file in files:
+        one = read_policy(file)
+        policy = Policy(policy.assertions + one.assertions, one.fail_on or policy.fail_on, policy.ignores + one.ignores)
+    added = tuple(parse_assertion(text) for text in assertions)
+    return replace(policy, assertions=policy.assertions + added, fail_on=fail_on or policy.fail_on)
+
+
+def _passes_for(policy: Policy) -> list[str]:
+    """The passes whose facts the policy names; all where findings can fail. Unknown facts are refused before reading."""
+    from hlo_inspect.checks.resolve import find_spec, resolve
+    from hlo_inspect.passes import PASSES, READING, all_specs
+
+    specs = all_specs()
+    every = [one.name for one in PASSES]
+    facts = [resolve(assertion, specs).name for assertion in policy.assertions]
+    if policy.fail_on is not None or not facts or any(find_spec(fact, READING.specs) for fact in facts):
+        return every
+    return [one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)]
+
+
+@click.command("profiles")
+@output_options
+@click.argument("name", metavar="[NAME|FILE]", required=False)
+def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """List the hardware profiles, or show one with the source of each figure."""
+    from hlo_inspect.passes.profiles import profile_report, profiles_report
+
+    output = take_output(arguments)
+    _deliver([profiles_report() if name is None else profile_report(name)], output)
+    return 0
+
+
+_TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "summary",
+        "One page: what this module is, its buffers and donation, fusions, collectives, opcodes, and what looks wrong.",
+        (),
+    ),
+    (
+        "params",
+        "Entry parameters and outputs: shape, bytes, sharding, donated or not and why not, used or not.",
+        ("parameters",),
+    ),
+    ("fusions", "Fusions by kind, root and content; the largest; custom calls by target.", ()),
+    ("collectives", "Every collective: kind, bytes, groups, reduction, asynchronous or not, source line.", ()),
+)
+
+COMMANDS: tuple[click.Command, ...] = (
+    *(command for name, text, aliases in _TEXTS for command in _pass_command(name, text, *aliases)),
+    check,
+    profiles,
+)

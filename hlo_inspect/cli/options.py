@@ -1,0 +1,97 @@
+"""The options that all commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from hlo_inspect.report.options import RenderOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMAT_NAMES = ("table", "json", "csv", "markdown")
+SEVERITY_NAMES = ("error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How and where a report is printed."""
+
+    format: str
+    output: str | None
+    top: int | None
+    table: str | None
+    raw_bytes: bool
+    no_color: bool
+    quiet: bool
+    verbose: bool
+
+    def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
+        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What is read, and how strictly."""
+
+    module: str | None
+    stage: str | None
+    profile: str | None
+    strict: bool
+
+
+_OUTPUT = (
+    click.option(
+        "--format", "format_", type=click.Choice(FORMAT_NAMES), default="table", help="Output format.", show_default=True
+    ),
+    click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
+    click.option(
+        "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows of each table, the rest summed; 0 shows all."
+    ),
+    click.option("--table", metavar="NAME", help="Only the table of this name; CSV holds one table."),
+    click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
+    click.option("--no-color", is_flag=True, help="No colour; so does the variable NO_COLOR."),
+    click.option("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
+    click.option("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
+)
+_READ = (
+    click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
+    click.option("--stage", metavar="TEXT", help="Of a dump directory the files with TEXT in their name."),
+    click.option("--profile", metavar="NAME|FILE", help="Hardware profile; `profiles` lists them."),
+    click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses, instead of reading on."),
+)
+
+
+def output_options(function: F) -> F:
+    """Adds the options of the output; `take_output` collects them."""
+    return _decorated(function, _OUTPUT)
+
+
+def read_options(function: F) -> F:
+    """Adds the options of the input; `take_read` collects them."""
+    return _decorated(function, _READ)
+
+
+def fail_on_option(function: F) -> F:
+    help_text = "Exit with 1 when a finding of this severity or above is reported."
+    return click.option("--fail-on", type=click.Choice(SEVERITY_NAMES), help=help_text)(function)
+
+
+def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def take_output(arguments: dict[str, Any]) -> OutputOptions:
+    """The output's options out of a command's arguments."""
+    names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose")
+    return OutputOptions(*(arguments.pop(name) for name in names))
+
+
+def take_read(arguments: dict[str, Any]) -> ReadOptions:
+    """The input's options out of a command's arguments."""
+    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "strict")))

@@ -1,0 +1,58 @@
+"""What is wrong with a text, as data: each fault once, with its first place and how often it occurs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hlo_inspect.errors import Location
+
+MAX_OF_A_KIND = 20
+"""So many different faults of one code are kept with their place; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
+
+    code: str
+    message: str
+    location: Location
+    subject: str | None = None
+    times: int = 1
+
+
+class Problems:
+    """The faults of one module. The same fault again is counted, not kept."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str], Problem] = {}
+        self._times: Counter[tuple[str, str]] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+
+    def add(self, problem: Problem) -> None:
+        key = (problem.code, problem.message)
+        if key not in self._first:
+            if self._kinds[problem.code] >= MAX_OF_A_KIND:
+                self._left_out[problem.code] += 1
+                return
+            self._kinds[problem.code] += 1
+            self._first[key] = problem
+        self._times[key] += 1
+
+    def drop_from(self, code: str, line: int) -> None:
+        """Forgets those of `code` that were first seen at `line` or later."""
+        for key in [k for k, p in self._first.items() if p.code == code and (p.location.line or 0) >= line]:
+            del self._first[key], self._times[key]
+            self._kinds[code] -= 1
+
+    def __iter__(self) -> Iterator[Problem]:
+        for key, problem in self._first.items():
+            yield Problem(problem.code, problem.message, problem.location, problem.subject, self._times[key])
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many more of a code there are."""
+        return {code: count for code, count in self._left_out.items() if count}

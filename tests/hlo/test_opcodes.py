@@ -1,0 +1,64 @@
+"""Opcodes: the spellings that a reader of other compilers would guess wrong, old ones, and asynchronous sugar."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.hlo.opcodes import OPCODES, base_opcode, is_known
+
+UNEXPECTED = (
+    "opt-barrier exponential exponential-minus-one log-plus-one count-leading-zeros popcnt cosine sine round-nearest-afz "
+    "round-nearest-even is-finite atan2 rng-get-and-update-state bitcast-convert add-dependency after-all partition-id"
+).split()
+RECENT = (
+    "collective-broadcast ragged-all-to-all ragged-dot scaled-dot scan mulhi acos acosh asin asinh atanh cosh sinh tan erf topk"
+).split()
+REMOVED = ["trace", "tuple-select", "cross-replica-sum"]
+NATIVE_ASYNC = [
+    *(f"{name}-{end}" for name in ("all-gather", "all-reduce", "collective-permute", "copy") for end in ("start", "done")),
+    *("send", "send-done", "recv", "recv-done", "async-start", "async-update", "async-done"),
+]
+SUGAR = [f"{name}-{end}" for name in ("reduce-scatter", "dot", "custom-call", "slice") for end in ("start", "update", "done")]
+NO_SUGAR = [  # opcodes with a native pair have no other spelling
+    *(f"{name}-update" for name in ("all-gather", "all-reduce", "collective-permute", "copy", "recv", "send")),
+    *("send-start", "recv-start"),
+]
+
+
+@pytest.mark.parametrize("opcode", UNEXPECTED + RECENT + REMOVED + NATIVE_ASYNC)
+def test_opcodes_of_every_age_are_listed(opcode: str) -> None:
+    assert opcode in OPCODES
+    assert is_known(opcode)
+
+
+def test_the_list_holds_the_133_of_today_and_the_removed() -> None:
+    assert len(OPCODES - {*REMOVED, "bitcast-move"}) == 133
+
+
+@pytest.mark.parametrize("opcode", SUGAR)
+def test_sugar_is_known_without_being_listed(opcode: str) -> None:
+    assert opcode not in OPCODES
+    assert is_known(opcode)
+
+
+@pytest.mark.parametrize("opcode", [*NO_SUGAR, "negate-start-done", "negate-begin", "-start", "exp", "barrier", "Add", ""])
+def test_what_xla_refuses_is_unknown(opcode: str) -> None:
+    assert not is_known(opcode)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "base"),
+    [
+        ("all-gather-start", "all-gather"),
+        ("collective-permute-done", "collective-permute"),
+        ("reduce-scatter-update", "reduce-scatter"),
+        ("send-done", "send"),
+        ("async-start", "async"),
+        ("all-reduce", "all-reduce"),
+        ("after-all", "after-all"),
+        ("dynamic-update-slice", "dynamic-update-slice"),
+        ("dynamic-update-slice-start", "dynamic-update-slice"),
+    ],
+)
+def test_base_opcode(opcode: str, base: str) -> None:
+    assert base_opcode(opcode) == base
