@@ -7,10 +7,14 @@ report.table("collectives").rows
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
-from hlo_inspect.inspection import inspect, inspect_all
 from hlo_inspect.report.model import Report
 from hlo_inspect.version import __version__
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection import inspect, inspect_all
 
 __all__ = [
     "HloInspectError",
@@ -23,3 +27,12 @@ __all__ = [
     "inspect",
     "inspect_all",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+    """The reader and the passes come with the first call: `hlo-inspect --help` does without them."""
+    if name in {"inspect", "inspect_all"}:
+        from hlo_inspect import inspection
+
+        return getattr(inspection, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

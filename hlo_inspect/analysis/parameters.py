@@ -11,7 +11,7 @@ from hlo_inspect.hlo.module import Computation, Instruction, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import split_sharding
 
-_SCOPE = re.compile(r"(?:^|/)(?:p?jit|xmap|shard_map)\(|/")  # an op_name that is a scope of operations, not an argument's path
+_SCOPE = re.compile(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
 
 
 @dataclass(frozen=True, slots=True)

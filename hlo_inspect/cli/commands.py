@@ -46,8 +46,9 @@ def _pass_command(name: str, text: str, *aliases: str) -> list[click.Command]:
             return UNREADABLE
         return FAILED if _reaches(reports, fail_on) else 0
 
-    commands = [click.command(name, help=text)(run)]
-    return commands + [click.command(alias, help=text, hidden=True)(run) for alias in aliases]
+    command = click.command(name, help=text)(run)
+    others = [click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases]
+    return [command, *others]
 
 
 def _inspected(inputs: Iterable[str], passes: Sequence[str], read: ReadOptions) -> tuple[list[Report], bool]:

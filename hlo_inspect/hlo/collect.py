@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from hlo_inspect.errors import Location, ParseError
 from hlo_inspect.hlo import opcodes, rows, scan
 from hlo_inspect.hlo.cursor import Cursor
-from hlo_inspect.hlo.module import Computation, Head, Instruction, Module, Row
+from hlo_inspect.hlo.module import Computation, Head, Instruction, Module, head_of
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.problems import Problem
-from hlo_inspect.hlo.shapes import Shape, ShapeError, parse_shape
+from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.shapes import ShapeError
 
 MAX_REDUCER_LINES = 16
 _WINDOW = 1 << 15  # definitions that stay in reach besides those of the lines at hand
@@ -37,28 +38,21 @@ class Heads(dict[str, Head]):
         self._wanted_opcodes = wanted_opcodes
 
     def __missing__(self, text: str) -> Head:
-        shape_text, _, opcode = text.rpartition(" ")
-        opcode = sys.intern(opcode)
-        head = Head(opcode, self._shape(text, shape_text))
-        if not opcodes.is_known(opcode):
-            self.unknown[text] = ("HI004", f"unknown opcode {opcode!r}")
-        if opcode in self._wanted_opcodes:
+        try:
+            head = head_of(text)
+        except ShapeError:
+            self.unreadable.add(text)
+            return Head(text.rpartition(" ")[2], None)
+        shape_text = text.rpartition(" ")[0]
+        if head.shape is None and shape_text:
+            self.unknown[text] = ("HI006", f"unknown element type in {shape_text[:60]}")
+        if not opcodes.is_known(head.opcode):
+            self.unknown[text] = ("HI004", f"unknown opcode {head.opcode!r}")
+        if head.opcode in self._wanted_opcodes:
             self.wanted.add(text)
         if len(self) < _MAX_HEADS:
             self[text] = head
         return head
-
-    def _shape(self, text: str, shape_text: str) -> Shape | None:
-        if not shape_text:
-            return None
-        try:
-            return parse_shape(shape_text)
-        except ShapeError as error:
-            if "unknown element type" in str(error):
-                self.unknown[text] = ("HI006", str(error))
-            else:
-                self.unreadable.add(text)
-            return None
 
 
 class Collector:
@@ -68,7 +62,7 @@ class Collector:
         self.module = module
         self._strict = strict
         wants = module.wants
-        self._every_line = wants.every_line
+        self._every_line = wants.reads_every_line
         self._entry = wants.entry
         self._targets = wants.targets
         self._heads = Heads(wants.opcodes)
@@ -140,6 +134,8 @@ class Collector:
         found = rows.find_rows(text, start, end, balanced=self._every_line)
         if found is None or not self._take(computation, found, cursor.line):
             return False
+        if self.module.wants.graph:
+            computation.chunks.append((cursor.line, text[start - 1 : end]))
         cursor.advance(end)
         return True
 
@@ -175,7 +171,11 @@ class Collector:
 
     def row(self, computation: Computation, row: Row, line: int) -> bool:
         """Takes one instruction; false where its shape makes no sense."""
-        return self._take(computation, [row], line)
+        if not self._take(computation, [row], line):
+            return False
+        if self.module.wants.graph:
+            computation.chunks.append((line, row))
+        return True
 
     def _reads(self, computation: Computation, text: str, start: int, end: int) -> bool:
         if self._every_line or (self._entry and computation.is_entry):

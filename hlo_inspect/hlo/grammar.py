@@ -10,42 +10,62 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES, Row
+from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES
+from hlo_inspect.hlo.rows import Row
 
-_INSTRUCTION = re.compile(r"(ROOT\s++)?(%)?([A-Za-z_][\w.\-]*+)\s*+=(?!=)\s*+", re.ASCII)
-_ARRAY = re.compile(r"[a-z]\w*+\s*+\[", re.ASCII)
-_LAYOUT_START = re.compile(r"\s*+\{\s*+[0-9:}]", re.ASCII)
-_OPCODE = re.compile(r"\s*+([a-z][a-z0-9\-]*+)\s*+\(", re.ASCII)
-_COMPUTATION = re.compile(r"(ENTRY\s++)?%?([A-Za-z_][\w.\-]*+)\s*+", re.ASCII)
+_OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
+_LAYOUT_START = re.compile(r"[0-9:}]", re.ASCII)
 _THREAD = re.compile(r"\s*+,\s*+execution_thread\s*+=\s*+\"(?:[^\"\\\n]++|\\.)*+\"", re.ASCII)
 
 
 def scan_instruction(text: str, start: int) -> tuple[Row, int]:
     """The instruction at `start`: `[ROOT] name = [shape] opcode(…)` and its attributes."""
-    match = _INSTRUCTION.match(text, start)
-    if match is None:
-        raise scan.ScanError("expected an instruction", start)
-    shape_start = scan.skip_space(text, match.end())
+    is_root, name, equals = _marked_name(text, start, "ROOT", "expected an instruction")
+    if not text.startswith("=", equals) or text.startswith("==", equals):
+        raise _expected("expected an instruction", text, equals, start)
+    shape_start = scan.skip_space(text, equals + 1)
     shape_end = _shape_end(text, shape_start)
     opcode_start = scan.skip_space(text, shape_end)
     opcode = _OPCODE.match(text, opcode_start)
-    if opcode is None:
-        raise scan.ScanError("expected an opcode and '('", opcode_start)
-    open_bracket = opcode.end() - 1
-    end = _attributes_end(text, scan.balanced_end(text, open_bracket, holds_lines=False))
-    head = f"{text[shape_start:shape_end].strip()} {opcode[1]}"
-    return ("ROOT " if match[1] else "", match[3], head, text[open_bracket + 1 : end]), end
+    bracket = scan.skip_space(text, opcode.end() if opcode else opcode_start)
+    if opcode is None or not text.startswith("(", bracket):
+        raise _expected("expected an opcode and '('", text, bracket, opcode_start)
+    end = _attributes_end(text, scan.balanced_end(text, bracket))
+    head = f"{text[shape_start:shape_end]} {opcode[0]}"
+    return ("ROOT " if is_root else "", name, head, text[bracket + 1 : end]), end
+
+
+def _marked_name(text: str, start: int, mark: str, message: str) -> tuple[bool, str, int]:
+    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows."""
+    position = start
+    word = scan.IDENTIFIER.match(text, position)
+    marked = word is not None and word[0] == mark
+    if word is not None and marked:
+        position = scan.skip_space(text, word.end())
+    name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
+    if name is None:
+        raise _expected(message, text, position, start)
+    return marked, name[0], scan.skip_space(text, name.end())
+
+
+def _expected(message: str, text: str, reached: int, start: int) -> scan.ScanError:
+    """What is wrong at `start`, or not known before there is more text."""
+    return (scan.IncompleteError if reached >= len(text) else scan.ScanError)(message, start)
 
 
 def _shape_end(text: str, start: int) -> int:
     """The index after the shape at `start`; `start` itself where the shape is left out."""
-    if text.startswith("(", start) or text.startswith("b(", start):
+    if text.startswith(("(", "b("), start):
         return scan.balanced_end(text, text.index("(", start))
-    match = _ARRAY.match(text, start)
-    if match is None:
+    dtype = scan.IDENTIFIER.match(text, start)
+    bracket = scan.skip_space(text, dtype.end()) if dtype else start
+    if dtype is None or not text.startswith("[", bracket):
         return start
-    end = scan.balanced_end(text, match.end() - 1)
-    return scan.balanced_end(text, text.index("{", end)) if _LAYOUT_START.match(text, end) else end
+    end = scan.balanced_end(text, bracket)
+    brace = scan.skip_space(text, end)
+    if text.startswith("{", brace) and _LAYOUT_START.match(text, scan.skip_space(text, brace + 1)):
+        return scan.balanced_end(text, brace)
+    return end
 
 
 def _attributes_end(text: str, position: int) -> int:
@@ -56,25 +76,22 @@ def _attributes_end(text: str, position: int) -> int:
         begin = scan.skip_space(text, comma + 1)
         attribute = scan.ATTRIBUTE.match(text, begin)
         if attribute is None:
-            raise scan.ScanError("expected an attribute", begin)
+            raise _expected("expected an attribute", text, begin, begin)
         holds_lines = attribute[1] in CALLEE_ATTRIBUTES
         position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
 
 
 def scan_computation(text: str, start: int) -> tuple[str, bool, int]:
     """The start of a computation, `[ENTRY] name [(parameters) -> shape] {`: its name and whether it is the entry."""
-    match = _COMPUTATION.match(text, start)
-    if match is None:
-        raise scan.ScanError("expected a computation", start)
-    position = scan.skip_space(text, match.end())
+    is_entry, name, position = _marked_name(text, start, "ENTRY", "expected a computation")
     if text.startswith("(", position):
         arrow = scan.skip_space(text, scan.balanced_end(text, position))
         if not text.startswith("->", arrow):
-            raise scan.ScanError("expected '->'", arrow)
+            raise _expected("expected '->'", text, arrow, arrow)
         position = scan.skip_space(text, _shape_end(text, scan.skip_space(text, arrow + 2)))
     if not text.startswith("{", position):
-        raise scan.ScanError("expected '{'", position)
-    return match[2], bool(match[1]), position + 1
+        raise _expected("expected '{'", text, position, position)
+    return name, is_entry, position + 1
 
 
 def closer_end(text: str, start: int) -> int:

@@ -48,7 +48,7 @@ class Header:
         """What the header's attributes have wrong, as messages."""
         faults = []
         for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-            rest = pattern.sub("", scan.COMMENT.sub("", self.attributes.get(name, "{}")))
+            rest = pattern.sub("", scan.without_comments(self.attributes.get(name, "{}")))
             if rest.strip("{}, \t\n"):
                 faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
         faults += [
@@ -81,7 +81,7 @@ class Header:
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
-        text = scan.COMMENT.sub("", self.attributes.get("input_output_alias", ""))
+        text = scan.without_comments(self.attributes.get("input_output_alias", ""))
         return tuple(
             Alias(_index(output), int(number), _index(index), kind or "may-alias")
             for output, number, index, kind in _ALIAS.findall(text)
@@ -89,13 +89,13 @@ class Header:
 
     @cached_property
     def donors(self) -> tuple[Donor, ...]:
-        text = scan.COMMENT.sub("", self.attributes.get("buffer_donor", ""))
+        text = scan.without_comments(self.attributes.get("buffer_donor", ""))
         return tuple(Donor(int(number), _index(index)) for number, index in _DONOR.findall(text))
 
     @cached_property
     def entry_layout(self) -> tuple[Shape, Shape] | None:
         """The shapes of the parameters (as one tuple) and of the result that `entry_computation_layout` prints."""
-        text = self.attributes.get("entry_computation_layout", "")
+        text = scan.without_comments(self.attributes.get("entry_computation_layout", ""))
         try:
             parameters, end = scan_shape(text, text.index("(") if "(" in text else len(text))
             arrow = text.index("->", end)

@@ -7,17 +7,19 @@ many that nobody looks into cost nothing but their text.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.problems import Problems
-from hlo_inspect.hlo.shapes import Shape, ShapeError, parse_shape, subshape
+from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.shapes import Shape, ShapeError, UnknownTypeError, parse_shape, subshape
 
 LITERAL_OPCODES = frozenset({"constant", "parameter"})
 """Opcodes whose parentheses hold no operands."""
@@ -49,12 +51,18 @@ class Wants:
     `targets`: custom calls to keep beside them, in the same computations.
     `entry`: the entry computation's parameters and root, and which parameters nothing reads.
     `every_line`: each instruction is read: opcodes per computation, names checked, unreadable lines counted.
+    `graph`: the text of every computation is kept, for `Computation.body`; implies `every_line`.
     """
 
     opcodes: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()
     entry: bool = False
     every_line: bool = False
+    graph: bool = False
+
+    @property
+    def reads_every_line(self) -> bool:
+        return self.every_line or self.graph
 
     def __or__(self, other: Wants) -> Wants:
         return Wants(
@@ -62,6 +70,7 @@ class Wants:
             self.targets | other.targets,
             self.entry or other.entry,
             self.every_line or other.every_line,
+            self.graph or other.graph,
         )
 
 
@@ -70,6 +79,17 @@ class Head(NamedTuple):
 
     opcode: str
     shape: Shape | None
+
+
+@lru_cache(maxsize=1 << 16)
+def head_of(text: str) -> Head:
+    """The head that `shape opcode` spells; `ShapeError` where the shape is none. An unknown element type leaves no shape."""
+    shape_text, _, opcode = text.rpartition(" ")
+    try:
+        shape = parse_shape(shape_text) if shape_text else None
+    except UnknownTypeError:
+        shape = None
+    return Head(sys.intern(opcode), shape)
 
 
 class Operand(NamedTuple):
@@ -131,7 +151,7 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int | None:
-        text = scan.COMMENT.sub("", self.operand_text).strip()
+        text = scan.without_comments(self.operand_text).strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
     def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
@@ -166,7 +186,7 @@ def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
 
 def _operand(text: str) -> Operand:
     """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
-    text = scan.COMMENT.sub("", text).strip()
+    text = scan.without_comments(text).strip()
     before, _, last = text.rpartition(" ")
     match = _NAME.fullmatch(last)
     if match is None or (not before and last == "null"):
@@ -192,18 +212,15 @@ def _operand_shape(operand: Operand, definitions: Iterable[dict[str, Head]]) -> 
     return None
 
 
-Row = tuple[str, str, str, str]
-"""What the reader makes of a line: `"ROOT "` or nothing, name, head, and the rest from behind the opening parenthesis."""
-
-
 class Computation:
     """One computation. `opcodes` holds one opcode per instruction where every line was read, else nothing.
 
     `faults` are kept instructions whose attributes make no sense, with line and reason. `instructions` are those that were
-    kept. `unread` names the entry's parameters that no instruction reads, where asked for.
+    kept. `unread` names the entry's parameters that no instruction reads, where asked for. `chunks` are the text, with the
+    number of its first line, where the graph is wanted.
     """
 
-    __slots__ = ("faults", "instructions", "is_entry", "line", "name", "opcodes", "root_opcode", "unread")
+    __slots__ = ("chunks", "faults", "instructions", "is_entry", "line", "name", "opcodes", "root_opcode", "unread")
 
     def __init__(self, name: str, line: int, *, is_entry: bool) -> None:
         self.name = name
@@ -214,6 +231,17 @@ class Computation:
         self.instructions: list[Instruction] = []
         self.unread: set[str] = set()
         self.faults: dict[str, tuple[int, str]] = {}
+        self.chunks: list[tuple[int, str | Row]] = []
+
+    def body(self) -> list[Instruction]:
+        """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room."""
+        found: list[Instruction] = []
+        for line, chunk in self.chunks:
+            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+            found += [Instruction(self, row, head_of(row[2]), line + n) for n, row in enumerate(rows)]
+        if found and not any(instruction.is_root for instruction in found):
+            found[-1].is_root = True
+        return found
 
     @property
     def parameters(self) -> list[Instruction]:

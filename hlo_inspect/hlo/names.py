@@ -7,9 +7,13 @@ from collections.abc import Container, Sequence
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Computation, Head, Row, parse_operands
+from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Computation, Head, parse_operands
+from hlo_inspect.hlo.rows import Row
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
+
+_COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
+_TIGHT = re.compile(r",(?![\d ])")  # a comma that stands in no shape, and not as printers write it
 
 
 class Complain(Protocol):
@@ -39,12 +43,11 @@ class NameCheck:
             self._note_duplicates(found, line)
         self._names.update(definitions)
         uses = _uses(found, heads)
+        if not uses <= self._names:
+            uses = self._precisely(found, heads, line)
         if self._computation.is_entry:
             self._computation.unread.update(r[1] for r, head in zip(found, heads, strict=True) if head.opcode == "parameter")
             self._computation.unread -= uses
-        unknown = uses - self._names
-        if unknown:
-            self._note_unknown(found, heads, unknown, line)
         self._note_callees(found, line)
 
     def _note_duplicates(self, found: Sequence[Row], line: int) -> None:
@@ -55,11 +58,17 @@ class NameCheck:
                 self._complain.problem("HI007", message, line + index, row[1])
             seen.add(row[1])
 
-    def _note_unknown(self, found: Sequence[Row], heads: Sequence[Head], unknown: set[str], line: int) -> None:
+    def _precisely(self, found: Sequence[Row], heads: Sequence[Head], line: int) -> set[str]:
+        """The uses, operand by operand; notes which are not defined so far."""
+        uses: set[str] = set()
         for index, (row, head) in enumerate(zip(found, heads, strict=True)):
             if head.opcode not in LITERAL_OPCODES:
-                for name in unknown.intersection(_precise_uses(row[3])):
-                    self._pending.setdefault(name, line + index)
+                names = _precise_uses(row[3])
+                uses.update(names)
+                for name in names:
+                    if name not in self._names:
+                        self._pending.setdefault(name, line + index)
+        return uses
 
     def _note_callees(self, found: Sequence[Row], line: int) -> None:
         tails = "\n".join([row[3] for row in found])
@@ -93,7 +102,7 @@ def _callees(text: str) -> list[str]:
 
 
 def _uses(found: Sequence[Row], heads: Sequence[Head]) -> set[str]:
-    """The names that stand as operands. A few strings that are none may be among them; `_precise_uses` tells."""
+    """The names that stand as operands, or strings that are no names where the text is not as printers write it."""
     plain: list[str] = []
     names: set[str] = set()
     for row, head in zip(found, heads, strict=True):
@@ -105,9 +114,10 @@ def _uses(found: Sequence[Row], heads: Sequence[Head]) -> set[str]:
                 plain.append(operands)
     joined = ", ".join(plain).replace("%", "")
     if "/*" in joined:
-        joined = scan.COMMENT.sub("", joined)
+        joined = _COUNTER.sub("", joined)
     names.update(joined.split(", "))
-    if "[" in joined or "#" in joined:  # printed shapes stand before the name, tuple indices behind it
+    if ("[" in joined or "#" in joined) and not _TIGHT.search(joined):
+        # printed shapes stand before the name, tuple indices behind it
         names = {name.rpartition(" ")[2].partition("#")[0] for name in names}
     names.discard("")
     return names

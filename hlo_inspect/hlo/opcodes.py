@@ -21,13 +21,18 @@ _REMOVED = "cross-replica-sum trace tuple-select bitcast-move"  # older than 201
 OPCODES = frozenset(_CURRENT.split()) | frozenset(_REMOVED.split())
 
 _ASYNC_SUFFIXES = ("-start", "-update", "-done")
+_NATIVE_PAIRS = frozenset({"all-gather", "all-reduce", "collective-permute", "copy", "recv", "send"})
 
 
 def is_known(opcode: str) -> bool:
-    """Whether XLA's parser has this opcode, the short spellings of asynchronous ones (`reduce-scatter-start`) included."""
+    """Whether XLA's parser has this opcode, the short spellings of asynchronous ones (`reduce-scatter-start`) included.
+
+    What has a start and a done of its own has no short spelling besides.
+    """
     if opcode in OPCODES:
         return True
-    return any(opcode.endswith(suffix) and opcode.removesuffix(suffix) in OPCODES for suffix in _ASYNC_SUFFIXES)
+    base = base_opcode(opcode)
+    return base != opcode and base in OPCODES and base not in _NATIVE_PAIRS
 
 
 def base_opcode(opcode: str) -> str:

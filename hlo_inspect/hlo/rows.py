@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.hlo.module import Row
+Row = tuple[str, str, str, str]
+"""An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the rest from behind the opening parenthesis."""
 
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
 _TAIL = r'[^"\n]*+(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"[^"\n]*+)*+'

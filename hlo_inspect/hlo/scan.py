@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 
 SPACE = re.compile(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
-COMMENT = re.compile(r"/\*(?:[^*]++|\*(?!/))*+\*/")
 IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 
 # What a row of attributes can start with after its comma; `device_ids=` continues a mesh.
@@ -28,6 +27,9 @@ FRESH_LINE = re.compile(
 _TOKEN = re.compile(
     r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+|[()\[\]{}\n,]|["]|/\*',
     re.ASCII | re.DOTALL,
+)
+_STRING_OR_COMMENT = re.compile(
+    r'("(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\')|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+', re.DOTALL
 )
 _BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\n]', re.DOTALL)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
@@ -54,6 +56,13 @@ def skip_space(text: str, position: int) -> int:
     if text.startswith("/*", end):
         raise IncompleteError("a comment is not closed", end)
     return end
+
+
+def without_comments(text: str) -> str:
+    """`text` with blanks in place of its comments, so that what is left keeps its position."""
+    if "/*" not in text and "//" not in text:
+        return text
+    return _STRING_OR_COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
 
 
 def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
@@ -115,8 +124,8 @@ def _dict_end(text: str, start: int) -> int:
 def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False) -> int:
     """The index after the value of attribute `name` that starts at `start`.
 
-    A value is a run of atoms and brackets without white space; a bracket may follow after white space (`mesh['a'=2]
-    {'a'}`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`).
+    A value is a run of atoms and brackets without white space; after white space may follow what starts nothing else (a
+    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`).
     """
     begin = skip_space(text, start)
     if name in DICTIONARIES and text.startswith("{", begin):
@@ -124,7 +133,7 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
     position = _chunk_end(text, begin, holds_lines=holds_lines)
     while True:
         after = skip_space(text, position)
-        if text[after : after + 1] in {"{", "[", "("}:
+        if text.startswith(("{", "[", "(", "<=", "T("), after):
             position = _chunk_end(text, after, holds_lines=holds_lines)
             continue
         if text[after : after + 1] != ",":
@@ -170,7 +179,7 @@ def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[t
 
 
 _COMMON_ATTRIBUTE = re.compile(
-    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}"\n]*+\})*+\})(?=, [a-z]|$)', re.ASCII
+    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}()\[\]"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}()\[\]"\n]*+\})*+\})(?=, [a-z]|$)', re.ASCII
 )
 """An attribute as most are: a word, or braces nested at most once. What it does not match takes the long way."""
 
@@ -203,17 +212,24 @@ _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "
 
 
 def unquote(text: str) -> str:
-    """The contents of a quoted string, its C escapes undone; text without quotes as it is."""
+    """The contents of a quoted string, its C escapes undone; text without quotes as it is.
+
+    XLA escapes the bytes of UTF-8 one by one; bytes that are not UTF-8 become `\\xNN`.
+    """
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return text
     body = text[1:-1]
-    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
+    if "\\" not in body:
+        return body
+    return _ESCAPE.sub(_unescaped, body).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _unescaped(match: re.Match[str]) -> str:
     hexadecimal, unicode, octal, char = match.groups()
-    if hexadecimal or unicode:
-        return chr(int(hexadecimal or unicode, 16))
-    if octal:
-        return chr(int(octal, 8) & 0xFF)
-    return _SIMPLE_ESCAPES.get(char, char)
+    if char:
+        return _SIMPLE_ESCAPES.get(char, char)
+    if unicode:
+        code = int(unicode, 16)
+        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)  # half of a pair is no character
+    byte = int(hexadecimal, 16) if hexadecimal else int(octal, 8) & 0xFF
+    return chr(byte) if byte < 0x80 else chr(0xDC00 + byte)

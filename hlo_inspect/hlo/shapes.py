@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from hlo_inspect.hlo import dtypes
+from hlo_inspect.hlo import dtypes, scan
 
 MAX_NESTING = 100
 MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
 _MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
 
-_SPACE = re.compile(r"(?:\s+|/\*.*?\*/)*", re.ASCII | re.DOTALL)
+_SPACE = re.compile(r"\s*+", re.ASCII)
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
 _LAYOUT = re.compile(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
 _DIMENSION = re.compile(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
@@ -32,6 +32,10 @@ class ShapeError(ValueError):
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
         self.position = position
+
+
+class UnknownTypeError(ShapeError):
+    """A shape of an element type that XLA does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,7 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 
 def parse_shape(text: str) -> Shape:
     """The shape that `text` spells; `ShapeError` when it is none."""
+    text = scan.without_comments(text)
     shape, end = scan_shape(text, 0)
     end = _skip(text, end)
     if end != len(text):
@@ -179,7 +184,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def scan_shape(text: str, start: int, depth: int = 0) -> tuple[Shape, int]:
-    """The shape that starts at `start`, and the index after it."""
+    """The shape that starts at `start` in a text without comments, and the index after it."""
     if depth > MAX_NESTING:
         raise ShapeError(f"tuples nested deeper than {MAX_NESTING}", start)
     start = _skip(text, start)
@@ -219,14 +224,14 @@ def _scan_array(text: str, start: int) -> tuple[ArrayShape, int]:
     try:
         return _array(match[1], match[2], layout[1] if layout else None), layout.end() if layout else end
     except ShapeError as error:
-        raise ShapeError(str(error), start + error.position) from None
+        raise type(error)(str(error), start + error.position) from None
 
 
 @lru_cache(maxsize=1 << 14)
 def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
     """The same few shapes occur all over a module: each is parsed once."""
     if dtype not in dtypes.BITS and dtype not in dtypes.NOT_ARRAYS:
-        raise ShapeError(f"unknown element type {dtype!r}", 0)
+        raise UnknownTypeError(f"unknown element type {dtype!r}", 0)
     sizes, dynamic = _dimensions(dimensions, len(dtype) + 1)
     return ArrayShape(dtype, sizes, dynamic, None if layout is None else parse_layout(layout))
 

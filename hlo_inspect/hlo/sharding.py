@@ -36,7 +36,7 @@ class DeviceListError(ValueError):
 @lru_cache(maxsize=1 << 12)
 def replica_groups(text: str) -> Groups:
     """The groups that `text` spells, in order; no groups for `{}`, which stands for everybody. `DeviceListError` otherwise."""
-    text = scan.COMMENT.sub("", text).strip()
+    text = scan.without_comments(text).strip()
     iota = _IOTA.fullmatch(text)
     if iota is not None:
         return _iota_groups(*iota.groups())
@@ -51,7 +51,7 @@ def replica_groups(text: str) -> Groups:
 @lru_cache(maxsize=1 << 12)
 def source_target_pairs(text: str) -> tuple[tuple[int, int], ...]:
     """The pairs of `{{0,1},{1,0}}`; `DeviceListError` where one is no pair."""
-    text = scan.COMMENT.sub("", text).strip()
+    text = scan.without_comments(text).strip()
     if _NESTED_LIST.fullmatch(text) is None:
         raise DeviceListError(f"no source-target pairs: {text[:60]!r}")
     pairs = []
@@ -179,7 +179,7 @@ def sharding_devices(text: str) -> int:
 
 def split_sharding(text: str) -> tuple[str, ...] | None:
     """The shardings of a tuple's elements, `None` for a single one."""
-    text = scan.COMMENT.sub("", text).strip()
+    text = scan.without_comments(text).strip()
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
         return None

@@ -116,7 +116,8 @@ def _listed(found: list[Collective]) -> Table:
         Column("source", detail=2),
         Column("line", "number", detail=7),
     )
-    return Table("collectives", "Collectives", columns, tuple(map(_row, found)))
+    largest_first = sorted(found, key=lambda c: c.operand_bytes or 0, reverse=True)
+    return Table("collectives", "Collectives, by operand bytes", columns, tuple(map(_row, largest_first)))
 
 
 def _row(collective: Collective) -> Row:

@@ -46,7 +46,7 @@ class Reading(Pass):
             "module.replica_count": header.replica_count,
             "module.shapes": context.shapes_are,
             "module.devices": context.device_counts.devices,
-            "module.unparsed_lines": module.unparsed_lines if module.wants.every_line else None,
+            "module.unparsed_lines": module.unparsed_lines if module.wants.reads_every_line else None,
         }
 
     def tables(self, context: Context) -> list[Table]:
@@ -62,7 +62,7 @@ class Reading(Pass):
 
     def notes(self, context: Context) -> list[str]:
         notes = []
-        if not context.module.wants.every_line:
+        if not context.module.wants.reads_every_line:
             notes.append("module.unparsed_lines: this command skipped lines that it did not need; `summary` reads them all")
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any group or sharding tells")

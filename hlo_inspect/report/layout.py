@@ -7,7 +7,7 @@ than asked. Widths are terminal cells: a CJK character takes two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Column, Row, Table
@@ -45,6 +45,7 @@ class Grid:
 
 def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
     """`table`, already cut to the rows to show, in at most `width` cells where its figures let it."""
+    table = _without_empty_columns(table)
     columns = table.columns
     header = tuple(printable(column.name.replace("_", " ")) for column in columns)
     rows = [_cells(row, columns, raw_bytes) for row in table.rows]
@@ -70,6 +71,19 @@ def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
         folded=table.others > 0,
         hidden=tuple(header[i] for i, column in enumerate(columns) if i not in kept and column.detail < _MACHINE_ONLY),
     )
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """A column that no row has anything to say in tells nothing: where it may be dropped, it is."""
+    told = [
+        i
+        for i, column in enumerate(table.columns)
+        if column.detail == 0 or not table.rows or any(row[i] != "" for row in table.rows)
+    ]
+    if len(told) == len(table.columns):
+        return table
+    columns = tuple(table.columns[i] for i in told)
+    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in told) for row in table.rows))
 
 
 def _labelled(total: Row) -> Row:

@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from importlib import metadata
 
 import pytest
 
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report.json import report_to_dict, tool_version
+from hlo_inspect.report.json import report_to_dict
 from hlo_inspect.report.model import Column, Finding, Input, Report, Table
 
 SMALL = Report(
@@ -77,7 +76,7 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def _version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "version", lambda _name: "7.8.9")
+    monkeypatch.setattr("hlo_inspect.report.json.__version__", "7.8.9")
 
 
 def test_one_report_is_one_object(rendered: Callable[..., str]) -> None:
@@ -125,15 +124,6 @@ def test_rows_are_cut_only_when_asked(rendered: Callable[..., str], sample: Repo
 def test_a_table_that_is_not_there(rendered: Callable[..., str], sample: Report) -> None:
     with pytest.raises(UsageError, match="buffers, opcodes, custom_calls, collectives"):
         rendered("json", sample, table="fusions")
-
-
-def test_the_version_of_a_tree_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    assert tool_version() == "7.8.9"
-    monkeypatch.setattr(metadata, "version", missing)
-    assert tool_version() == "unknown"
 
 
 def test_golden(rendered: Callable[..., str], sample: Report, same_as_golden: Callable[[str, str], None]) -> None:

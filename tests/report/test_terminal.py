@@ -48,7 +48,7 @@ def test_text_of_the_dump_is_printed_as_it_stands(rendered: Callable[..., str], 
     text = rendered("table", sample, width=200)
     assert "[bold]all-reduce.3[/]" in text
     assert r"scatter\x1b[31m.5" in text
-    assert text.startswith("jit_train_step.[bold]42  8 devices · 8 partitions · 1 replica · per-device shapes · scheduled\n")
+    assert text.startswith("jit_train_step.[bold]42  8 devices · 8 partitions · per-device shapes · scheduled\n")
     assert "\x1b" not in text
 
 

@@ -1,0 +1,41 @@
+"""The context: every analysis of a module, each computed once and only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hlo_inspect.analysis.context import Context
+
+TEXT = """HloModule test, num_partitions=2
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  %f = f32[4]{0} fusion(%p, %p), kind=kLoop, calls=%add
+  %r = f32[4]{0} all-reduce(%f), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add
+  ROOT %c = f32[4]{0} custom-call(%r), custom_call_target="next"
+}
+"""
+ANALYSES = {"device_counts", "shapes_are", "interface", "fusions", "custom_calls", "collectives"}
+
+
+def test_each_analysis_is_computed_once(read: Callable[[str], Context]) -> None:
+    context = read(TEXT)
+    assert vars(context).keys() == {"module"}
+    first = {name: getattr(context, name) for name in sorted(ANALYSES)}
+    assert all(getattr(context, name) is value for name, value in first.items())
+
+
+def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
+    context = read(TEXT)
+    assert context.device_counts.devices == 2
+    assert context.shapes_are == "per_device"
+    assert (len(context.interface.parameters), len(context.interface.outputs)) == (1, 1)
+    assert [fusion.instruction.name for fusion in context.fusions] == ["f"]
+    assert [call.target for call in context.custom_calls] == ["next"]
+    assert [collective.start.name for collective in context.collectives] == ["r"]

@@ -1,0 +1,133 @@
+"""Fusions and custom calls: kind, root, outputs, content, bytes in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.fusions import fused_opcodes
+
+Entry = Callable[..., Context]
+
+DATA = Path(__file__).parents[1] / "data"
+P = "%p = f32[4]{0} parameter(0)"
+Q = "%q = bf16[8,2]{1,0} parameter(1)"
+
+ADDED = """%added (x: f32[4], y: bf16[8,2]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %y = bf16[8,2]{1,0} parameter(1)
+  %n = f32[4]{0} negate(%x)
+  ROOT %z = f32[4]{0} add(%n, %x)
+}
+"""
+TWO = """%two (x: f32[4]) -> (f32[4], pred[4]) {
+  %x = f32[4]{0} parameter(0)
+  %c = pred[4]{0} compare(%x, %x), direction=EQ
+  ROOT %t = (f32[4]{0}, pred[4]{0}) tuple(%x, %c)
+}
+"""
+WITH_INDEX = """%with_index (x: f32[4], i: s32[4]) -> (f32[], s32[]) {
+  %x = f32[4]{0} parameter(0)
+  %i = s32[4]{0} parameter(1)
+  %zero = f32[] constant(0)
+  %first = s32[] constant(0)
+  ROOT %r = (f32[], s32[]) reduce(%x, %i, %zero, %first), dimensions={0}, to_apply=%pick
+}
+"""
+
+
+def test_one_output(entry: Entry) -> None:
+    """16 bytes of f32[4] and 32 of bf16[8,2] go in, 16 come out."""
+    (fusion,) = entry(P, Q, "ROOT %f = f32[4]{0} fusion(%p, %q), kind=kLoop, calls=%added", before=ADDED).fusions
+    assert (fusion.instruction.name, fusion.kind, fusion.root_opcode) == ("f", "kLoop", "add")
+    assert (fusion.operand_bytes, fusion.result_bytes) == (48, 16)
+    assert (fusion.outputs, fusion.is_multi_output) == (1, False)
+    assert fusion.callee is not None
+    assert len(fusion.callee.opcodes) == 4
+
+
+def test_two_outputs(entry: Entry) -> None:
+    (fusion,) = entry(P, "ROOT %f = (f32[4]{0}, pred[4]{0}) fusion(%p), kind=kInput, calls=%two", before=TWO).fusions
+    assert (fusion.kind, fusion.root_opcode, fusion.outputs, fusion.is_multi_output) == ("kInput", "tuple", 2, True)
+    assert (fusion.operand_bytes, fusion.result_bytes) == (16, 20)
+
+
+def test_multi_output_means_that_the_root_is_a_tuple_instruction(entry: Entry) -> None:
+    """XLA's `HloFusionInstruction::IsMultiOutputFusion` asks for the root's opcode; a reduce of two arrays is none."""
+    i = "%i = s32[4]{0} parameter(1)"
+    line = "ROOT %f = (f32[], s32[]) fusion(%p, %i), kind=kInput, calls=%with_index"
+    (fusion,) = entry(P, i, line, before=WITH_INDEX).fusions
+    assert (fusion.root_opcode, fusion.outputs) == ("reduce", 2)
+    assert not fusion.is_multi_output
+
+
+def test_an_operand_that_is_used_twice_counts_twice(entry: Entry) -> None:
+    (fusion,) = entry(P, "ROOT %f = f32[4]{0} fusion(%p, %p), kind=kLoop, calls=%added", before=ADDED).fusions
+    assert fusion.operand_bytes == 32
+
+
+def test_tuples_and_tokens(entry: Entry) -> None:
+    """A tuple operand counts its arrays, a token nothing."""
+    t = "%t = (f32[4]{0}, (u8[3]{0}, token[])) parameter(0)"
+    (fusion,) = entry(t, "ROOT %f = (f32[4]{0}, token[]) fusion(%t), kind=kCustom, calls=%added", before=ADDED).fusions
+    assert (fusion.operand_bytes, fusion.result_bytes, fusion.outputs) == (19, 16, 1)
+
+
+def test_without_operands(entry: Entry) -> None:
+    (fusion,) = entry("ROOT %f = f32[4]{0} fusion(), kind=kCustom, calls=%added", before=ADDED).fusions
+    assert (fusion.operand_bytes, fusion.result_bytes) == (0, 16)
+
+
+def test_what_the_text_does_not_hold_is_unknown(entry: Entry) -> None:
+    (fusion,) = entry(P, "ROOT %f = f32[?]{0} fusion(%nobody), kind=kLoop, calls=%nowhere").fusions
+    assert fusion.callee is None
+    assert (fusion.root_opcode, fusion.operand_bytes, fusion.result_bytes) == (None, None, None)
+
+
+def test_fusions_inside_of_fusions_in_the_order_of_the_text(entry: Entry) -> None:
+    outer = """%outer (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  ROOT %inside = f32[4]{0} fusion(%x, %x), kind=kOutput, calls=%added
+}
+"""
+    lines = (
+        P,
+        "%a = f32[4]{0} fusion(%p), kind=kLoop, calls=%outer",
+        "ROOT %b = f32[4]{0} fusion(%a), kind=kLoop, calls=%outer",
+    )
+    fusions = entry(*lines, before=ADDED + outer).fusions
+    assert [fusion.instruction.name for fusion in fusions] == ["inside", "a", "b"]
+    assert fused_opcodes(fusions) == {"parameter": 3, "negate": 1, "add": 1, "fusion": 1}
+
+
+def test_origin(entry: Entry) -> None:
+    metadata = 'metadata={op_name="jit(f)/add" source_file="a.py" source_line=3}'
+    (fusion,) = entry(P, f"ROOT %f = f32[4]{{0}} fusion(%p), kind=kLoop, calls=%added, {metadata}", before=ADDED).fusions
+    assert (fusion.origin.op_name, fusion.origin.source) == ("jit(f)/add", "a.py:3")
+
+
+@pytest.mark.parametrize(
+    ("printed", "target"),
+    [
+        ('"__cublas$gemm"', "__cublas$gemm"),
+        ('"odd)({ = f32[2] add("', "odd)({ = f32[2] add("),
+        (r'"a\"b"', 'a"b'),
+    ],
+)
+def test_targets(entry: Entry, printed: str, target: str) -> None:
+    (call,) = entry(P, f"ROOT %c = (f32[4]{{0}}, u8[9]{{0}}) custom-call(%p, %p), custom_call_target={printed}").custom_calls
+    assert (call.instruction.name, call.target, call.operand_bytes, call.result_bytes) == ("c", target, 32, 25)
+
+
+def test_fusions_of_a_dump_counted_by_hand(read: Entry) -> None:
+    fusions = read((DATA / "handmade/fusions.txt").read_text(encoding="utf-8")).fusions
+    found = [(f.instruction.name, f.kind, f.root_opcode, f.outputs, f.operand_bytes, f.result_bytes) for f in fusions]
+    assert found == [
+        ("b", "kLoop", "negate", 1, 16, 16),
+        ("two", "kInput", "tuple", 2, 16, 32),
+        ("custom", "kCustom", "iota", 1, 0, 16),
+        ("output", "kOutput", "negate", 1, 16, 16),
+    ]

@@ -1,0 +1,119 @@
+"""Which parameters nothing reads, and what is known of an entry that the text does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+
+Entry = Callable[..., Context]
+
+DATA = Path(__file__).parents[1] / "data"
+P = "%p = f32[4]{0} parameter(0)"
+Q = "%q = f32[4]{0} parameter(1)"
+LAYOUT = "entry_computation_layout={(f32[4]{0}, (s32[], bf16[2]{0}), f32[8]{0})->(f32[4]{0}, f32[8]{0})}"
+
+
+def unused(context: Context) -> list[tuple[int, tuple[int, ...]]]:
+    return [(leaf.number, leaf.index) for leaf in context.interface.parameters if leaf.unused]
+
+
+def test_nothing_reads_it(entry: Entry) -> None:
+    assert unused(entry(P, Q, "ROOT %n = f32[4]{0} negate(%p)")) == [(1, ())]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (P, Q, "ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%p, %q)"),
+        ("%n = f32[4]{0} add(%p, %q)", P, Q, "ROOT %m = f32[4]{0} negate(%n)"),
+        (P, Q, "%n = f32[4]{0} add(p, q)", "ROOT %m = f32[4]{0} negate(%n)"),
+        (P, Q, "ROOT %n = f32[4]{0} add(f32[4]{0} %p, /*index=1*/f32[4]{0} %q)"),
+        ("ROOT %p = f32[4]{0} parameter(0)",),
+        ("%p = f32[4]{0} parameter(0)",),
+    ],
+    ids=["tuple", "before its definition", "no percent signs", "shapes and comments", "is the root", "is the only line"],
+)
+def test_something_reads_it(entry: Entry, lines: tuple[str, ...]) -> None:
+    assert unused(entry(*lines)) == []
+
+
+def test_the_root_beside_one_that_nothing_reads(entry: Entry) -> None:
+    assert unused(entry("ROOT %p = f32[4]{0} parameter(0)", Q)) == [(1, ())]
+
+
+def test_a_control_dependency_and_another_computation_read_nothing(entry: Entry) -> None:
+    other = "%other (q: f32[4]) -> f32[4] {\n  %q = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%q)\n}\n"
+    line = "ROOT %c = f32[4]{0} call(%p), to_apply=%other, control-predecessors={%q}"
+    assert unused(entry(P, Q, line, before=other)) == [(1, ())]
+
+
+def test_a_name_that_begins_like_it_is_another(entry: Entry) -> None:
+    lines = (P, "%p.1 = f32[4]{0} parameter(1)", "ROOT %n = f32[4]{0} negate(%p.1)")
+    assert unused(entry(*lines)) == [(0, ())]
+
+
+def test_elements_of_a_tuple_that_nothing_takes_out(entry: Entry) -> None:
+    """JAX passes very many arguments as one tuple: the leaves are what is read or not."""
+    t = "%t = (f32[4]{0}, s32[], bf16[2]{0}) parameter(0)"
+    only = "ROOT %g = f32[4]{0} get-tuple-element(%t), index=0"
+    assert unused(entry(t, only)) == [(0, (1,)), (0, (2,))]
+    assert unused(entry(t, "ROOT %g = (f32[4]{0}, s32[], bf16[2]{0}) copy(%t)")) == []
+
+
+def test_tuple_indexes_behind_the_name(entry: Entry) -> None:
+    t = "%t = (f32[4]{0}, f32[4]{0}) parameter(0)"
+    assert unused(entry(t, Q, "ROOT %n = f32[4]{0} add(%t#1, %t#0)")) == [(1, ())]
+
+
+@pytest.mark.parametrize("name", ["cpu/sgd_unused.after.txt", "tpu/sgd_unused.after.txt", "jax_0_4_13/sgd_unused.before.txt"])
+def test_the_argument_that_the_program_does_not_read(read: Entry, name: str) -> None:
+    """`mask`, the fifth argument."""
+    assert unused(read((DATA / name).read_text(encoding="utf-8"))) == [(4, ())]
+
+
+def test_operands_without_names_tell_of_no_parameter_that_it_is_unused(read: Entry) -> None:
+    assert unused(read((DATA / "prints/no_operand_names.txt").read_text(encoding="utf-8"))) == []
+
+
+def test_without_the_entry_the_header_tells(read: Entry) -> None:
+    """Numbers, shapes and aliases are in the header; lines, names and uses are not."""
+    interface = read(f"HloModule m, input_output_alias={{ {{1}}: (2, {{}}, may-alias) }}, {LAYOUT}\n").interface
+    assert interface.count == 3
+    found = [(leaf.number, leaf.index, str(leaf.shape), leaf.donated, leaf.line, leaf.name) for leaf in interface.parameters]
+    assert found == [
+        (0, (), "f32[4]", False, None, ""),
+        (1, (0,), "s32[]", False, None, ""),
+        (1, (1,), "bf16[2]", False, None, ""),
+        (2, (), "f32[8]", True, None, ""),
+    ]
+    assert [(out.index, str(out.shape), out.alias is not None) for out in interface.outputs] == [
+        ((0,), "f32[4]", False),
+        ((1,), "f32[8]", True),
+    ]
+    assert interface.faults == ()
+
+
+def test_neither_entry_nor_layout(read: Entry) -> None:
+    interface = read("HloModule m, num_partitions=2\n").interface
+    assert (interface.parameters, interface.outputs, interface.complete) == ((), (), False)
+
+
+def test_an_entry_that_is_cut_off_in_its_parameters(read: Entry) -> None:
+    """Of three parameters one is there; the header names them all, and the result."""
+    interface = read(f"HloModule m, {LAYOUT}\n\nENTRY %main {{\n  {P}\n  %x = f32[4]{{0}} nega").interface
+    assert interface.count == 3
+    assert [leaf.number for leaf in interface.parameters] == [0, 1, 1, 2]
+    assert [str(out.shape) for out in interface.outputs] == ["f32[4]", "f32[8]"]
+
+
+def test_an_entry_that_is_cut_off_has_no_root_and_leaves_uses_open(read: Entry) -> None:
+    interface = read(
+        f"HloModule m\n\nENTRY %main {{\n  {P}\n  {Q}\n  %x = f32[4]{{0}} negate(%p)\n  %y = f32[4]{{0}} ad"
+    ).interface
+    assert interface.outputs == ()
+    assert not interface.complete
+    assert not any(leaf.unused for leaf in interface.parameters)

@@ -1,0 +1,201 @@
+"""The command line from outside: exit statuses, streams, and what each command prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data"
+COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
+EXPECTED = json.loads((DATA / "expected.json").read_text())["dumps"]
+COMMAND = [sys.executable, "-m", "hlo_inspect"]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the tool in an empty directory, off a terminal."""
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+
+    def call(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path, input=given, env=environment, check=False
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("command", ["summary", "params", "parameters", "fusions", "collectives"])
+def test_each_command_answers(run: Run, command: str) -> None:
+    result = run(command, COLLECTIVES)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_json_has_the_facts_that_xla_gives(run: Run) -> None:
+    report = json.loads(run("summary", COLLECTIVES, "--format", "json").stdout)
+    expected = EXPECTED["cpu/collectives.after.txt"]["facts"]
+    for name in ("module.name", "module.instructions", "module.computations", "params.bytes", "outputs.bytes"):
+        assert report["facts"][name] == expected[name]
+    assert report["command"] == "summary"
+    assert report["input"]["first_line"] == 1
+
+
+def test_several_inputs_are_several_reports(run: Run) -> None:
+    report = json.loads(run("params", COLLECTIVES, DATA / "gpu" / "collectives.after.txt", "--format", "json").stdout)
+    assert [Path(one["input"]["path"]).parent.name for one in report["reports"]] == ["cpu", "gpu"]
+
+
+def test_standard_input(run: Run) -> None:
+    from_pipe = json.loads(run("collectives", "-", "--format", "json", given=COLLECTIVES.read_text()).stdout)
+    from_file = json.loads(run("collectives", COLLECTIVES, "--format", "json").stdout)
+    assert from_pipe["facts"] == from_file["facts"]
+    assert from_pipe["input"]["path"] == "<stdin>"
+
+
+def test_csv_of_the_summary_is_facts(run: Run) -> None:
+    lines = run("summary", COLLECTIVES, "--format", "csv").stdout.splitlines()
+    assert lines[0] == "fact,value"
+    assert f"module.instructions,{EXPECTED['cpu/collectives.after.txt']['facts']['module.instructions']}" in lines
+
+
+def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
+    result = run("collectives", COLLECTIVES, "--format", "markdown", "-o", "report.md")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == run("collectives", COLLECTIVES, "--format", "markdown").stdout
+
+
+def test_a_narrow_encoding_gets_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result = subprocess.run(
+        [*COMMAND, "summary", str(COLLECTIVES)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert result.returncode == 0
+    assert result.stdout.isascii()
+
+
+class TestExitStatuses:
+    def test_0_and_1_of_a_check(self, run: Run) -> None:
+        assert run("check", COLLECTIVES, "--assert", "collectives.all-to-all.count >= 1").returncode == 0
+        failed = run("check", COLLECTIVES, "--assert", "collectives.all-to-all.count == 0")
+        assert failed.returncode == 1
+        assert "all-to-all" in failed.stdout
+
+    def test_1_of_a_finding_that_reaches_fail_on(self, run: Run, tmp_path: Path) -> None:
+        undonated = "HloModule m\n\nENTRY e {\n  a = f32[1024]{0} parameter(0)\n  ROOT b = f32[1024]{0} negate(a)\n}\n"
+        (tmp_path / "m.txt").write_text(undonated)
+        assert run("params", "m.txt").returncode == 0
+        assert run("params", "m.txt", "--fail-on", "warning").returncode == 1
+        assert run("params", "m.txt", "--fail-on", "error").returncode == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("summary",), "Missing argument"),
+            (("summary", "--bogus", "x"), "No such option"),
+            (("bogus", "x"), "No such command"),
+            (("summary", COLLECTIVES, "--top", "many"), "not a valid integer"),
+            (("summary", COLLECTIVES, "--module", "["), "no regular expression"),
+            (("collectives", COLLECTIVES, "--table", "fusions"), "no table 'fusions'"),
+            (("collectives", COLLECTIVES, "-o", "/nowhere/at/all"), "cannot be written"),
+            (("summary", COLLECTIVES, "--profile", "h100"), "h100-sxm"),
+            (("profiles", "h100"), "h100-sxm"),
+            (("check", COLLECTIVES), "nothing to check"),
+            (("check", COLLECTIVES, "--assert", "collectives.all-to-al.count == 0"), "collectives.all-to-all.count"),
+            (("check", COLLECTIVES, "--assert", "opcode.aad == 0"), "opcode.add"),
+            (("check", COLLECTIVES, "--assert", "params.bytes < 3 ms"), "unit"),
+            (("check", COLLECTIVES, "--policy", "missing.yaml"), "missing.yaml"),
+        ],
+    )
+    def test_2_for_wrong_usage(self, run: Run, arguments: tuple[str | Path, ...], message: str) -> None:
+        result = run(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
+        assert "Traceback" not in result.stderr
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("empty.txt", b"", "it is empty"),
+            ("prose.txt", b"no module here\n", "holds no HLO module"),
+            ("binary", bytes(range(256)) * 20, "binary file"),
+            ("utf16.txt", "HloModule m\n".encode("utf-16"), "UTF-16"),
+            ("cut.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x01", "cannot be read"),
+        ],
+    )
+    def test_3_for_an_input_without_hlo(self, run: Run, tmp_path: Path, name: str, content: bytes, message: str) -> None:
+        (tmp_path / name).write_bytes(content)
+        result = run("summary", name)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert result.stderr.startswith(f"hlo-inspect: {name}: ")
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+
+    def test_3_for_a_missing_file_and_an_empty_directory(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "dumps").mkdir()
+        assert run("summary", "missing.txt").returncode == 3
+        assert run("summary", "dumps").returncode == 3
+
+    def test_3_with_what_the_other_inputs_say(self, run: Run) -> None:
+        result = run("params", "missing.txt", COLLECTIVES)
+        assert result.returncode == 3
+        assert "Parameters" in result.stdout
+
+    def test_3_under_strict_with_line_and_column(self, run: Run, tmp_path: Path) -> None:
+        text = "HloModule m\n\nENTRY e {\n  a = f32[] parameter(0)\n  ROOT b = f32[] negate((a)\n}\n"
+        (tmp_path / "broken.txt").write_text(text)
+        result = run("summary", "broken.txt", "--strict")
+        assert result.returncode == 3
+        assert result.stderr.startswith("hlo-inspect: broken.txt:5:24: '(' is not closed")
+        assert run("summary", "broken.txt").returncode == 0
+
+    def test_0_for_a_pipe_that_its_reader_closed(self) -> None:
+        command = f"'{sys.executable}' -m hlo_inspect collectives '{COLLECTIVES}' -n 0 --format csv; echo $? >&2"
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        result = subprocess.run(
+            ["bash", "-c", f"({command}) | true"], capture_output=True, text=True, env=environment, check=False
+        )
+        assert result.stderr == "0\n"
+
+    def test_130_when_interrupted(self, tmp_path: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        with subprocess.Popen(
+            [*COMMAND, "summary", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        ) as process:
+            time.sleep(1.5)  # it waits for its input
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=20)
+        assert process.returncode == 130
+        assert b"Traceback" not in stderr
+
+
+def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    text = 'HloModule m\n\nENTRY e {\n  ROOT a = f32[4]{0} parameter(0), metadata={op_name="[bold]x\x1b[31m[/bold]"}\n}\n'
+    (tmp_path / "m.txt").write_text(text)
+    output = run("params", "m.txt", "-v").stdout
+    assert r"[bold]x\x1b[31m[/bold]" in output
+    assert "\x1b" not in output
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from hlo_inspect.cli.main import run; run(['--help']); "
+        "print(sorted({'rich', 'numpy', 'yaml', 'hlo_inspect.inspection'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
