@@ -94,7 +94,10 @@ class Collector:
         if self._last is not None and not self._roots:
             row, head, line = self._last
             computation.root_opcode = head.opcode
-            if self._entry and computation.is_entry:
+            kept = computation.instructions
+            if kept and kept[-1].line == line and kept[-1].name == row[1]:
+                kept[-1].is_root = True
+            elif self._entry and computation.is_entry:
                 self._keep(computation, ("ROOT ", *row[1:]), head, line)
         self._names.end()
         if self._every_line or computation.instructions or computation.is_entry:

@@ -17,6 +17,7 @@ _INDEX = r"\{([\d,\s]*)\}"
 _ALIAS = re.compile(rf"{_INDEX}\s*:\s*\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*(?:,\s*([a-z]+-alias)\s*)?\)", re.ASCII)
 _DONOR = re.compile(rf"\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*\)", re.ASCII)
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
+_FLAG = re.compile(r"([A-Za-z_][\w.\-]*+)(?=[ \t]*+[,\n])", re.ASCII)
 
 
 class Alias(NamedTuple):
@@ -37,16 +38,19 @@ class Donor(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header."""
+    """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header;
+    `fault` is why it was not read to its end.
+    """
 
     name: str
     attributes: Mapping[str, str] = field(default_factory=dict)
     printed: bool = True
+    fault: str = ""
 
     @cached_property
     def faults(self) -> tuple[str, ...]:
         """What the header's attributes have wrong, as messages."""
-        faults = []
+        faults = [f"the header cannot be read to its end: {self.fault}"] if self.fault else []
         for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
             rest = pattern.sub("", scan.without_comments(self.attributes.get(name, "{}")))
             if rest.strip("{}, \t\n"):
@@ -109,8 +113,11 @@ def _index(text: str) -> ShapeIndex:
     return tuple(int(part) for part in text.split(",") if part.strip().isdigit() and len(part) < 19)
 
 
-def scan_header(text: str, start: int) -> tuple[Header, int]:
-    """The header at `start` (at `HloModule`) and the index after it; `ScanError` where it stops making sense."""
+def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
+    """The header at `start` (at `HloModule`) and the index after it. Where it stops making sense it ends, with a fault.
+
+    `IncompleteError` where it may go on behind the text, unless that is `final`.
+    """
     position = scan.skip_space(text, start + len("HloModule"))
     name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
     if name is not None:
@@ -118,17 +125,36 @@ def scan_header(text: str, start: int) -> tuple[Header, int]:
     if text.startswith(":", position):
         position += 1
     attributes: dict[str, str] = {}
+    fault = ""
+    try:
+        position = _scan_attributes(text, position, attributes)
+        if not final and scan.skip_space(text, position) == len(text):
+            raise scan.IncompleteError("the header may go on", position)
+    except scan.ScanError as error:
+        if isinstance(error, scan.IncompleteError) and not final:
+            raise
+        fault, position = error.message, error.position
+    return Header(name[0] if name else "", attributes, fault=fault), position
+
+
+def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
+    """Fills `attributes`; the index after them. An attribute without a value is a flag; the last comma may stand alone."""
     while True:
         comma = scan.skip_space(text, position)
         if not text.startswith(",", comma):
-            break
+            return position
         begin = scan.skip_space(text, comma + 1)
         attribute = scan.ATTRIBUTE.match(text, begin)
-        if attribute is None:
-            raise scan.ScanError("expected an attribute of the module", begin)
-        position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=True)
-        attributes.setdefault(attribute[1], text[attribute.end() : position].strip())
-    return Header(name[0] if name else "", attributes), position
+        flag = _FLAG.match(text, begin)
+        if attribute is not None:
+            quotes_module = attribute[1] == "origin_recovery_table"
+            position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=quotes_module, single=True)
+            attributes.setdefault(attribute[1], text[attribute.end() : position].strip())
+        elif flag is not None:
+            position = flag.end()
+            attributes.setdefault(flag[1], "")
+        else:
+            return comma + 1
 
 
 TABLE_NAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")

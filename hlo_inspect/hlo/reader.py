@@ -22,12 +22,13 @@ MAX_UNREADABLE_RUN = 20
 
 MAX_ITEM_CHARS = 1 << 26
 
+_BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = re.compile(
-    r"\n[ \t]*+(?:(HloModule)(?=[ \t]++%?[A-Za-z_][\w.\-]*+:?+[ \t]*+(?:,|\n)|[ \t]*+[,\n])"
+    rf"\n[ \t]*+(?:(HloModule)(?=(?:[ \t]{_BLANK}%?[A-Za-z_][\w.\-]*+:?+)?{_BLANK}(?:,|\n|//|ENTRY[ \t]))"
     r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
-_MODULE = re.compile(r"[ \t]*+HloModule[ \t,]")
+_MODULE = re.compile(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 _LINE_END = re.compile(r"[ \t]*+\n")
 
 
@@ -94,23 +95,18 @@ class Reader:
         cursor = self._cursor
         if not _MODULE.match(cursor.text, cursor.position):
             return Header("", printed=False)
+        final = False
         while True:
-            start = scan.skip_space(cursor.text, cursor.position)
             try:
-                header, end = scan_header(cursor.text, start)
-            except scan.ScanError as error:
-                if cursor.remaining() <= MAX_ITEM_CHARS and isinstance(error, scan.IncompleteError) and cursor.more():
-                    continue
-                return self._broken_header(start)
-            cursor.advance(end)
+                header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
+                break
+            except scan.IncompleteError:
+                final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
+        line_end = _LINE_END.match(cursor.text, end)
+        cursor.advance(line_end.end() if line_end else end)
+        if header.fault:
             cursor.next_line()
-            return header
-
-    def _broken_header(self, start: int) -> Header:
-        """What can be kept of a header that makes no sense: its name."""
-        name = scan.IDENTIFIER.match(self._cursor.text, start + len("HloModule "))
-        self._cursor.next_line()
-        return Header(name[0] if name else "", {"": "the header cannot be read"})
+        return header
 
     def _note_invalid_bytes(self, collector: Collector) -> None:
         if self._source.invalid_lines:
@@ -236,18 +232,36 @@ class _ModuleReader:
         """Reads up to the closing brace; false when the text ends or turns into something else before it."""
         cursor, collector = self._cursor, self._collector
         while True:
-            close = cursor.text.find("\n}", cursor.position - 1)
-            end = close + 1 if close >= 0 else len(cursor.text)
-            if not cursor.at_line_start() or not collector.lines(computation, cursor, end):
+            close = cursor.text.find("\n}", cursor.position - 1) + 1
+            closer = rows.CLOSER.match(cursor.text, close) if close else None
+            end = close or self._last_instruction()
+            if not close and end == cursor.position:
+                if cursor.more():
+                    continue
+                end = len(cursor.text)
+            if close and not closer:
+                end = cursor.text.find("\n", close) + 1
+            if (close and not closer) or not cursor.at_line_start() or not collector.lines(computation, cursor, end):
                 outcome = self._one_by_one(computation, end)
                 if outcome is not None:
                     return outcome
-            elif close >= 0:
-                closer = rows.CLOSER.match(cursor.text, end)
-                cursor.advance(closer.end() if closer else grammar.closer_end(cursor.text, end))
+            elif closer:
+                cursor.advance(closer.end())
                 return True
             if cursor.position >= len(cursor.text) and not cursor.more():
                 return self._cut_off(computation)
+
+    def _last_instruction(self) -> int:
+        """The start of the last instruction at hand, which may go on behind the text; the text's end where it is far off."""
+        cursor = self._cursor
+        line_end = len(cursor.text) - 1
+        for _ in range(MAX_UNREADABLE_RUN):
+            line_end = cursor.text.rfind("\n", cursor.position - 1, line_end)
+            if line_end < 0:
+                break
+            if scan.FRESH_LINE.match(cursor.text, line_end + 1):
+                return line_end + 1
+        return len(cursor.text)
 
     def _cut_off(self, computation: Computation) -> bool:
         self._collector.problem("HI002", f"the text ends inside computation {computation.name}", self._cursor.line - 1)
@@ -293,6 +307,8 @@ class _ModuleReader:
             self._collector.problem("HI002", f"computation {computation.name} is not closed", cursor.line)
             return True
         found, end = grammar.scan_instruction(cursor.text, start)
+        while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
+            found, end = grammar.scan_instruction(cursor.text, cursor.position)
         if not self._collector.row(computation, found, cursor.line):
             raise scan.ScanError("expected a shape", start)
         cursor.advance(end)

@@ -31,6 +31,7 @@ CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
 _STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
 _DEFINITION = re.compile(r"(?:^|[\s)}\]])%?[A-Za-z_][\w.\-]*+\s+=\s|%[A-Za-z_][\w.\-]*+\s*=", re.ASCII)
+_NEXT = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)  # what does not continue the line before it
 
 
 def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] | None:
@@ -51,7 +52,9 @@ def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] |
 
 
 def find_row(text: str, start: int) -> tuple[Row, int] | None:
-    """The row of the line that starts at `start`, if it is whole and holds one instruction, and the index of its line end."""
+    """The row of the line that starts at `start` and the index of its line end; `None` for a line that does not hold one
+    instruction, or not all of it.
+    """
     match = ROW.match(text, start - 1)
     if match is None:
         return None
@@ -61,6 +64,8 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
         and plain.count("{") == plain.count("}")
         and plain.count("[") == plain.count("]")
     )
-    if not whole or "/*" in plain or _DEFINITION.search(plain):
+    if not whole or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
+        return None
+    if not _NEXT.match(text, match.end()):
         return None
     return (match[1] or "", match[2], match[3], match[4]), match.end()

@@ -121,17 +121,18 @@ def _dict_end(text: str, start: int) -> int:
     raise IncompleteError("'{' is not closed", start)
 
 
-def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False) -> int:
+def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False, single: bool = False) -> int:
     """The index after the value of attribute `name` that starts at `start`.
 
     A value is a run of atoms and brackets without white space; after white space may follow what starts nothing else (a
-    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`).
+    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`). A `single` value ends with the
+    run.
     """
     begin = skip_space(text, start)
     if name in DICTIONARIES and text.startswith("{", begin):
         return _dict_end(text, begin)
     position = _chunk_end(text, begin, holds_lines=holds_lines)
-    while True:
+    while not single:
         after = skip_space(text, position)
         if text.startswith(("{", "[", "(", "<=", "T("), after):
             position = _chunk_end(text, after, holds_lines=holds_lines)
@@ -143,6 +144,7 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
         if attribute is not None and attribute[1] != "device_ids":
             return position
         position = _chunk_end(text, attribute.end() if attribute else following, holds_lines=holds_lines)
+    return position
 
 
 def _chunk_end(text: str, start: int, *, holds_lines: bool) -> int:

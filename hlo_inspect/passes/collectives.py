@@ -104,10 +104,10 @@ def _listed(found: list[Collective]) -> Table:
         Column("operand_bytes", "bytes", summed=True),
         Column("result_bytes", "bytes", summed=True, detail=6),
         Column("wire_bytes", "bytes", summed=True, detail=3),
-        Column("group_size", "number"),
+        Column("group_size", "number", optional=True),
         Column("replica_groups", detail=5),
         Column("source_target_pairs", detail=9),
-        Column("channel_id", "number", detail=9),
+        Column("channel_id", "number", detail=9, optional=True),
         Column("reduction", detail=3),
         Column("is_async", "bool", detail=5),
         Column("form", detail=9),
@@ -147,7 +147,7 @@ def by_kind(found: Iterable[Collective]) -> Table:
     """One row a kind and group size."""
     columns = (
         Column("kind"),
-        Column("group_size", "number"),
+        Column("group_size", "number", optional=True),
         Column("count", "count", summed=True),
         Column("async_count", "count", summed=True, detail=2),
         Column("operand_bytes", "bytes", summed=True),

@@ -135,14 +135,14 @@ def _parameter_table(interface: Interface) -> Table:
         Column("bytes", "bytes", summed=True),
         Column("padded_bytes", "bytes", summed=True, detail=6),
         Column("memory_space", "number", detail=9),
-        Column("role", "text", detail=9),
+        Column("role", "text", detail=9, optional=True),
         Column("sharding", "text", detail=3),
         Column("aliased_output", "text", detail=1),
         Column("donated", "bool"),
         Column("not_donated_because", "text", detail=2),
         Column("unused", "bool", detail=1),
         Column("path", "text", detail=2),
-        Column("line", "number", detail=5),
+        Column("line", "number", detail=5, optional=True),
     )
     rows = tuple(_parameter_row(leaf) for leaf in interface.parameters)
     return Table("params", "Parameters", columns, rows)

@@ -71,6 +71,7 @@ def _buffers(interface: Interface) -> Table:
         "Entry parameters and outputs",
         columns,
         tuple((name, len(leaves), total(leaf.shape.bytes for leaf in leaves)) for name, leaves in rows),
+        page_rows=0,
     )
 
 

@@ -78,7 +78,7 @@ def _without_empty_columns(table: Table) -> Table:
     told = [
         i
         for i, column in enumerate(table.columns)
-        if column.detail == 0 or not table.rows or any(row[i] != "" for row in table.rows)
+        if column.detail == 0 or not table.rows or any(row[i] != "" and not (row[i] is None and column.optional) for row in table.rows)
     ]
     if len(told) == len(table.columns):
         return table
@@ -91,7 +91,10 @@ def _labelled(total: Row) -> Row:
 
 
 def _cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, ...]:
-    return tuple(format_value(value, column.unit, raw_bytes) for value, column in zip(row, columns, strict=True))
+    return tuple(
+        "" if value is None and column.optional else format_value(value, column.unit, raw_bytes)
+        for value, column in zip(row, columns, strict=True)
+    )
 
 
 def _sum_cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, ...]:

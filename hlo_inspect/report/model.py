@@ -36,14 +36,17 @@ class FactSpec:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A typed column. `summed` columns have a total; `detail` says how early a narrow terminal drops it (0: never, 9: only in
-    CSV and JSON).
+    """A typed column.
+
+    `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
+    `optional` column `None` means that there is no such thing, not that it is unknown.
     """
 
     name: str
     unit: Unit = "text"
     summed: bool = False
     detail: int = 0
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Table:
     """Rows of raw values under typed columns.
 
     `others` is how many rows `top` folded into the last one; `page_rows` how many a page shows of it that was not told
-    otherwise.
+    otherwise. A table of 0 page rows is one thing and never cut.
     """
 
     name: str
@@ -77,7 +80,7 @@ class Table:
     def top(self, limit: int) -> Table:
         """The first `limit` rows, with the rest summed in one row labelled `[N others]`; 0 keeps all."""
         cut = len(self.rows) - limit
-        if limit <= 0 or cut <= 0:
+        if limit <= 0 or cut <= 0 or self.page_rows == 0:
             return self
         rest = (f"[{cut:,} others]", *self._sums(self.rows[limit:])[1:])
         return Table(self.name, self.title, self.columns, (*self.rows[:limit], rest), others=cut)

@@ -18,8 +18,8 @@ _SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed"
 
 
 def module_name(report: Report) -> str:
-    """The module's name; "?" when the report does not know it."""
-    return format_value(report.facts.get("module.name"), "text")
+    """The module's name, "?" where it is not known; of a report about no module the command."""
+    return format_value(report.facts.get("module.name", report.command), "text")
 
 
 def module_details(report: Report) -> list[str]:
@@ -77,5 +77,10 @@ def hidden_columns(grids: Sequence[Grid]) -> str:
 
 def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
     """Whether the page shows a "?" for a value."""
-    headline = [report.facts.get("module.name"), *(report.facts.get(name, 0) for name, _ in _COUNTED)]
+    headline = [report.facts.get("module.name", ""), *(report.facts.get(name, 0) for name, _ in _COUNTED)]
     return None in headline or any(grid.has_unknown for grid in grids)
+
+
+def reasons_of_unknown(report: Report) -> list[str]:
+    """The notes that tell why a fact is unknown: they start with its name."""
+    return [note for note in report.notes if report.facts.get(note.partition(":")[0], "") is None]

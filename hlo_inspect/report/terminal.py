@@ -25,6 +25,7 @@ from hlo_inspect.report.page import (
     module_details,
     module_name,
     number_of,
+    reasons_of_unknown,
     shown_findings,
 )
 
@@ -172,17 +173,21 @@ def _finding(finding: Finding, width: int) -> Iterator[Line]:
 
 
 def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:
-    """All when asked for; else how many there are, so that the reason for a "?" can be found."""
-    if not report.notes:
-        return
-    yield []
-    if options.verbose:
+    """Remarks always; why a value is unknown when asked for, and else how to ask where a "?" stands on the page."""
+    reasons = reasons_of_unknown(report)
+    remarks = [note for note in report.notes if note not in reasons]
+    if options.verbose and report.notes:
+        yield []
         yield [("Notes", _HEADING)]
         for note in report.notes:
             yield from _wrapped(printable(note), width, indent="  ")
-    else:
-        notes = number_of(len(report.notes), "note")
-        yield [(f"? is a value that cannot be known: -v shows why ({notes})" if unknown else f"{notes}: -v", _DIM)]
+        return
+    if remarks or (unknown and reasons):
+        yield []
+    for note in remarks:
+        yield from _wrapped(printable(note), width, style=_DIM)
+    if unknown and reasons:
+        yield [(f"? is a value that cannot be known: -v shows why ({number_of(len(reasons), 'note')})", _DIM)]
 
 
 def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:

@@ -29,7 +29,15 @@ TWO = """%two (x: f32[4]) -> (f32[4], pred[4]) {
   ROOT %t = (f32[4]{0}, pred[4]{0}) tuple(%x, %c)
 }
 """
-WITH_INDEX = """%with_index (x: f32[4], i: s32[4]) -> (f32[], s32[]) {
+WITH_INDEX = """%pick (a: f32[], b: s32[], c: f32[], d: s32[]) -> (f32[], s32[]) {
+  %a = f32[] parameter(0)
+  %b = s32[] parameter(1)
+  %c = f32[] parameter(2)
+  %d = s32[] parameter(3)
+  ROOT %t = (f32[], s32[]) tuple(%a, %b)
+}
+
+%with_index (x: f32[4], i: s32[4]) -> (f32[], s32[]) {
   %x = f32[4]{0} parameter(0)
   %i = s32[4]{0} parameter(1)
   %zero = f32[] constant(0)
@@ -79,6 +87,12 @@ def test_tuples_and_tokens(entry: Entry) -> None:
 def test_without_operands(entry: Entry) -> None:
     (fusion,) = entry("ROOT %f = f32[4]{0} fusion(), kind=kCustom, calls=%added", before=ADDED).fusions
     assert (fusion.operand_bytes, fusion.result_bytes) == (0, 16)
+
+
+@pytest.mark.parametrize("mark", ["ROOT ", ""], ids=["marked", "the last line"])
+def test_the_root_counts_once(entry: Entry, mark: str) -> None:
+    fusion = f"{mark}%f = f32[4]{{0}} fusion(%p), kind=kLoop, calls=%added"
+    assert len(entry(P, fusion, before=ADDED).fusions) == 1
 
 
 def test_what_the_text_does_not_hold_is_unknown(entry: Entry) -> None:

@@ -76,7 +76,7 @@ def test_the_output_that_is_no_tuple_has_the_empty_index(entry: Entry) -> None:
 
 
 def test_nested_indexes(entry: Entry) -> None:
-    root = "ROOT %o = (s32[], (f32[4]{0}, bf16[2]{0})) tuple(%t)"
+    root = 'ROOT %o = (s32[], (f32[4]{0}, bf16[2]{0})) custom-call(%t), custom_call_target="swap"'
     header = ", input_output_alias={ {1,0}: (0, {0}, may-alias), {0}: (0, {1,0}, may-alias) }, buffer_donor={ (0, {1, 1}) }"
     context = entry(TUPLE, root, header=header)
     found = {index: (leaf.alias.output_index if leaf.alias else None, leaf.donor) for index, leaf in leaves(context).items()}

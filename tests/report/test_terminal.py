@@ -117,9 +117,14 @@ def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
 
 
 def test_the_reason_for_an_unknown_value_can_be_found(rendered: Callable[..., str], sample: Report) -> None:
-    assert rendered("table", sample).endswith("\n? is a value that cannot be known: -v shows why (2 notes)\n")
-    assert rendered("table", sample, table="buffers").endswith("\n2 notes: -v\n")
+    assert rendered("table", sample).endswith("\n? is a value that cannot be known: -v shows why (1 note)\n")
+    assert "-v shows why" not in rendered("table", sample, table="buffers")
     assert "depends on a parameter" in rendered("table", sample, verbose=True, width=200)
+
+
+def test_a_remark_is_always_shown(rendered: Callable[..., str], sample: Report) -> None:
+    """A note that explains no unknown fact is something that everybody has to know."""
+    assert "depend on values" in rendered("table", sample, table="buffers", width=200)
 
 
 def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Report) -> None:

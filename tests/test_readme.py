@@ -1,0 +1,69 @@
+"""What the README promises: its output is the program's, its CI script works, its commands are the ones that CI runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOURS = re.findall(r"^```\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
+
+
+def _environment(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `hlo-inspect` is this checkout's."""
+    script = tmp_path / "bin" / "hlo-inspect"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hlo_inspect "$@"\n')
+    script.chmod(0o755)
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(("command", "output"), TOURS, ids=[command for command, _ in TOURS])
+def test_the_tour_shows_real_output(command: str, output: str, tmp_path: Path) -> None:
+    arguments = shlex.split(command)
+    result = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env=_environment(tmp_path), check=True)
+    assert result.stdout == output
+
+
+def test_the_tour_is_found() -> None:
+    assert len(TOURS) == 3
+
+
+def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    found = re.search(r"```bash\n(# guard\.sh(?s:.*?))```", README)
+    assert found is not None
+    assert found[1].count("\n") <= 10
+    script = tmp_path / "guard.sh"
+    script.write_text(found[1])
+    command = ["bash", str(script), str(directory)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment(tmp_path), check=False)
+
+
+def test_the_guard_fails_on_what_it_forbids(tmp_path: Path) -> None:
+    directory = tmp_path / "dump"
+    directory.mkdir()
+    text = (ROOT / "tests" / "data" / "cpu" / "collectives.after.txt").read_text()
+    (directory / "module_0001.jit_step.cpu_after_optimizations.txt").write_text(text)
+    result = _guard(tmp_path, directory)
+    assert (result.returncode, result.stderr) == (1, "")
+    report = (tmp_path / "hlo-check.md").read_text(encoding="utf-8")
+    assert re.search(r"collectives\.all-to-all\.count \| failed \| 1 ", report.replace("\\", ""))
+
+
+def test_the_guard_passes_a_good_dump(tmp_path: Path) -> None:
+    result = _guard(tmp_path, ROOT / "tests" / "data" / "xla_dump_to")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    commands = re.findall(r"^    (pip install .*)$", README, re.MULTILINE)
+    assert len(commands) == 2
+    assert "pytest" in commands[1]
+    assert "README.md" in (ROOT / ".ci" / "run").read_text()
