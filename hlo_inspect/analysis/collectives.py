@@ -96,10 +96,11 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 
 
 def _is_collective(instruction: Instruction) -> bool:
-    kind = base_opcode(instruction.opcode)
+    """A done or an update only refers to its start."""
     if instruction.opcode in POINT_TO_POINT:
         return True
-    return OLD_NAMES.get(kind, kind) in KINDS
+    opcode = instruction.opcode.removesuffix("-start")
+    return OLD_NAMES.get(opcode, opcode) in KINDS
 
 
 def _callers(module: Module) -> dict[str, Instruction]:
@@ -191,8 +192,8 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
 def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
     """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes
-    if kind == "collective-permute" and len(shapes) > 2:
-        shapes = shapes[:1]  # the in-place form names the output and two offsets behind its operand
+    if "slice_sizes" in instruction.attributes:
+        shapes = shapes[:1]  # a permute in place names the output and two offsets behind its operand
     known = [_bytes(shape) for shape in shapes]
     if known and None not in known:
         return total(known)

@@ -29,6 +29,8 @@ class Fusion:
     @property
     def is_multi_output(self) -> bool:
         """Whether its root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it."""
+        if self.root_opcode is not None:
+            return self.root_opcode == "tuple"
         return isinstance(self.instruction.shape, TupleShape)
 
     @property

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import StackFrames
 
-_STRING = r'"((?:[^"\\]++|\\.)*+)"'
-_OP_NAME = re.compile(rf"\bop_name\s*=\s*{_STRING}", re.DOTALL)
-_SOURCE_FILE = re.compile(rf"\bsource_file\s*=\s*{_STRING}", re.DOTALL)
-_SOURCE_LINE = re.compile(r"\bsource_line\s*=\s*(\d{1,9})", re.ASCII)
-_FRAME = re.compile(r"\bstack_frame_id\s*=\s*(\d{1,9})", re.ASCII)
+# One field of the metadata; a string is taken whole, so that what looks like a field inside of it is none.
+_FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +27,24 @@ def origin(attributes: dict[str, str], frames: StackFrames) -> Origin:
     metadata = attributes.get("metadata", "")
     if not metadata:
         return Origin()
-    op_name = _OP_NAME.search(metadata)
-    return Origin(sys.intern(scan.unquote(f'"{op_name[1]}"')) if op_name else "", sys.intern(_source(metadata, frames)))
+    fields = {match[1]: match for match in _FIELD.finditer(metadata)}
+    return Origin(sys.intern(_string(fields, "op_name")), sys.intern(_source(fields, frames)))
 
 
-def _source(metadata: str, frames: StackFrames) -> str:
-    file = _SOURCE_FILE.search(metadata)
-    if file is not None:
-        line = _SOURCE_LINE.search(metadata)
-        name = scan.unquote(f'"{file[1]}"')
-        return f"{name}:{line[1]}" if line else name
-    frame = _FRAME.search(metadata)
-    place = frames.source_line(int(frame[1])) if frame else None
+def _string(fields: dict[str, re.Match[str]], name: str) -> str:
+    match = fields.get(name)
+    return scan.unquote(f'"{match[2]}"') if match is not None and match[2] is not None else ""
+
+
+def _number(fields: dict[str, re.Match[str]], name: str) -> int | None:
+    match = fields.get(name)
+    return int(match[3]) if match is not None and match[3] is not None and _NUMBER.fullmatch(match[3]) else None
+
+
+def _source(fields: dict[str, re.Match[str]], frames: StackFrames) -> str:
+    file, line = _string(fields, "source_file"), _number(fields, "source_line")
+    if file:
+        return file if line is None else f"{file}:{line}"
+    frame = _number(fields, "stack_frame_id")
+    place = frames.source_line(frame) if frame is not None else None
     return f"{place.file}:{place.line}" if place else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.metadata import origin
@@ -26,7 +27,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ParameterLeaf:
-    """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it.
+    """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it,
+    `None` where the text does not tell.
 
     `kept_because` tells why an array that is not donated could not be, or that it could.
     """
@@ -40,7 +42,7 @@ class ParameterLeaf:
     line: int | None
     alias: Alias | None
     donor: bool
-    unused: bool
+    unused: bool | None
     kept_because: str
 
     @property
@@ -69,6 +71,11 @@ class Interface:
     faults: tuple[str, ...]
     complete: bool = True
 
+    @property
+    def uses_known(self) -> bool:
+        """Whether the text tells of every parameter if something reads it."""
+        return all(leaf.unused is not None for leaf in self.parameters)
+
 
 def find_interface(module: Module) -> Interface:
     """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints."""
@@ -76,10 +83,12 @@ def find_interface(module: Module) -> Interface:
     root = entry.root if entry else None
     layout = module.header.entry_layout
     instructions = {number: i for i in entry.parameters if (number := i.parameter_number) is not None} if entry else {}
-    shapes: dict[int, Shape | None] = {number: i.shape for number, i in instructions.items()}
-    result = root.shape if root else None
-    if not instructions and layout is not None and isinstance(layout[0], TupleShape):
+    is_whole = entry is not None and not entry.is_cut_off
+    shapes: dict[int, Shape | None] = {}
+    if not (is_whole and instructions) and layout is not None and isinstance(layout[0], TupleShape):
         shapes = dict(enumerate(layout[0].elements))
+    shapes |= {number: i.shape for number, i in instructions.items()}
+    result = root.shape if root else None
     if result is None and layout is not None:
         result = layout[1]
     outputs = _outputs(module, result, root)
@@ -118,8 +127,6 @@ def _parameters(
 ) -> tuple[ParameterLeaf, ...]:
     aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
     donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
-    root = entry.root if entry else None
-    unread = entry.unread - {root.name if root else ""} if entry else set()
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
@@ -141,11 +148,22 @@ def _parameters(
                     line=instruction.line if instruction else None,
                     alias=next((aliases[p] for p in prefixes if p in aliases), None),
                     donor=any(p in donors for p in prefixes),
-                    unused=instruction is not None and instruction.name in unread,
+                    unused=_is_unused(entry, instruction, index),
                     kept_because="",
                 )
             )
     return _with_reasons(leaves, outputs)
+
+
+def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:
+    if entry is None or instruction is None or not entry.reads_known or entry.is_cut_off:
+        return None
+    if instruction.is_root:
+        return False
+    if instruction.name in entry.unread:
+        return True
+    read = entry.read_elements.get(instruction.name)
+    return read is not None and bool(index) and index[0] not in read
 
 
 def _path(module: Module, attributes: dict[str, str]) -> str:
@@ -158,24 +176,27 @@ def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> t
     by_shape: dict[str, list[Output]] = {}
     for output in outputs:
         by_shape.setdefault(str(output.shape), []).append(output)
-    return tuple(leaf if leaf.donated else _kept(leaf, by_shape.get(str(leaf.shape), [])) for leaf in leaves)
+    takers = Counter(str(leaf.shape) for leaf in leaves if leaf.donor and leaf.alias is None)
+    return tuple(
+        leaf
+        if leaf.donated
+        else replace(leaf, kept_because=_why_kept(leaf, by_shape.get(str(leaf.shape), []), takers[str(leaf.shape)]))
+        for leaf in leaves
+    )
 
 
-def _kept(leaf: ParameterLeaf, outputs: list[Output]) -> ParameterLeaf:
+def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
+    """Why a parameter of the shape of `outputs` is not donated, when so many `donors` of that shape wait for an output."""
     free = [output for output in outputs if output.alias is None]
     same_sharding = [o for o in free if not o.sharding or not leaf.sharding or o.sharding == leaf.sharding]
     same_layout = [o for o in same_sharding if o.shape.layout == leaf.shape.layout]
     if not outputs:
-        reason = NO_OUTPUT
-    elif not free:
-        reason = ALL_TAKEN
-    elif not same_sharding:
-        reason = OTHER_SHARDING
-    elif not same_layout:
-        reason = OTHER_LAYOUT
-    else:
-        reason = FITS
-    return replace(leaf, kept_because=reason)
+        return NO_OUTPUT
+    if len(free) <= donors:
+        return ALL_TAKEN
+    if not same_sharding:
+        return OTHER_SHARDING
+    return FITS if same_layout else OTHER_LAYOUT
 
 
 def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[str, ...]:

@@ -27,5 +27,5 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre:
     if targets:
         return "global"
     communicates = any("replica_groups" in i.attributes for i in module.instructions)
-    is_split = (counts.devices or 1) > 1
+    is_split = (counts.partitions or 1) > 1
     return "global" if is_split and not communicates else "per_device"

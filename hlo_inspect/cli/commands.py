@@ -47,7 +47,9 @@ def _pass_command(name: str, text: str, *aliases: str) -> list[click.Command]:
         return FAILED if _reaches(reports, fail_on) else 0
 
     command = click.command(name, help=text)(run)
-    others = [click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases]
+    others = [
+        click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases
+    ]
     return [command, *others]
 
 

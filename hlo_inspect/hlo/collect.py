@@ -20,6 +20,8 @@ _WINDOW = 1 << 15  # definitions that stay in reach besides those of the lines a
 _MAX_HEADS = 1 << 17
 
 _STOPS = ("ENTRY ", "HloModule ", "=\n")  # what the reader has to see itself; `=` before a computation in place
+_TILING = re.compile(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
+_NAMED_MESH = re.compile(r"sharding=\{mesh\[[^\]\n]*+\]")
 _PARTITIONING = re.compile(r'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+)"', re.ASCII)
 
 
@@ -91,7 +93,7 @@ class Collector:
 
     def end(self, computation: Computation) -> None:
         module = self.module
-        if self._last is not None and not self._roots:
+        if self._last is not None and not self._roots and not computation.is_cut_off:
             row, head, line = self._last
             computation.root_opcode = head.opcode
             kept = computation.instructions
@@ -191,8 +193,12 @@ class Collector:
         return bool(self._kept_names) and not self._kept_names.isdisjoint(rows.CALLS.findall(text, start, end))
 
     def _note_partitioning(self, text: str, start: int, end: int) -> None:
-        if not self.module.header.is_scheduled:
-            self.module.partitioning_targets.update(_PARTITIONING.findall(text, start, end))
+        module = self.module
+        if not module.header.is_scheduled:
+            module.partitioning_targets.update(_PARTITIONING.findall(text, start, end))
+        if not module.header.states_devices and not module.tiling:
+            tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
+            module.tiling = tiling[0] if tiling else ""
 
     def _note_root(self, computation: Computation, text: str, start: int, end: int) -> None:
         """The root of a small computation that is skipped: it may be a reducer."""

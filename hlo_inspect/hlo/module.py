@@ -213,14 +213,30 @@ def _operand_shape(operand: Operand, definitions: Iterable[dict[str, Head]]) -> 
 
 
 class Computation:
-    """One computation. `opcodes` holds one opcode per instruction where every line was read, else nothing.
+    """One computation, as far as it is kept.
 
-    `faults` are kept instructions whose attributes make no sense, with line and reason. `instructions` are those that were
-    kept. `unread` names the entry's parameters that no instruction reads, where asked for. `chunks` are the text, with the
-    number of its first line, where the graph is wanted.
+    `opcodes`: one opcode per instruction where every line was read, else nothing.
+    `instructions`: those that were kept; `faults` those of them whose attributes make no sense, with line and reason.
+    `unread`: the entry's parameters that no instruction reads, where asked for; `read_elements`: of tuples that are only taken
+    apart which elements are read; both hold only if `reads_known`.
+    `chunks`: the text, with the number of its first line, where the graph is wanted.
+    `is_cut_off`: its end is not in the text.
     """
 
-    __slots__ = ("chunks", "faults", "instructions", "is_entry", "line", "name", "opcodes", "root_opcode", "unread")
+    __slots__ = (
+        "chunks",
+        "faults",
+        "instructions",
+        "is_cut_off",
+        "is_entry",
+        "line",
+        "name",
+        "opcodes",
+        "read_elements",
+        "reads_known",
+        "root_opcode",
+        "unread",
+    )
 
     def __init__(self, name: str, line: int, *, is_entry: bool) -> None:
         self.name = name
@@ -230,6 +246,9 @@ class Computation:
         self.root_opcode: str | None = None
         self.instructions: list[Instruction] = []
         self.unread: set[str] = set()
+        self.read_elements: dict[str, set[int]] = {}
+        self.reads_known = True
+        self.is_cut_off = False
         self.faults: dict[str, tuple[int, str]] = {}
         self.chunks: list[tuple[int, str | Row]] = []
 
@@ -261,8 +280,8 @@ class Module:
     """One module, as far as it was read.
 
     `computations` are those in which something was kept (all of them where every line was read); `root_opcodes` tells the
-    root of the small ones besides, since reducers are among them. `calls_markers` are the custom-call targets that tell a
-    module before partitioning. Line counts are of the input, line ends included.
+    root of the small ones besides, since reducers are among them. `partitioning_targets` are the custom-call targets
+    that tell a module before partitioning, `tiling` is the first sharding over devices where the header does not count them. Line counts are of the input, line ends included.
     """
 
     header: Header
@@ -277,6 +296,7 @@ class Module:
     entry: Computation | None = None
     computation_count: int = 0
     partitioning_targets: set[str] = field(default_factory=set)
+    tiling: str = ""
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)
 

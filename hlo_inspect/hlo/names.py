@@ -8,6 +8,7 @@ from typing import Protocol
 
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Computation, Head, parse_operands
+from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.rows import Row
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
@@ -28,12 +29,14 @@ class NameCheck:
         self._complain = complain
         self._known = known
         self._computation = Computation("", 0, is_entry=False)
+        self._reads = ParameterReads(self._computation)
         self._names: set[str] = set()
         self._pending: dict[str, int] = {}
         self._unknown_callees: dict[str, int] = {}
 
     def begin(self, computation: Computation) -> None:
         self._computation = computation
+        self._reads = ParameterReads(computation)
         self._names = set()
         self._pending = {}
 
@@ -46,8 +49,7 @@ class NameCheck:
         if not uses <= self._names:
             uses = self._precisely(found, heads, line)
         if self._computation.is_entry:
-            self._computation.unread.update(r[1] for r, head in zip(found, heads, strict=True) if head.opcode == "parameter")
-            self._computation.unread -= uses
+            self._reads.take(found, heads, uses)
         self._note_callees(found, line)
 
     def _note_duplicates(self, found: Sequence[Row], line: int) -> None:
@@ -65,6 +67,7 @@ class NameCheck:
             if head.opcode not in LITERAL_OPCODES:
                 names = _precise_uses(row[3])
                 uses.update(names)
+                self._computation.reads_known &= bool(names) or not row[3].partition(")")[0].strip()
                 for name in names:
                     if name not in self._names:
                         self._pending.setdefault(name, line + index)

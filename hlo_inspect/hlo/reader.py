@@ -222,6 +222,7 @@ class _ModuleReader:
         self._unreadable_run = 0
         computation = self._collector.begin(name, line, is_entry=is_entry)
         closed = self._body(computation)
+        computation.is_cut_off = not closed
         self._collector.end(computation)
         self._mark_end()
         if not closed:

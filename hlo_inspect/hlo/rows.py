@@ -18,7 +18,7 @@ _NAME = r"[A-Za-z_][\w.\-]*+"
 ROW = re.compile(rf"\n[ \t]*+(ROOT )?%?({_NAME}) = ({_SHAPE} [a-z][a-z0-9\-]*+)\(({_TAIL})(?=\n)", re.ASCII)
 """One instruction a line; starts at the line end before it."""
 
-COMPUTATION = re.compile(rf"(ENTRY )?%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
+COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
 CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n')
 ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 SMALL = re.compile(
@@ -29,7 +29,7 @@ SMALL = re.compile(
 CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 _OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
-_STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
+_STRING = re.compile(r'(")(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
 _DEFINITION = re.compile(r"(?:^|[\s)}\]])%?[A-Za-z_][\w.\-]*+\s+=\s|%[A-Za-z_][\w.\-]*+\s*=", re.ASCII)
 _NEXT = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)  # what does not continue the line before it
 
@@ -58,7 +58,7 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     match = ROW.match(text, start - 1)
     if match is None:
         return None
-    plain = _STRING.sub("", match[4])
+    plain = _STRING.sub(r"\1", match[4])
     whole = (
         plain.count("(") + 1 == plain.count(")")
         and plain.count("{") == plain.count("}")

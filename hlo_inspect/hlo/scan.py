@@ -181,7 +181,8 @@ def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[t
 
 
 _COMMON_ATTRIBUTE = re.compile(
-    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}()\[\]"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}()\[\]"\n]*+\})*+\})(?=, [a-z]|$)', re.ASCII
+    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}()\[\]"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}()\[\]"\n]*+\})*+\})(?=, [a-z]|$)',
+    re.ASCII,
 )
 """An attribute as most are: a word, or braces nested at most once. What it does not match takes the long way."""
 

@@ -15,7 +15,7 @@ MAX_DEVICES = 1 << 20
 """More than any machine has; a text that names more is refused instead of being spelled out."""
 
 _NUMBER = r"\d{1,10}"
-_NUMBERS = rf"{_NUMBER}(?:\s*,\s*{_NUMBER})*"
+_NUMBERS = rf"\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*"
 _LIST = re.compile(r"\{([\d,\s]*)\}", re.ASCII)
 _NESTED_LIST = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
 _IOTA = re.compile(rf"\[({_NUMBERS})\]\s*<=\s*\[({_NUMBERS})\]\s*(?:T\s*\(({_NUMBERS})\))?", re.ASCII)
@@ -26,6 +26,7 @@ _MESH = re.compile(
 _AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
 _AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
 _SHARDING_DEVICES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*\[({_NUMBERS})\]|({_NUMBERS}))", re.ASCII)
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _MAXIMAL = re.compile(rf"(?:maximal\s+device=|device_id=)({_NUMBER})", re.ASCII)
 
 
@@ -153,6 +154,8 @@ def _mesh_order(device_ids: str | None, total: int) -> list[int]:
     ids = list(_integers(device_ids.strip("()")))
     if len(ids) != total:
         raise DeviceListError(f"{len(ids)} device ids for a mesh of {total}")
+    if len(set(ids)) != total:
+        raise DeviceListError("the mesh names a device twice")
     return ids
 
 
@@ -166,6 +169,7 @@ def _integers(text: str) -> tuple[int, ...]:
 @lru_cache(maxsize=1 << 12)
 def sharding_devices(text: str) -> int:
     """One more than the largest device id that a sharding names; 0 where it names none."""
+    text = _QUOTED.sub('""', text)
     count = 0
     for _, shape, ids in _SHARDING_DEVICES.findall(text):
         count = max(count, math.prod(_integers(shape)) if shape else max(_integers(ids)) + 1)

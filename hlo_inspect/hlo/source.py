@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from hlo_inspect.errors import InputError, Location
 
 PIECE_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 28
+START_CHARS = 1 << 16
 
 Openable = str | bytes | os.PathLike[str] | IO[bytes] | IO[str]
 
@@ -31,15 +32,18 @@ _INVALID_LINE = re.compile("[\udc80-\udcff][^\n]*")  # one match a line
 class Source:
     """One input that is read once.
 
-    `name` is what messages call it; `invalid_bytes` says, once pieces were read, the line of the first byte that is not
-    UTF-8 and how many lines hold such bytes.
+    `name` is what messages call it. Once pieces were read, `start` is the first text of the input, `first_invalid_line` the
+    line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes. A file that somebody else
+    opened is not closed.
     """
 
-    def __init__(self, name: str, opener: Callable[[], IO[bytes]]) -> None:
+    def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False) -> None:
         self.name = name
-        self._opener = opener
+        self.start = ""
         self.first_invalid_line: int | None = None
         self.invalid_lines = 0
+        self._opener = opener
+        self._closes = closes
 
     def pieces(self) -> Iterator[str]:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
@@ -49,6 +53,8 @@ class Source:
         with self._open() as stream:
             for raw in self._cut(stream):
                 text = self._decoded(raw, line)
+                if line == 1:
+                    self.start = text[:START_CHARS]
                 line += text.count("\n")
                 yield text
 
@@ -56,24 +62,26 @@ class Source:
     def _open(self) -> Iterator[IO[bytes]]:
         try:
             stream = self._opener()
-        except OSError as error:
-            raise self._error(f"cannot be read: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:  # a path may hold a NUL
+            raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
         try:
-            yield self._decompressed(stream)
+            yield self._decompressed(cast("io.BufferedReader", buffered))
         finally:
-            if stream is not sys.stdin.buffer:
+            if self._closes:
                 stream.close()
+            elif isinstance(buffered, io.BufferedReader) and buffered is not stream:
+                buffered.detach()  # else it would close the stream
 
-    def _decompressed(self, stream: IO[bytes]) -> IO[bytes]:
-        buffered = io.BufferedReader(cast("io.RawIOBase", stream)) if not hasattr(stream, "peek") else stream
+    def _decompressed(self, stream: io.BufferedReader) -> IO[bytes]:
         try:
-            magic = cast("io.BufferedReader", buffered).peek(6)[:6]
+            magic = stream.peek(6)[:6]
         except OSError as error:
             raise self._error(f"cannot be read: {error.strerror or error}") from error
         for prefix, opener in _DECOMPRESSORS:
             if magic.startswith(prefix):
-                return opener(buffered)
-        return buffered
+                return opener(stream)
+        return stream
 
     def _cut(self, stream: IO[bytes]) -> Iterator[bytes]:
         pending: list[bytes] = []
@@ -134,7 +142,7 @@ def open_source(source: Openable) -> Source:
     if isinstance(source, bytes):
         return Source("<text>", lambda: io.BytesIO(source))
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("HloModule ", "ENTRY "))):
-        text = source.encode(errors="surrogateescape")
+        text = source.encode(errors="surrogatepass")
         return Source("<text>", lambda: io.BytesIO(text))
     if source == "-":
         return Source("<stdin>", lambda: sys.stdin.buffer)
@@ -142,12 +150,12 @@ def open_source(source: Openable) -> Source:
         return _from_path(Path(source))
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
-        return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogateescape")))
+        return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))
     return Source(name, lambda: cast("IO[bytes]", source))
 
 
 def _from_path(path: Path) -> Source:
-    return Source(str(path), lambda: path.open("rb"))
+    return Source(str(path), lambda: path.open("rb"), closes=True)
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
@@ -155,7 +163,35 @@ def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
         import zstandard
     except ImportError as error:
         raise InputError("reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'") from error
-    return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+    return cast("IO[bytes]", _ZstdFile(stream, zstandard.ZstdDecompressor().decompressobj))
+
+
+class _ZstdFile:
+    """Reads zstd frames, one after the other. The package's own reader does not tell when the last one is cut off."""
+
+    STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
+
+    def __init__(self, stream: IO[bytes], new_frame: Callable[[], Any]) -> None:
+        self._chunks = self._decompress(stream, new_frame)
+
+    def read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size > 0 and (chunk := next(self._chunks, b"")):
+            parts.append(chunk)
+            size -= len(chunk)
+        return b"".join(parts)
+
+    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], Any]) -> Iterator[bytes]:
+        frame = None
+        while compressed := stream.read(self.STEP):
+            while compressed:
+                frame = frame or new_frame()
+                if chunk := frame.decompress(compressed):
+                    yield chunk
+                compressed = frame.unused_data
+                frame = None if frame.eof else frame
+        if frame is not None:
+            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
 
 _DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (

@@ -64,6 +64,8 @@ class Params(Pass):
         }
         for name, leaves in groups.items():
             facts |= {f"{name}_count": len(leaves), f"{name}_bytes": _bytes(leaves)}
+        if not interface.uses_known:
+            facts |= {"params.unused_count": None, "params.unused_bytes": None}
         return facts | {
             "outputs.count": len(outputs),
             "outputs.bytes": _bytes(outputs) if interface.complete else None,
@@ -95,8 +97,13 @@ class Params(Pass):
 
     def notes(self, context: Context) -> list[str]:
         facts = self.facts(context)
-        reason = "a shape's size is not known, or the text does not hold the whole entry"
-        return [f"{name}: {reason}" for name, value in facts.items() if value is None]
+        return [f"{name}: {_why_unknown(name, context.interface)}" for name, value in facts.items() if value is None]
+
+
+def _why_unknown(fact: str, interface: Interface) -> str:
+    if fact.startswith("params.unused") and not interface.uses_known:
+        return "the text names no operands, or does not hold the whole entry"
+    return "the size of a shape is not known, or the text does not hold the whole entry"
 
 
 def _bytes(leaves: Iterable[ParameterLeaf] | Iterable[Output]) -> int | None:

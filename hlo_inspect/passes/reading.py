@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module, Wants
 from hlo_inspect.hlo.problems import Problem
@@ -26,7 +27,7 @@ class Reading(Pass):
     """The module's own facts, and one finding for each fault of its text."""
 
     name = "reading"
-    wants = Wants()
+    wants = Wants(opcodes=OPCODES, targets=TARGETS)
     specs = (
         FactSpec("module.name", "text", "the module's name"),
         FactSpec("module.is_scheduled", "bool", "whether the order of instructions is the schedule"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.shapes import total
@@ -56,23 +58,22 @@ class Summary(Pass):
 
 def _buffers(interface: Interface) -> Table:
     parameters, outputs = interface.parameters, interface.outputs
+    unused = [p for p in parameters if p.unused]
     rows = (
-        ("parameters", parameters),
-        ("  donated to an output", [p for p in parameters if p.alias]),
-        ("  donated, output open", [p for p in parameters if p.donor and not p.alias]),
-        ("  not donated", [p for p in parameters if not p.donated]),
-        ("  read by nothing", [p for p in parameters if p.unused]),
-        ("outputs", outputs),
-        ("  in a donated buffer", [o for o in outputs if o.alias]),
+        ("parameters", *_sizes(parameters)),
+        ("  donated to an output", *_sizes([p for p in parameters if p.alias])),
+        ("  donated, output open", *_sizes([p for p in parameters if p.donor and not p.alias])),
+        ("  not donated", *_sizes([p for p in parameters if not p.donated])),
+        ("  read by nothing", *(_sizes(unused) if interface.uses_known else (None, None))),
+        ("outputs", *_sizes(outputs)),
+        ("  in a donated buffer", *_sizes([o for o in outputs if o.alias])),
     )
     columns = (Column("buffers"), Column("count", "count"), Column("bytes", "bytes"))
-    return Table(
-        "buffers",
-        "Entry parameters and outputs",
-        columns,
-        tuple((name, len(leaves), total(leaf.shape.bytes for leaf in leaves)) for name, leaves in rows),
-        page_rows=0,
-    )
+    return Table("buffers", "Entry parameters and outputs", columns, rows, page_rows=0)
+
+
+def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output]) -> tuple[int, int | None]:
+    return len(leaves), total(leaf.shape.bytes for leaf in leaves)
 
 
 def _opcodes(context: Context) -> Table:

@@ -78,7 +78,9 @@ def _without_empty_columns(table: Table) -> Table:
     told = [
         i
         for i, column in enumerate(table.columns)
-        if column.detail == 0 or not table.rows or any(row[i] != "" and not (row[i] is None and column.optional) for row in table.rows)
+        if column.detail == 0
+        or not table.rows
+        or any(row[i] != "" and not (row[i] is None and column.optional) for row in table.rows)
     ]
     if len(told) == len(table.columns):
         return table

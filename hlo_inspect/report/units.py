@@ -20,7 +20,9 @@ _PRINTED: dict[Unit, dict[str, Fraction]] = {
     "bytes": {name: Fraction(1024**power) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))},
     "flops": {f"{prefix}FLOP": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
     "seconds": {name: Fraction(1000**power, 10**9) for power, name in enumerate(("ns", "\u00b5s", "ms", "s"))},
-    "flops_per_s": {f"{prefix}FLOP/s": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    "flops_per_s": {
+        f"{prefix}FLOP/s": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))
+    },
     "bytes_per_s": {"B/s": Fraction(1), "MB/s": Fraction(10**6), "GB/s": Fraction(10**9)},
 }
 _STEPS = {unit: [(name, float(factor)) for name, factor in scale.items()] for unit, scale in _PRINTED.items()}

@@ -1,0 +1,76 @@
+"""A position in text that arrives in pieces: lines, columns and bytes counted by hand."""
+
+from __future__ import annotations
+
+from hlo_inspect.hlo.cursor import Cursor
+
+
+def test_it_starts_before_the_first_piece() -> None:
+    cursor = Cursor(iter(["ab\n"]))
+    assert (cursor.text, cursor.position, cursor.line, cursor.bytes_before) == ("\n", 1, 1, 0)
+    assert cursor.remaining() == 0
+    assert cursor.at_line_start()
+
+
+def test_pieces_are_added_and_what_lies_behind_is_dropped() -> None:
+    cursor = Cursor(iter(["ab\ncd\n", "ef\n"]))
+    assert cursor.more()
+    cursor.advance(cursor.text.index("d"))
+    assert (cursor.line, cursor.column(), cursor.remaining(), cursor.bytes_before) == (2, 2, 2, 4)
+    assert cursor.more()
+    assert cursor.text == "cd\nef\n"
+    assert cursor.text[cursor.position] == "d"
+    assert not cursor.at_line_start()
+    assert not cursor.more()
+    assert cursor.text == "cd\nef\n"
+    assert (cursor.line, cursor.bytes_before) == (2, 4)
+
+
+def test_lines_and_columns() -> None:
+    cursor = Cursor(iter(["ab\n\ncde\n"]))
+    cursor.more()
+    places = []
+    for position in range(1, len(cursor.text)):
+        cursor.advance(position)
+        places.append((cursor.line, cursor.column(), cursor.at_line_start()))
+    assert places == [
+        (1, 1, True),
+        (1, 2, False),
+        (1, 3, False),
+        (2, 1, True),
+        (3, 1, True),
+        (3, 2, False),
+        (3, 3, False),
+        (3, 4, False),
+    ]
+
+
+def test_bytes_are_those_of_utf_8() -> None:
+    cursor = Cursor(iter(["a\u00e9\u4e2d\n", "b\n"]))
+    cursor.more()
+    cursor.advance(4)
+    assert cursor.bytes_before == 1 + 2 + 3
+    cursor.next_line()
+    assert cursor.bytes_before == 7
+    cursor.more()
+    cursor.next_line()
+    assert (cursor.bytes_before, cursor.line) == (9, 3)
+
+
+def test_next_line_stops_at_the_end_of_the_text() -> None:
+    cursor = Cursor(iter(["ab\ncd\n"]))
+    cursor.more()
+    cursor.next_line()
+    cursor.next_line()
+    cursor.next_line()
+    assert (cursor.remaining(), cursor.line) == (0, 3)
+
+
+def test_the_current_line() -> None:
+    cursor = Cursor(iter(["ab\ncde\n", "f\n"]))
+    cursor.more()
+    assert cursor.current_line() == "ab"
+    cursor.advance(5)
+    assert cursor.current_line() == "cde"
+    cursor.advance(len(cursor.text))
+    assert cursor.current_line() == ""

@@ -1,0 +1,210 @@
+"""The `HloModule` line and the stack-frame tables behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.header import TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
+
+
+def header(text: str) -> Header:
+    return scan_header(text, 0, final=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "attributes"),
+    [
+        ("HloModule m\n", "m", {}),
+        ("HloModule m:\n", "m", {}),
+        ("HloModule %a-b.c_1, is_scheduled=true\n", "a-b.c_1", {"is_scheduled": "true"}),
+        ("HloModule , num_partitions=8\n", "", {"num_partitions": "8"}),
+        ("HloModule /* n */ m /* a */, /* b */ is_scheduled=true // c }\n", "m", {"is_scheduled": "true"}),
+        ("HloModule m,\n  a={\n {}\n },\n  b=2\n", "m", {"a": "{\n {}\n }", "b": "2"}),
+        ("HloModule m\n, a=1\n", "m", {"a": "1"}),
+        ("HloModule m, a=1,\n\nbody {\n", "m", {"a": "1"}),
+        ("HloModule m, a=1\n\n{\n  x = f32[] constant(1)\n}\n", "m", {"a": "1"}),
+        ("HloModule m, a=1, flag, b=2\n", "m", {"a": "1", "flag": "", "b": "2"}),
+        ("HloModule m, last_flag\n", "m", {"last_flag": ""}),
+        ("HloModule m, a=1, a=2\n", "m", {"a": "1"}),
+        ('HloModule m, by="a tool { of } 2031", l={1,{2,3}}\n', "m", {"by": '"a tool { of } 2031"', "l": "{1,{2,3}}"}),
+        (
+            'HloModule m, frontend_attributes={note="a } {",x.y={"k":"{[("}}, a=1\n',
+            "m",
+            {"frontend_attributes": '{note="a } {",x.y={"k":"{[("}}', "a": "1"},
+        ),
+        (
+            'HloModule m, origin_recovery_table={\n  {"a"} : {"b"},\n  "\nHloModule r\n\nENTRY e {\n  x = f32[] add(y)\n}\n"\n}, a=1\n',
+            "m",
+            {
+                "origin_recovery_table": '{\n  {"a"} : {"b"},\n  "\nHloModule r\n\nENTRY e {\n  x = f32[] add(y)\n}\n"\n}',
+                "a": "1",
+            },
+        ),
+        (
+            'HloModule m,\ndebug_attributes={\n  {"p"}:({op_id=3}),\n}\n',
+            "m",
+            {"debug_attributes": '{\n  {"p"}:({op_id=3}),\n}'},
+        ),
+        (
+            "HloModule m, allow_spmd_sharding_propagation_to_output=true\n",
+            "m",
+            {"allow_spmd_sharding_propagation_to_output": "true"},
+        ),
+    ],
+)
+def test_names_and_attributes(text: str, name: str, attributes: dict[str, str]) -> None:
+    found = header(text)
+    assert (found.name, found.attributes, found.faults) == (name, attributes, ())
+
+
+@pytest.mark.parametrize(
+    ("marked"),
+    ["HloModule m^\n\n%f (", "HloModule m, a={1}^\n", "HloModule m, a=1,^\n\nbody {\n", "HloModule m^ ENTRY e {\n", "HloModule ^{\n"],
+)
+def test_where_it_ends(marked: str) -> None:
+    assert scan_header(marked.replace("^", ""), 0, final=True)[1] == marked.index("^")
+
+
+@pytest.mark.parametrize("words", [["HloModule", "m", ",", "a=", "{1", "}", ", b=2", ", flag", ",\n c=3"]])
+def test_what_is_cut_off_at_a_line_end_may_go_on(words: list[str]) -> None:
+    for count in range(1, len(words) + 1):
+        with pytest.raises(scan.IncompleteError):
+            scan_header("\n".join(words[:count]) + "\n", 0, final=False)
+    found, _ = scan_header("\n".join(words) + "\n\nENTRY e {", 0, final=False)
+    assert found.attributes == {"a": "{1\n}", "b": "2", "flag": "", "c": "3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes", "fault"),
+    [
+        ("HloModule m, a=1, b={1\n\nENTRY e {\n", {"a": "1"}, "'{' is not closed"),
+        ("HloModule m, a=1, b={(1}, c=2\n", {"a": "1"}, "'}' does not close '('"),
+        ("HloModule m, a=1, b=, c=2\n", {"a": "1"}, "expected a value"),
+        ('HloModule m, a=1, b="open\n', {"a": "1"}, "expected a value"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_kept_up_to_the_fault(text: str, attributes: dict[str, str], fault: str) -> None:
+    found = header(text)
+    assert (found.name, found.attributes, found.fault) == ("m", attributes, fault)
+    assert found.faults == (f"the header cannot be read to its end: {fault}",)
+
+
+def test_counts_and_schedule() -> None:
+    found = header("HloModule m, is_scheduled=true, replica_count=4, num_partitions=8\n")
+    assert (found.is_scheduled, found.replica_count, found.num_partitions, found.states_devices) == (True, 4, 8, True)
+    bare = header("HloModule m\n")
+    assert (bare.is_scheduled, bare.replica_count, bare.num_partitions, bare.states_devices) == (False, 1, 1, False)
+    assert not header("HloModule m, is_scheduled=false\n").is_scheduled
+
+
+def test_counts_that_are_no_numbers() -> None:
+    found = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
+    assert (found.replica_count, found.num_partitions) == (1, 1)
+    assert found.faults == (
+        "replica_count is no number: 'two'",
+        "num_partitions is no number: '99999999999999999999'",
+    )
+
+
+def test_aliases() -> None:
+    text = "{ {0,0}: (0, {0}, must-alias), {0, 1}: (12, {1,0}, may-alias), /*index=5*/{ }: ( 2 , { } ) , {3}:(4,{}) }"
+    found = header(f"HloModule m, input_output_alias={text}\n")
+    assert found.aliases == (
+        Alias((0, 0), 0, (0,), "must-alias"),
+        Alias((0, 1), 12, (1, 0), "may-alias"),
+        Alias((), 2, (), "may-alias"),
+        Alias((3,), 4, (), "may-alias"),
+    )
+    assert found.faults == ()
+
+
+def test_donors() -> None:
+    found = header("HloModule m, buffer_donor={ (1, {}), (0, {1, 1}),(7,{2}) }\n")
+    assert found.donors == (Donor(1, ()), Donor(0, (1, 1)), Donor(7, (2,)))
+    assert found.faults == ()
+
+
+def test_no_aliases_and_no_donors() -> None:
+    assert header("HloModule m\n").aliases == ()
+    assert header("HloModule m, input_output_alias={}, buffer_donor={ }\n").aliases == ()
+    assert header("HloModule m, input_output_alias={}, buffer_donor={ }\n").donors == ()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "rest"),
+    [
+        ("input_output_alias={ {0}: (0, {}), {1}: 2 }", "{1}: 2"),
+        ("input_output_alias={ {0}: (x, {}) }", "{0}: (x, {})"),
+        ("input_output_alias={ {0}: (0, {}, no-alias-at-all) }", "{0}: (0, {}, no-alias-at-all)"),
+        ("buffer_donor={ (0, {}), 3 }", "3"),
+    ],
+)
+def test_entries_that_cannot_be_read(attribute: str, rest: str) -> None:
+    faults = header(f"HloModule m, {attribute}\n").faults
+    assert len(faults) == 1
+    assert faults[0].startswith(f"{attribute.partition('=')[0]} has an entry that cannot be read")
+    assert rest.strip("{}, ") in faults[0]
+
+
+def test_the_entry_layout() -> None:
+    text = "{(f32[8]{0}, /*index=1*/(s32[], bf16[2,2]{0,1:T(8,128)}))->(f32[8]{0}, token[])}"
+    found = header(f"HloModule m, entry_computation_layout={text}\n").entry_layout
+    assert found is not None
+    assert [str(shape) for shape in found] == ["(f32[8], (s32[], bf16[2,2]))", "(f32[8], token[])"]
+
+
+@pytest.mark.parametrize("text", ["{}", "{(f32[8])}", "{(f32[8)->f32[]}", "{(f99[8])->f32[]}", "true"])
+def test_an_entry_layout_that_is_none(text: str) -> None:
+    assert header(f"HloModule m, entry_computation_layout={text}\n").entry_layout is None
+    assert header("HloModule m\n").entry_layout is None
+
+
+FILES = 'FileNames\n1 "/train/a.py"\n2 "/train/odd \\"name\\" {1}.py"\n'
+FUNCTIONS = 'FunctionNames\n1 "main"\n2 "f.<locals>.<lambda>"\n'
+LOCATIONS = (
+    "FileLocations\n"
+    "1 {file_name_id=1 function_name_id=1 line=10 end_line=10 column=4 end_column=20}\n"
+    "2 {file_name_id=2 function_name_id=2 line=27 end_line=29 column=8 end_column=9}\n"
+    "3 {file_name_id=9 function_name_id=1 line=1}\n"
+    "4 {file_name_id=1 function_name_id=9 line=5}\n"
+)
+FRAMES = (
+    "StackFrames\n"
+    "1 {file_location_id=1 parent_frame_id=1}\n"
+    "2 {file_location_id=2 parent_frame_id=2}\n"
+    "3 {file_location_id=3 parent_frame_id=1}\n"
+    "4 {file_location_id=4 parent_frame_id=1}\n"
+    "5 {file_location_id=8 parent_frame_id=1}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "line"),
+    [
+        (1, SourceLine("/train/a.py", 10, "main")),
+        (2, SourceLine('/train/odd "name" {1}.py', 27, "f.<locals>.<lambda>")),
+        (3, None),  # no such file
+        (4, SourceLine("/train/a.py", 5, "")),  # no such function
+        (5, None),  # no such location
+        (0, None),
+        (6, None),
+        (-1, None),
+    ],
+)
+def test_stack_frames(frame: int, line: SourceLine | None) -> None:
+    frames = StackFrames()
+    for table in (FILES, FUNCTIONS, LOCATIONS, FRAMES):
+        frames.add(table)
+    assert frames.source_line(frame) == line
+
+
+def test_without_tables_no_frame_is_known() -> None:
+    assert StackFrames().source_line(1) is None
+
+
+def test_where_a_table_ends() -> None:
+    match = TABLE.match(FRAMES + "\nENTRY e {\n")
+    assert match is not None
+    assert match[0] == FRAMES
+    assert TABLE.match("FileNamesX\n1 a\n") is None

@@ -1,0 +1,42 @@
+"""Faults are kept once each, counted, and bounded."""
+
+from __future__ import annotations
+
+from hlo_inspect.errors import Location
+from hlo_inspect.hlo.problems import MAX_OF_A_KIND, Problem, Problems
+
+
+def problem(message: str, line: int | None = 1, code: str = "HI001") -> Problem:
+    return Problem(code, message, Location("a.txt", line))
+
+
+def test_the_same_fault_again_is_counted_at_its_first_place() -> None:
+    problems = Problems()
+    for line in (4, 9, 12):
+        problems.add(problem("odd", line))
+    problems.add(problem("odd", 5, "HI004"))
+    assert [(p.code, p.location.line, p.times) for p in problems] == [("HI001", 4, 3), ("HI004", 5, 1)]
+    assert problems.left_out == {}
+
+
+def test_of_a_code_only_so_many_are_kept() -> None:
+    problems = Problems()
+    for number in range(MAX_OF_A_KIND + 7):
+        problems.add(problem(f"odd {number}", number))
+    problems.add(problem("other", code="HI004"))
+    problems.add(problem("odd 0"))
+    assert len(list(problems)) == MAX_OF_A_KIND + 1
+    assert next(iter(problems)).times == 2
+    assert problems.left_out == {"HI001": 7}
+
+
+def test_faults_from_a_line_on_can_be_forgotten() -> None:
+    problems = Problems()
+    for line in (1, 5, 6):
+        problems.add(problem(f"odd {line}", line))
+    problems.add(problem("end", 6, "HI002"))
+    problems.add(problem("nowhere", None))
+    problems.drop_from("HI001", 5)
+    assert [p.message for p in problems] == ["odd 1", "end", "nowhere"]
+    problems.add(problem("odd 6", 8))
+    assert [p.message for p in problems] == ["odd 1", "end", "nowhere", "odd 6"]

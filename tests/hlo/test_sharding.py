@@ -1,0 +1,212 @@
+"""Device lists: groups spelled out by hand, and against numpy's reshape and transpose."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlo_inspect.hlo.sharding import (
+    MAX_DEVICES,
+    DeviceListError,
+    iota,
+    replica_groups,
+    sharding_devices,
+    source_target_pairs,
+    split_sharding,
+)
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("{}", ()),
+        ("{{}}", ()),
+        ("{{0}}", ((0,),)),
+        ("{{0,1},{2,3}}", ((0, 1), (2, 3))),
+        ("{ {0, 4}, {1, 5} /*index=2*/, {2,6} }", ((0, 4), (1, 5), (2, 6))),
+        ("{{0,1,2},{3},{4,5,6,7}}", ((0, 1, 2), (3,), (4, 5, 6, 7))),
+        ("{{3,1},{2,0}}", ((3, 1), (2, 0))),
+    ],
+)
+def test_listed_groups(text: str, groups: Groups) -> None:
+    assert replica_groups(text) == groups
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[8,1]<=[8]", tuple((i,) for i in range(8))),
+        ("[1,1]<=[1]", ((0,),)),
+        # 0 1 2 3 / 4 5 6 7, columns first
+        ("[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("[2,4]<=[4,2]T(1,0)", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        # 2x2x2 with the two minor axes exchanged: 0 2 1 3 4 6 5 7
+        ("[4,2]<=[2,2,2]T(0,2,1)", ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ("[2,4] <= [2,2,2] T(2,0,1)", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("[ 2 , 2 ]<=[ 4 ]", ((0, 1), (2, 3))),
+        ("[0,4]<=[0]", ()),
+    ],
+)
+def test_iota_groups(text: str, groups: Groups) -> None:
+    assert replica_groups(text) == groups
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("mesh['data'=2,'model'=4] {'model'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("mesh['data'=2,'model'=4] {'data'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['data'=2,'model'=4] {'1'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ('mesh["a"=2,"b"=4]{"a","b"}', (tuple(range(8)),)),
+        ("mesh['a'=2,'b'=2] {'b','a'}", ((0, 2, 1, 3),)),  # b is the major one
+        ("mesh['a'=2,'b'=4] {}", tuple((i,) for i in range(8))),
+        ("mesh['a'=2,'one'=1,'b'=2] {'one','b'}", ((0, 1), (2, 3))),
+        # half of an axis: its major part has stride 2, its minor part stride 1
+        ("mesh['a'=2,'b'=4] {'b':(1)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ("mesh['a'=2,'b'=4] {'b':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
+        ("mesh['a'=2,'b'=4] {'a','b':(2)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
+        ("mesh['a'=8] {'a':(2)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
+        # the mesh 0 2 4 6 / 1 3 5 7
+        ("mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("mesh['a'=2,'b'=4], device_ids=([8]) {'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("mesh['a'=2,'b'=2], device_ids=(3,1,0,2) {'b'}", ((3, 1), (0, 2))),
+        ("mesh['a'=2,'b'=2], device_ids=(3,1,0,2) {'a'}", ((3, 0), (1, 2))),
+        ("maximal_mesh[device_id=3] {}", ((3,),)),
+        ("mesh[] {}", ((0,),)),
+    ],
+)
+def test_mesh_groups(text: str, groups: Groups) -> None:
+    assert replica_groups(text) == groups
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no replica groups"),
+        ("{0,1}", "no replica groups"),
+        ("{{0,1}", "no replica groups"),
+        ("{{0,a}}", "no replica groups"),
+        ("{{0,-1}}", "no replica groups"),
+        ("{{0,99999999999}}", "no list of device ids"),
+        ("[2,4]<=[7]", "8 devices in [7]"),
+        ("[2,2,2]<=[8]", "groups of 3 dimensions"),
+        ("[8]<=[8]", "groups of 1 dimensions"),
+        ("[2,4]<=[2,4]T(0,2)", "no permutation"),
+        ("[2,4]<=[2,4]T(0)", "no permutation"),
+        ("[2,4]<=[2,4]T(0,0)", "no permutation"),
+        ("[9999999999,2]<=[9999999999,2]", "19999999998 devices"),
+        ("mesh['a'=2,'b'=4] {'c'}", "no axis 'c'"),
+        ("mesh['a'=2,'b'=4] {'a','a'}", "overlap"),
+        ("mesh['a'=2,'b'=4] {'b','b':(1)2}", "overlap"),
+        ("mesh['a'=2,'b'=4] {'b':(3)2}", "no part of an axis"),
+        ("mesh['a'=2,'b'=4] {'b':(0)2}", "no part of an axis"),
+        ("mesh['a'=0] {'a'}", "a mesh of 0 devices"),
+        ("mesh['a'=9999999,'b'=9999999] {'a'}", "a mesh of"),
+        ("mesh['a'=2], device_ids=(0,1,2) {'a'}", "3 device ids for a mesh of 2"),
+        ("mesh['a'=2], device_ids=([3]) {'a'}", "2 devices in [3]"),
+        ("mesh['a'=2], device_ids=(0,0) {'a'}", "twice"),
+    ],
+)
+def test_what_is_no_group(text: str, message: str) -> None:
+    with pytest.raises(DeviceListError) as caught:
+        replica_groups(text)
+    assert message in str(caught.value)
+
+
+@st.composite
+def shapes_and_permutations(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    return shape, draw(st.permutations(range(len(shape))))
+
+
+@given(shapes_and_permutations(), st.data())
+def test_iota_is_reshape_and_transpose(drawn: tuple[list[int], list[int]], data: st.DataObject) -> None:
+    shape, permutation = drawn
+    count = math.prod(shape)
+    expected = np.arange(count).reshape(shape).transpose(permutation).reshape(-1)
+    assert iota((count,), tuple(shape), tuple(permutation)) == expected.tolist()
+    size = data.draw(st.sampled_from([d for d in range(1, count + 1) if count % d == 0]))
+    text = f"[{count // size},{size}]<=[{','.join(map(str, shape))}]T({','.join(map(str, permutation))})"
+    assert replica_groups(text) == tuple(map(tuple, expected.reshape(-1, size).tolist()))
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_mesh_groups_are_rows_of_a_transposed_mesh(sizes: list[int], data: st.DataObject) -> None:
+    """With the axes that are not named in front and the named ones behind, each row is a group."""
+    count = math.prod(sizes)
+    ids = data.draw(st.permutations(range(count)))
+    named = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True))
+    others = [axis for axis in range(len(sizes)) if axis not in named]
+    size = math.prod(sizes[axis] for axis in named)
+    expected = np.array(ids).reshape(sizes).transpose(others + named).reshape(-1, size)
+    axes = ",".join(f"'x{axis}'={length}" for axis, length in enumerate(sizes))
+    references = ",".join(f"'x{axis}'" for axis in named)
+    text = f"mesh[{axes}], device_ids=({','.join(map(str, ids))}) {{{references}}}"
+    assert replica_groups(text) == tuple(map(tuple, expected.tolist()))
+
+
+def test_a_machine_larger_than_any_is_refused() -> None:
+    assert len(replica_groups(f"[{MAX_DEVICES},1]<=[{MAX_DEVICES}]")) == MAX_DEVICES
+    with pytest.raises(DeviceListError):
+        replica_groups(f"[{MAX_DEVICES + 1},1]<=[{MAX_DEVICES + 1}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [("{}", ()), ("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{ {0, 0} , /*x*/ {7,3} }", ((0, 0), (7, 3)))],
+)
+def test_source_target_pairs(text: str, pairs: tuple[tuple[int, int], ...]) -> None:
+    assert source_target_pairs(text) == pairs
+
+
+@pytest.mark.parametrize("text", ["", "{0,1}", "{{0}}", "{{0,1,2}}", "{{}}", "[1,2]<=[2]", "{{0,1}"])
+def test_what_is_no_list_of_pairs(text: str) -> None:
+    with pytest.raises(DeviceListError):
+        source_target_pairs(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "devices"),
+    [
+        ("{replicated}", 0),
+        ("{manual}", 0),
+        ("{}", 0),
+        ("{maximal device=3}", 4),
+        ("{devices=[2,1,4]0,1,2,3,4,5,6,7 last_tile_dim_replicate}", 8),
+        ("{devices=[2,2]3,1,2,0}", 4),
+        ("{devices=[4,2]<=[2,4]T(1,0)}", 8),
+        ("{devices=[2,1,2,2]<=[8] last_tile_dims={manual, replicated}}", 8),
+        ("{{replicated}, {maximal device=0}, /*index=2*/{devices=[1,8]<=[8]}}", 8),
+        ("{mesh['data'=2,'model'=2], [{'data'}, {'model', ?}]}", 4),
+        ("{maximal_mesh[device_id=1]}", 2),
+        ('{maximal device=1 metadata={op_name="devices=[99]<=[99]"}}', 2),
+    ],
+)
+def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
+    assert sharding_devices(text) == devices
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("{replicated}", None),
+        ("{}", None),
+        ("{devices=[2,1]<=[2] metadata={{op_name=\"x\"}, {op_type=\"y\"}}}", None),
+        ("{{replicated}, {devices=[1,8]<=[8]}}", ("{replicated}", "{devices=[1,8]<=[8]}")),
+        ("{ {replicated} }", ("{replicated}",)),
+        (
+            '{{maximal device=0 metadata={op_name="a }, {b"}}, /*index=1*/ {manual}}',
+            ('{maximal device=0 metadata={op_name="a }, {b"}}', "{manual}"),
+        ),
+        ("{{mesh['a'=2], [{'a'}, {}]}, {mesh['a'=2], replicated}}", ("{mesh['a'=2], [{'a'}, {}]}", "{mesh['a'=2], replicated}")),
+    ],
+)
+def test_shardings_of_a_tuple(text: str, parts: tuple[str, ...] | None) -> None:
+    assert split_sharding(text) == parts

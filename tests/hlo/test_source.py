@@ -1,0 +1,216 @@
+"""Bytes in, text out: line ends, encodings, compression, and inputs that cannot be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from hlo_inspect.errors import InputError
+from hlo_inspect.hlo import source
+from hlo_inspect.hlo.source import Openable, open_source
+
+TEXT = "HloModule m\n\nENTRY e {\n  ROOT c = f32[] constant(1)\n}\n"
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+SIZES = [1, 2, 3, 7, 100, 1 << 20]
+
+
+def read(given: Openable) -> str:
+    return "".join(open_source(given).pieces())
+
+
+def refused(given: Openable) -> str:
+    with pytest.raises(InputError) as caught:
+        read(given)
+    return str(caught.value)
+
+
+@pytest.fixture(params=SIZES)
+def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(source, "PIECE_BYTES", request.param)
+    return int(request.param)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"", ""),
+        (b"a", "a\n"),
+        (b"a\nb\n", "a\nb\n"),
+        (b"a\r\nb\r\n", "a\nb\n"),
+        (b"a\rb\r", "a\nb\n"),
+        (b"a\r\rb", "a\n\nb\n"),
+        (b"a\n\rb\r\n\r\n", "a\n\nb\n\n"),
+        (b"a\r", "a\n"),
+        (b"\r\n", "\n"),
+        (b"\xef\xbb\xbfa\n", "a\n"),
+        (b"a\n\xef\xbb\xbfb\n", "a\n\ufeffb\n"),
+        ("caf\u00e9 \u4e2d \U0001f600\r\n".encode(), "caf\u00e9 \u4e2d \U0001f600\n"),
+        (b"a\xff\nb\xc3\n", "a\\xff\nb\\xc3\n"),
+        (b"a\x0bb\x0cc\x1cd\xc2\x85e\n", "a\x0bb\x0cc\x1cd\x85e\n"),  # no line ends of HLO
+    ],
+)
+@pytest.mark.usefixtures("piece_bytes")
+def test_line_ends_and_encoding(raw: bytes, text: str) -> None:
+    assert read(raw) == text
+
+
+def test_pieces_end_at_line_ends(piece_bytes: int) -> None:
+    lines = [f"line {number}" + "x" * (number % 17) for number in range(200)]
+    pieces = list(open_source(("\r\n".join(lines) + "\r\n").encode()).pieces())
+    assert "".join(pieces).splitlines() == lines
+    assert all(piece.endswith("\n") for piece in pieces)
+    assert len(pieces) == (200 if piece_bytes <= 7 else 1 if piece_bytes > 10_000 else len(pieces))
+
+
+@pytest.mark.usefixtures("piece_bytes")
+def test_bytes_that_are_not_utf_8_are_counted_by_line() -> None:
+    opened = open_source(b"a\nb\xff\xfe\nc\nd\xff e \xff\r\n\xc3\xa9\n")
+    assert "".join(opened.pieces()) == "a\nb\\xff\\xfe\nc\nd\\xff e \\xff\n\u00e9\n"
+    assert (opened.first_invalid_line, opened.invalid_lines) == (2, 2)
+
+
+def test_clean_text_has_no_invalid_lines() -> None:
+    opened = open_source(TEXT)
+    assert "".join(opened.pieces()) == TEXT
+    assert (opened.first_invalid_line, opened.invalid_lines) == (None, 0)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+@pytest.mark.usefixtures("piece_bytes")
+def test_compressed_files_are_read_whatever_they_are_called(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    path.write_bytes(COMPRESSORS[suffix](TEXT.encode()))
+    assert read(path) == TEXT
+    assert read(str(path)) == TEXT
+    with path.open("rb") as stream:
+        assert read(stream) == TEXT
+    assert read(path.read_bytes()) == TEXT
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_two_compressed_files_one_after_the_other(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"dump.{suffix}"
+    path.write_bytes(COMPRESSORS[suffix](b"a\n") + COMPRESSORS[suffix](b"b\n"))
+    assert read(path) == "a\nb\n"
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_a_compressed_file_that_is_cut_off(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"dump.{suffix}"
+    whole = COMPRESSORS[suffix]("".join(f"{n * n} {n * 7919 % 1009}\n" for n in range(5000)).encode())
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "cannot be read to its end" in refused(path)
+
+
+def test_a_compressed_file_that_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "dump.gz"
+    whole = bytearray(gzip.compress(TEXT.encode() * 100))
+    whole[20:30] = b"\0" * 10
+    path.write_bytes(whole)
+    message = refused(path)
+    assert message.startswith(str(path))
+    assert "cannot be read to its end" in message
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused(encoding: str) -> None:
+    message = refused(TEXT.encode(encoding))
+    assert "UTF-16" in message or "binary" in message
+
+
+@pytest.mark.parametrize("raw", [b"HloModule m\0\n", b"\x7fELF\x02\x01\x01\0\0", b"\n\x05jit_f\x12\0"])
+def test_binary_files_are_refused(raw: bytes) -> None:
+    assert "is a binary file" in refused(raw)
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO(gzip.compress(TEXT.encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    opened = open_source("-")
+    assert opened.name == "<stdin>"
+    assert "".join(opened.pieces()) == TEXT
+    assert not stream.closed
+
+
+@pytest.mark.parametrize(
+    "given",
+    [TEXT, TEXT.encode(), io.StringIO(TEXT), io.BytesIO(TEXT.encode())],
+    ids=["text", "bytes", "open text", "open bytes"],
+)
+def test_text_and_open_files(given: Openable) -> None:
+    assert read(given) == TEXT
+
+
+def test_a_pipe_without_seek() -> None:
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self._left = TEXT.encode()
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+            part, self._left = self._left[:3], self._left[3:]
+            buffer[: len(part)] = part
+            return len(part)
+
+    assert read(Pipe()) == TEXT
+
+
+@pytest.mark.parametrize("text", ["HloModule m", "  HloModule m", "ENTRY e { }", "a\n", "\n"])
+def test_what_is_text_and_no_path(text: str) -> None:
+    opened = open_source(text)
+    assert opened.name == "<text>"
+    assert "".join(opened.pieces()) == text.rstrip("\n") + "\n"
+
+
+def test_text_with_half_a_pair_is_read() -> None:
+    """Such text comes from who reads files with other error handlers."""
+    assert read("HloModule m\n// \udcff \ud800\n").startswith("HloModule m\n// \\x")
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "missing.txt"
+    assert refused(path) == f"{path}: cannot be read: No such file or directory"
+    assert "cannot be read" in refused(tmp_path)
+    assert "cannot be read" in refused("x" * 5000)
+    assert "cannot be read" in refused("a\0b")
+
+
+def test_an_open_file_is_called_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(TEXT)
+    with path.open("rb") as binary, path.open(encoding="utf-8") as text:
+        assert open_source(binary).name == open_source(text).name == str(path)
+    assert open_source(io.BytesIO()).name == "<file>"
+
+
+def test_a_line_of_ten_megabytes() -> None:
+    long = b"x" * 10_000_000
+    pieces = list(open_source(b"a\n" + long + b"\nb\n").pieces())
+    assert "".join(pieces) == "a\n" + long.decode() + "\nb\n"
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(source, "PIECE_BYTES", 1 << 16)
+    assert read(b"x" * (1 << 20)) == "x" * (1 << 20) + "\n"
+    assert "a line is longer than 1 MiB" in refused(b"x" * (1 << 21))
+
+
+def test_zstd_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert "hlo-inspect[zstd]" in refused(zstandard.compress(b"a"))

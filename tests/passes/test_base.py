@@ -1,0 +1,212 @@
+"""What every pass promises, held against every dump: facts by their specs, reasons for `None`, rows that add up, places."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes import ALIASES, PASSES, READING, all_specs, find_pass
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.model import FactSpec, Report, Value
+
+DATA = Path(__file__).parents[1] / "data"
+BY_HAND = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))
+MODULES = dict.fromkeys(json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"], 1) | {
+    f"handmade/{name}": len(entry["modules"]) for name, entry in BY_HAND.items()
+}
+"""How many modules each dump holds."""
+
+
+@cache
+def reports(command: str) -> list[tuple[str, Report]]:
+    """What a command says of each module of each dump."""
+    found = []
+    for name in MODULES:
+        with suppress(hlo_inspect.InputError):
+            found += [(name, report) for report in hlo_inspect.inspect_all(DATA / name, (command,))]
+    return found
+
+
+def every_report() -> Iterator[tuple[str, Report]]:
+    for one in PASSES:
+        yield from ((f"{one.name} {name}", report) for name, report in reports(one.name))
+
+
+def promised(fact: str, spec: FactSpec) -> bool:
+    """Whether the spec stands for the fact: the same name, or a family with that member."""
+    before, bracket, after = re.sub(r"<\w+>", "<>", spec.name).partition("<>")
+    if not bracket:
+        return fact == spec.name
+    member = fact[len(before) : len(fact) - len(after)]
+    return f"{before}{member}{after}" == fact and (spec.members is None or member in spec.members)
+
+
+def column(report: Report, table: str, name: str) -> list[Value]:
+    found = report.table(table)
+    index = [column.name for column in found.columns].index(name)
+    return [row[index] for row in found.rows]
+
+
+def added(values: Iterable[Value]) -> int | None:
+    numbers = list(values)
+    return None if None in numbers else sum(int(value) for value in numbers if value is not None)
+
+
+@pytest.mark.parametrize("one", PASSES, ids=lambda one: one.name)
+def test_each_module_has_a_report(one: Pass) -> None:
+    assert Counter(name for name, _ in reports(one.name)) == Counter(MODULES)
+
+
+def test_facts_are_those_of_the_specs() -> None:
+    wrong = {
+        (name, fact)
+        for name, report in every_report()
+        for fact in report.facts
+        if not any(promised(fact, s) for s in report.specs)
+    }
+    assert wrong == set()
+
+
+def test_each_spec_without_a_family_is_a_fact() -> None:
+    for name, report in every_report():
+        assert (name, {spec.name for spec in report.specs if "<" not in spec.name} - report.facts.keys()) == (name, set())
+
+
+def test_what_is_unknown_has_a_reason() -> None:
+    wrong = {
+        (name, fact)
+        for name, report in every_report()
+        for fact, value in report.facts.items()
+        if value is None and not any(note.startswith(f"{fact}:") for note in report.notes)
+    }
+    assert wrong == set()
+
+
+def test_tables_are_even_and_typed() -> None:
+    types: dict[str, type | tuple[type, ...]] = {"text": str, "bool": bool, "count": int, "bytes": int, "number": (int, float)}
+    wrong = {
+        (name, table.name, column.name, value)
+        for name, report in every_report()
+        for table in report.tables
+        for row in table.rows
+        for column, value in zip(table.columns, row, strict=True)
+        if value is not None and not isinstance(value, types[column.unit])
+    }
+    assert wrong == set()
+
+
+def test_names_of_tables_and_columns_are_unique_and_the_command_s_own_table_is_first() -> None:
+    for _, report in every_report():
+        names = [table.name for table in report.tables]
+        assert sorted(set(names)) == sorted(names)
+        assert report.command in {"summary", names[0]}
+        for table in report.tables:
+            assert len({column.name for column in table.columns}) == len(table.columns)
+
+
+def summed(table: str, name: str) -> Callable[[Report], int | None]:
+    return lambda report: added(column(report, table, name))
+
+
+def filled(table: str, name: str) -> Callable[[Report], int]:
+    return lambda report: sum(value != "" for value in column(report, table, name))
+
+
+@pytest.mark.parametrize(
+    ("command", "fact", "of_rows"),
+    [
+        ("params", "params.leaf_count", filled("params", "number")),
+        ("params", "params.bytes", summed("params", "bytes")),
+        ("params", "params.donated_count", summed("params", "donated")),
+        ("params", "params.aliased_count", filled("params", "aliased_output")),
+        ("params", "params.unused_count", summed("params", "unused")),
+        ("params", "outputs.count", filled("outputs", "index")),
+        ("params", "outputs.bytes", summed("outputs", "bytes")),
+        ("params", "outputs.aliased_count", filled("outputs", "aliased_parameter")),
+        ("fusions", "fusions.count", filled("fusions", "name")),
+        ("fusions", "custom_calls.count", summed("custom_calls", "count")),
+        ("fusions", "fusions.multi_output_count", summed("fusions_by_kind", "multi_output")),
+        ("collectives", "collectives.count", summed("collectives_by_kind", "count")),
+        ("collectives", "collectives.operand_bytes", summed("collectives", "operand_bytes")),
+        ("collectives", "collectives.result_bytes", summed("collectives", "result_bytes")),
+        ("collectives", "collectives.wire_bytes", summed("collectives", "wire_bytes")),
+        ("collectives", "collectives.async_count", summed("collectives", "is_async")),
+    ],
+)
+def test_rows_add_up_to_the_facts(command: str, fact: str, of_rows: Callable[[Report], int | None]) -> None:
+    known = [(name, report) for name, report in reports(command) if report.facts[fact] is not None]
+    assert {name: report.facts[fact] for name, report in known} == {name: of_rows(report) for name, report in known}
+
+
+@pytest.mark.parametrize(
+    ("family", "total"),
+    [
+        (r"opcode\..*", "module.instructions"),
+        (r"fusions\.kind\..*", "fusions.count"),
+        (r"custom_calls\.target\..*", "custom_calls.count"),
+        (r"collectives\.(?!send|recv)[a-z-]+\.count", "collectives.count"),
+        (r"collectives\.(?!send|recv)[a-z-]+\.operand_bytes", "collectives.operand_bytes"),
+    ],
+)
+def test_families_add_up_to_their_total(family: str, total: str) -> None:
+    for name, report in reports("summary"):
+        members = added(value for fact, value in report.facts.items() if re.fullmatch(family, fact))
+        assert (name, members) == (name, report.facts[total])
+
+
+def test_groups_add_up_to_the_collectives_whose_group_is_known() -> None:
+    """A permute has no group, and neither has what stands between two devices."""
+    for name, report in reports("collectives"):
+        grouped = added(value for fact, value in report.facts.items() if re.fullmatch(r".*group_size\.\d+\.count", fact))
+        assert (name, grouped) == (name, sum(size is not None for size in column(report, "collectives", "group_size")))
+
+
+def test_findings_name_the_file_and_a_line_of_it() -> None:
+    lines = {name: (DATA / name).read_text(encoding="utf-8").count("\n") + 1 for name in MODULES}
+    for one in PASSES:
+        for name, report in reports(one.name):
+            for finding in report.findings:
+                assert re.fullmatch(r"HI\d{3}", finding.rule)
+                assert finding.location is not None
+                assert finding.location.path == str(DATA / name)
+                assert 1 <= (finding.location.line or 1) <= lines[name]
+
+
+@pytest.mark.parametrize("fact", [spec.name for spec in READING.specs])
+def test_every_command_says_the_same_of_the_module(fact: str) -> None:
+    """What a command did not read may be unknown to it, but is not different."""
+    wrong = {}
+    for said in zip(*(reports(one.name) for one in PASSES), strict=True):
+        values = {report.facts[fact] for _, report in said} - {None}
+        if len(values) > 1:
+            wrong[said[0][0]] = values
+    assert wrong == {}
+
+
+def test_specs_are_promised_once() -> None:
+    names = [spec.name for spec in all_specs()]
+    assert sorted(names) == sorted(set(names))
+    assert all(spec.meaning for spec in all_specs())
+
+
+@pytest.mark.parametrize("one", [READING, *PASSES], ids=lambda one: one.name)
+def test_a_pass_says_what_it_answers(one: Pass) -> None:
+    assert one.__doc__
+    assert one.name == type(one).__name__.lower()
+    assert all(find_pass(name) in PASSES for name in one.includes)
+
+
+def test_passes_by_name() -> None:
+    assert [find_pass(one.name) for one in PASSES] == list(PASSES)
+    assert find_pass("parameters") is find_pass("params")
+    assert set(ALIASES.values()) <= {one.name for one in PASSES}
+    with pytest.raises(hlo_inspect.UsageError, match="no pass 'fusion'; there are: summary, params, fusions, collectives"):
+        find_pass("fusion")

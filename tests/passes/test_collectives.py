@@ -1,0 +1,197 @@
+"""The command `collectives`: totals, rows and groups of one small module, findings, and what cannot be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+
+TEXT = """HloModule m, is_scheduled=true, num_partitions=4
+
+%max (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %m = f32[] maximum(%a, %b)
+}
+
+%body (s: (f32[8])) -> (f32[8]) {
+  %s = (f32[8]{0}) parameter(0)
+  %v = f32[8]{0} get-tuple-element(%s), index=0
+  %inside = f32[8]{0} all-reduce(%v), channel_id=1, replica_groups=[2,2]<=[4], use_global_device_ids=true, to_apply=%max
+  ROOT %t = (f32[8]{0}) tuple(%inside)
+}
+
+%never (s: (f32[8])) -> pred[] {
+  %s = (f32[8]{0}) parameter(0)
+  ROOT %no = pred[] constant(false)
+}
+
+ENTRY %main (p: (f32[8])) -> f32[8] {
+  %p = (f32[8]{0}) parameter(0)
+  %w = (f32[8]{0}) while(%p), condition=%never, body=%body
+  %v = f32[8]{0} get-tuple-element(%w), index=0
+  %g = (f32[8]{0}, f32[32]{0}) all-gather-start(%v), channel_id=2, replica_groups={{0,1,2,3}}, dimensions={0}, GLOBAL
+  %d = f32[32]{0} all-gather-done(%g)
+  %e = f32[8]{0} all-to-all(%v), channel_id=3, replica_groups={{0,1},{2,3}}, dimensions={0}
+  %c = f32[8]{0} collective-permute(%e), channel_id=4, source_target_pairs={{0,1},{1,0}}
+  %tok = token[] after-all()
+  %send = (f32[8]{0}, u32[], token[]) send(%c, %tok), channel_id=5
+  %sent = token[] send-done(%send), channel_id=5
+  ROOT %out = f32[8]{0} negate(%c)
+}
+""".replace("GLOBAL", 'use_global_device_ids=true, metadata={op_name="jit(f)/gather" source_file="a.py" source_line=3}')
+
+
+def collectives(text: str) -> Report:
+    return hlo_inspect.inspect(text, ("collectives",))
+
+
+def dicts(report: Report) -> list[dict[str, Value]]:
+    table = report.table("collectives")
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def one(line: str, header: str = "") -> Report:
+    entry = f"ENTRY %main (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  ROOT %c = {line}\n}}\n"
+    return collectives(f"HloModule m{header}\n\n{entry}")
+
+
+def test_facts() -> None:
+    """32 bytes each: reduced over 2 (32 on the wire), gathered from 4 (96), exchanged over 2 (16), sent on (32)."""
+    facts = {name: value for name, value in collectives(TEXT).facts.items() if not name.startswith("module.")}
+    of_kind = {name: facts.pop(name) for name in list(facts) if name.split(".")[1].split("-")[0] in {"all", "reduce", "ragged"}}
+    assert facts == {
+        "collectives.count": 4,
+        "collectives.operand_bytes": 128,
+        "collectives.result_bytes": 224,
+        "collectives.wire_bytes": 176,
+        "collectives.async_count": 1,
+        "collectives.collective-permute.count": 1,
+        "collectives.collective-permute.operand_bytes": 32,
+        "collectives.collective-broadcast.count": 0,
+        "collectives.collective-broadcast.operand_bytes": 0,
+        "collectives.send.count": 1,
+        "collectives.recv.count": 0,
+        "collectives.group_size.2.count": 2,
+        "collectives.group_size.2.operand_bytes": 64,
+        "collectives.group_size.4.count": 1,
+        "collectives.group_size.4.operand_bytes": 32,
+    }
+    counts = {
+        name.removeprefix("collectives.").removesuffix(".count"): v for name, v in of_kind.items() if name.endswith("count")
+    }
+    assert counts == {"all-reduce": 1, "all-gather": 1, "reduce-scatter": 0, "all-to-all": 1, "ragged-all-to-all": 0}
+
+
+def columns(report: Report, *names: str) -> list[tuple[Value, ...]]:
+    return [tuple(row[name] for name in names) for row in dicts(report)]
+
+
+def test_rows() -> None:
+    report = collectives(TEXT)
+    assert columns(report, "name", "kind", "dtype", "shape", "group_size", "form", "line") == [
+        ("inside", "all-reduce", "f32", "f32[8]", 2, "all-reduce", 12),
+        ("g", "all-gather", "f32", "f32[32]", 4, "all-gather-start", 25),
+        ("e", "all-to-all", "f32", "f32[8]", 2, "all-to-all", 27),
+        ("c", "collective-permute", "f32", "f32[8]", None, "collective-permute", 28),
+        ("send", "send", "f32", "f32[8]", None, "send", 30),
+    ]
+    assert columns(report, "operand_bytes", "result_bytes", "wire_bytes") == [
+        (32, 32, 32),
+        (32, 128, 96),
+        (32, 32, 16),
+        (32, 32, 32),
+        (0, 0, 0),  # of send and recv only the number counts
+    ]
+    names = ("replica_groups", "source_target_pairs", "channel_id", "reduction", "is_async", "computation", "op_name", "source")
+    assert columns(report, *names)[:4] == [
+        ("[2,2]<=[4]", "", 1, "max", False, "body", "", ""),
+        ("{{0,1,2,3}}", "", 2, "", True, "main", "jit(f)/gather", "a.py:3"),
+        ("{{0,1},{2,3}}", "", 3, "", False, "main", "", ""),
+        ("", "{{0,1},{1,0}}", 4, "", False, "main", "", ""),
+    ]
+
+
+def test_the_total_is_that_of_the_facts() -> None:
+    report = collectives(TEXT)
+    table = report.table("collectives")
+    total = dict(zip((column.name for column in table.columns), table.total or (), strict=True))
+    for name in ("operand_bytes", "result_bytes", "wire_bytes"):
+        assert total[name] == report.facts[f"collectives.{name}"]
+
+
+def test_by_kind_and_group() -> None:
+    """By bytes, then by name; send and recv are in no total."""
+    assert collectives(TEXT).table("collectives_by_kind").rows == (
+        ("all-gather", 4, 1, 1, 32, 96),
+        ("all-reduce", 2, 1, 0, 32, 32),
+        ("all-to-all", 2, 1, 0, 32, 16),
+        ("collective-permute", None, 1, 0, 32, 32),
+    )
+
+
+def test_groups_that_differ_in_size_are_a_finding() -> None:
+    report = one("f32[8]{0} all-to-all(%p), replica_groups={{0,1},{2,3,4,5}}, dimensions={0}")
+    (finding,) = report.findings
+    assert (finding.rule, finding.severity, finding.subject, str(finding.location)) == ("HI202", "info", "c", "<text>:5")
+    assert "4 devices" in finding.message
+    assert report.facts["collectives.group_size.4.count"] == 1
+    assert "collectives.group_size.2.count" not in report.facts
+
+
+@pytest.mark.parametrize("groups", ["{{0,1},{x}}", "{}"])
+def test_groups_that_cannot_be_known_are_a_finding(groups: str) -> None:
+    (finding,) = one(f"f32[8]{{0}} all-to-all(%p), replica_groups={groups}, dimensions={{0}}").findings
+    assert (finding.rule, finding.subject, str(finding.location), finding.bytes_at_stake) == ("HI201", "c", "<text>:5", 32)
+
+
+def test_groups_of_everybody_are_known_by_the_header() -> None:
+    report = one("f32[8]{0} all-to-all(%p), replica_groups={}, dimensions={0}", header=", replica_count=8")
+    assert report.findings == ()
+    assert report.facts["collectives.wire_bytes"] == 28
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown", "why"),
+    [
+        (
+            "f32[8]{0} ragged-all-to-all(%p, %p, %p, %p, %p, %p), replica_groups={{0,1}}",
+            {"wire_bytes"},
+            {"wire_bytes": "sends what its operands say at run time"},
+        ),
+        (
+            "f32[8]{0} all-to-all(%p), replica_groups={}, dimensions={0}",
+            {"wire_bytes"},
+            {"wire_bytes": "the group size of c (line 5) is not known"},
+        ),
+        (
+            "f32[?]{0} collective-permute(%gone), source_target_pairs={{0,1}}",
+            {"operand_bytes", "result_bytes", "wire_bytes", "collective-permute.operand_bytes"},
+            {"operand_bytes": "the shape of c (line 5)", "wire_bytes": "the shape of c (line 5)"},
+        ),
+        (
+            "f32[?]{0} all-to-all(%gone), replica_groups={{0,1}}, dimensions={0}",
+            {"operand_bytes", "result_bytes", "wire_bytes", "all-to-all.operand_bytes", "group_size.2.operand_bytes"},
+            {"operand_bytes": "the shape of c (line 5)"},
+        ),
+    ],
+)
+def test_what_is_unknown_says_why(line: str, unknown: set[str], why: dict[str, str]) -> None:
+    report = one(line)
+    facts: dict[str, Any] = {name: value for name, value in report.facts.items() if name.startswith("collectives.")}
+    assert {name.removeprefix("collectives.") for name, value in facts.items() if value is None} == unknown
+    for name in unknown:
+        reasons = [note for note in report.notes if note.startswith(f"collectives.{name}: ")]
+        assert reasons, name
+        assert why.get(name, "") in reasons[0]
+
+
+def test_no_collectives() -> None:
+    report = one("f32[8]{0} negate(%p)")
+    assert {value for name, value in report.facts.items() if name.startswith("collectives.")} == {0}
+    assert report.table("collectives").rows == ()
+    assert report.findings == ()

@@ -1,0 +1,175 @@
+"""The command `params`: facts and rows of small entries counted by hand, its findings, and what cannot be known."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+
+STATE = """HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {1}) }
+
+ENTRY %main (w: f32[16,32], pair: (s32[], bf16[64]), mask: pred[100], x: f32[4,2]) -> (f32[16,32], f32[4,2]) {
+  %x = f32[4,2]{1,0:T(8,128)S(1)} parameter(3), metadata={op_name="x"}
+  %w = f32[16,32]{1,0} parameter(0), sharding={replicated}, metadata={op_name="state[\\'w\\']"}
+  %pair = (s32[], bf16[64]{0}) parameter(1)
+  %mask = pred[100]{0} parameter(2)
+  %scale = bf16[64]{0} get-tuple-element(%pair), index=1
+  %step = s32[] get-tuple-element(%pair), index=0
+  %new = f32[16,32]{1,0} custom-call(%w, %scale, %step), custom_call_target="update"
+  ROOT %out = (f32[16,32]{1,0}, f32[4,2]{1,0:T(8,128)}) tuple(%new, %x)
+}
+"""
+
+
+def params(text: str) -> Report:
+    return hlo_inspect.inspect(text, ("params",))
+
+
+def dicts(report: Report, table: str) -> list[dict[str, Value]]:
+    found = report.table(table)
+    names = [column.name for column in found.columns]
+    return [dict(zip(names, row, strict=True)) for row in found.rows]
+
+
+def entry(*lines: str, header: str = "") -> str:
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"HloModule m{header}\n\nENTRY %main {{\n{body}}}\n"
+
+
+def test_facts() -> None:
+    """2048 + 4 + 128 + 100 + 32 bytes go in, 2048 + 32 come out."""
+    facts = {name: value for name, value in params(STATE).facts.items() if not name.startswith("module.")}
+    assert facts == {
+        "params.count": 4,
+        "params.leaf_count": 5,
+        "params.bytes": 2312,
+        "params.aliased_count": 1,
+        "params.aliased_bytes": 2048,
+        "params.donor_count": 1,
+        "params.donor_bytes": 128,
+        "params.donated_count": 2,
+        "params.donated_bytes": 2176,
+        "params.unused_count": 1,
+        "params.unused_bytes": 100,
+        "outputs.count": 2,
+        "outputs.bytes": 2080,
+        "outputs.aliased_count": 1,
+        "outputs.aliased_bytes": 2048,
+    }
+
+
+def test_the_table_of_parameters() -> None:
+    """One row a leaf by number; a tile of 8x128 makes 4096 bytes of 32."""
+    rows = dicts(params(STATE), "params")
+    columns = (
+        "number",
+        "index",
+        "name",
+        "shape",
+        "bytes",
+        "padded_bytes",
+        "memory_space",
+        "aliased_output",
+        "donated",
+        "unused",
+    )
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        (0, "{}", "w", "f32[16,32]", 2048, 2048, 0, "{0}", True, False),
+        (1, "{0}", "pair", "s32[]", 4, 4, 0, "", False, False),
+        (1, "{1}", "pair", "bf16[64]", 128, 128, 0, "", True, False),
+        (2, "{}", "mask", "pred[100]", 100, 100, 0, "", False, True),
+        (3, "{}", "x", "f32[4,2]", 32, 4096, 1, "", False, False),
+    ]
+    assert [(row["path"], row["sharding"], row["line"]) for row in rows] == [
+        ("state['w']", "{replicated}", 5),
+        ("", "", 6),
+        ("", "", 6),
+        ("", "", 7),
+        ("x", "", 4),
+    ]
+    assert {row["dtype"] for row in rows} == {"f32", "s32", "bf16", "pred"}
+
+
+def test_the_table_of_outputs() -> None:
+    rows = dicts(params(STATE), "outputs")
+    assert [(row["index"], row["shape"], row["bytes"], row["aliased_parameter"]) for row in rows] == [
+        ("{0}", "f32[16,32]", 2048, "0"),
+        ("{1}", "f32[4,2]", 32, ""),
+    ]
+
+
+def test_donors_that_are_aliased_count_as_aliased() -> None:
+    header = ", input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (0, {}) }"
+    facts = params(entry("%p = f32[4]{0} parameter(0)", "ROOT %n = f32[4]{0} negate(%p)", header=header)).facts
+    assert (facts["params.aliased_count"], facts["params.donor_count"], facts["params.donated_count"]) == (1, 0, 1)
+
+
+def test_no_parameters() -> None:
+    report = params(entry("ROOT %c = f32[4]{0} constant({1,2,3,4})"))
+    assert (report.facts["params.count"], report.facts["params.bytes"], report.facts["outputs.bytes"]) == (0, 0, 16)
+    assert report.table("params").rows == ()
+
+
+def test_what_could_be_donated_is_a_finding() -> None:
+    """Of two parameters of 4 KiB one fits the only output, so that 4096 bytes are at stake."""
+    lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
+    (finding,) = params(entry(*lines)).findings
+    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "p", 4096)
+    assert finding.message.startswith("parameters 0 and 1 could be donated")
+    assert str(finding.location) == "<text>:3"
+
+
+@pytest.mark.parametrize("header", [", input_output_alias={ {}: (0, {}, may-alias) }", ", buffer_donor={ (0, {}) }"])
+def test_an_output_that_is_taken_is_nothing_to_donate_to(header: str) -> None:
+    lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
+    assert params(entry(*lines, header=header)).findings == ()
+
+
+def test_scalars_and_counters_are_not_worth_a_finding() -> None:
+    assert params(entry("%p = f32[255]{0} parameter(0)", "ROOT %n = f32[255]{0} negate(%p)")).findings == ()
+
+
+def test_what_nothing_reads_is_a_finding() -> None:
+    lines = ("%p = f32[4]{0} parameter(0)", "%q = u8[9]{0} parameter(1)", "%r = u8[5]{0} parameter(2)")
+    (finding,) = params(entry(*lines, "ROOT %n = f32[4]{0} negate(%p)")).findings
+    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI102", "info", "q", 14)
+    assert finding.message == "nothing reads parameters 1 and 2"
+
+
+def test_an_alias_that_leads_nowhere_is_a_finding() -> None:
+    header = ", input_output_alias={ {}: (3, {}, may-alias) }"
+    report = params(entry("%p = f32[4]{0} parameter(0)", "ROOT %n = f32[4]{0} negate(%p)", header=header))
+    (finding,) = report.findings
+    assert (finding.rule, str(finding.location)) == ("HI103", "<text>:1")
+    assert "parameter 3" in finding.message
+
+
+def test_a_size_that_is_not_known_is_none_with_a_reason() -> None:
+    report = params(entry("%p = f32[?,2]{1,0} parameter(0)", "ROOT %n = f32[?,2]{1,0} negate(%p)"))
+    unknown = {fact for fact, value in report.facts.items() if value is None and not fact.startswith("module.")}
+    assert unknown == {"params.bytes", "outputs.bytes"}
+    assert all(any(note.startswith(f"{fact}: ") for note in report.notes) for fact in unknown)
+    assert [row["bytes"] for row in dicts(report, "params")] == [None]
+    assert report.facts["params.count"] == 1
+
+
+def test_without_the_entry_uses_are_not_known() -> None:
+    """The header tells what goes in and out, and nothing of what is read."""
+    report = params("HloModule m, entry_computation_layout={(f32[4]{0}, s32[])->f32[4]{0}}\n")
+    assert (report.facts["params.count"], report.facts["params.bytes"], report.facts["outputs.bytes"]) == (2, 20, 16)
+    assert report.facts["params.unused_count"] is None
+    assert report.facts["params.unused_bytes"] is None
+
+
+def test_with_neither_entry_nor_layout_nothing_is_known() -> None:
+    facts = params("HloModule m, num_partitions=2\n").facts
+    names = ("params.count", "params.leaf_count", "params.bytes", "params.unused_count", "outputs.count", "outputs.bytes")
+    assert {name: facts[name] for name in names} == dict.fromkeys(names)
+
+
+def test_operands_without_names_leave_uses_open() -> None:
+    text = entry("%p = f32[4]{0} parameter(0)", "ROOT %n = f32[4]{0} negate(f32[4]{0})")
+    report = params(text)
+    assert report.facts["params.unused_count"] is None
+    assert [finding.rule for finding in report.findings] == []
