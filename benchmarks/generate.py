@@ -137,18 +137,17 @@ def copies_for(base: Base, size: int) -> int:
 def expected(counts: Counts, copies: int, *, whole_entry: bool) -> dict[str, int]:
     """The facts of the generated text, under the names that reports give them."""
     parameters = Counter(parameter=counts.entry_opcodes["parameter"])
-    called = Counter({opcode: copies * count for opcode, count in counts.opcodes.items()})
-    if whole_entry:
-        entry = Counter({opcode: copies * count for opcode, count in (counts.entry_opcodes - parameters).items()}) + parameters
-        called.subtract(parameter=(copies - 1) * parameters.total())
+    if whole_entry:  # the parameters are there once
+        entry = _times(counts.entry_opcodes - parameters, copies) + parameters
+        opcodes = _times(counts.opcodes - parameters, copies) + parameters
         computations = copies * (counts.computations - 1) + 1
-    else:
+    else:  # the entry is called from another one, which has parameters of its own
         entry = parameters + Counter(call=copies)
-        called += entry
+        opcodes = _times(counts.opcodes, copies) + entry
         computations = copies * counts.computations + 1
     facts = {
         "module.computations": computations,
-        "module.instructions": called.total(),
+        "module.instructions": opcodes.total(),
         "module.entry_instructions": entry.total(),
         "params.count": parameters.total(),
         "collectives.count": copies * counts.collectives.total(),
@@ -157,17 +156,27 @@ def expected(counts: Counts, copies: int, *, whole_entry: bool) -> dict[str, int
     for kind, count in sorted(counts.collectives.items()):
         facts[f"collectives.{kind}.count"] = copies * count
         facts[f"collectives.{kind}.operand_bytes"] = copies * counts.operand_bytes[kind]
-    return facts | {f"opcode.{opcode}": count for opcode, count in sorted(called.items())}
+    return facts | {f"opcode.{opcode}": count for opcode, count in sorted(opcodes.items())}
 
 
-def generate(base: Base, output: Path, size: int, *, whole_entry: bool) -> dict[str, int]:
-    """Writes about `size` bytes of text to `output`, copy by copy, and returns the facts that it has to give."""
+def _times(counts: Counter[str], copies: int) -> Counter[str]:
+    return Counter({name: copies * count for name, count in counts.items()})
+
+
+def generate(base: Base, output: Path, size: int, *, whole_entry: bool) -> None:
+    """Writes about `size` bytes of text to `output`, copy by copy, and beside it the facts that it has to give."""
     copies = copies_for(base, size)
     pieces = one_entry(base, copies) if whole_entry else calling_entry(base, copies)
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(pieces)
-    return expected(base.counts, copies, whole_entry=whole_entry)
+    facts = expected(base.counts, copies, whole_entry=whole_entry)
+    expected_path(output).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def expected_path(output: Path) -> Path:
+    """Where the facts of a generated text stand."""
+    return output.with_suffix(".expected.json")
 
 
 def read_base(path: Path) -> Base:
@@ -190,10 +199,8 @@ def main() -> None:
     parser.add_argument("--size", type=size_in_bytes, default="100MB", help="about how large: 100MB, 1GB (default 100MB)")
     parser.add_argument("--one-entry", action="store_true", help="repeat the entry's instructions in one entry, not as callees")
     arguments = parser.parse_args()
-    facts = generate(read_base(arguments.dump), arguments.output, arguments.size, whole_entry=arguments.one_entry)
-    beside = arguments.output.with_suffix(".expected.json")
-    beside.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    print(f"{arguments.output}: {arguments.output.stat().st_size:,} bytes; facts in {beside}")
+    generate(read_base(arguments.dump), arguments.output, arguments.size, whole_entry=arguments.one_entry)
+    print(f"{arguments.output}: {arguments.output.stat().st_size:,} bytes; its facts: {expected_path(arguments.output)}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from hlo_inspect.report.model import FactSpec, Input, Report, Section, Value, mo
 
 def inspect_all(
     source: Openable,
-    passes: Sequence[str] = ("summary",),
+    passes: str | Sequence[str] = ("summary",),
     *,
     module: str | None = None,
     stage: str | None = None,
@@ -35,23 +35,28 @@ def inspect_all(
     another file of a dump directory. Raises `InputError` for what cannot be read or holds no such module, under `strict` a
     `ParseError` for what XLA's parser refuses, and `UsageError` for an unknown pass.
     """
-    chosen = [find_pass(name) for name in passes]
+    chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
     if not chosen:
         raise UsageError("no pass is named")
     pattern = _pattern(module)
     hardware = _profile_name(profile)
     seen = matched = 0
     name = ""
+    empty: InputError | None = None
     for one, note in _sources(source, stage):
         name = one.name
-        modules = read_modules(one, _wants(chosen), strict=strict)
+        modules = read_modules(one, _wants(chosen) | Wants(checked=strict), strict=strict)
+        holds = False
         while (found := _next(modules)) is not None:
+            holds = True
             seen += 1
             if pattern is None or pattern.search(found.name):
                 matched += 1
                 yield replace(_report(found, chosen, note), profile=hardware)
-        if not seen:
-            raise InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
+        if not holds:
+            empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
+    if empty is not None:  # of a dump directory the other files are read all the same
+        raise empty
     if not matched:
         raise InputError(f"holds no module that is named like {module!r}, but {seen} others", Location(name))
 
@@ -77,7 +82,7 @@ def _profile_name(profile: str | None) -> str | None:
 
 def inspect(
     source: Openable,
-    passes: Sequence[str] = ("summary",),
+    passes: str | Sequence[str] = ("summary",),
     *,
     module: str | None = None,
     stage: str | None = None,

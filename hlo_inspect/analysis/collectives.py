@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, Participants, group_mode, participants
 from hlo_inspect.analysis.metadata import Origin, origin
-from hlo_inspect.hlo.module import Instruction, Module
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import base_opcode
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 
@@ -106,11 +107,11 @@ def _is_collective(instruction: Instruction) -> bool:
 def _callers(module: Module) -> dict[str, Instruction]:
     """Computation name -> the async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
-    for instruction in module.instructions:
+    holders = {i.computation.name for i in module.instructions if _is_collective(i) and not i.computation.is_entry}
+    for instruction in module.instructions if holders else ():
         if instruction.opcode in {"async-start", "fusion"}:
-            for names in instruction.callees(instruction.attributes).values():
-                for name in names:
-                    callers.setdefault(name, instruction)
+            for name in instruction.callees(instruction.attributes_named(("calls",))).get("calls", ()):
+                callers.setdefault(name, instruction)
     return callers
 
 
@@ -119,7 +120,8 @@ def _starting_computations(module: Module) -> set[str]:
     return {
         i.computation.name
         for i in module.instructions
-        if i.opcode == "custom-call" and ASYNC_START_TARGET in i.attributes.get("custom_call_target", "")
+        if i.opcode == "custom-call"
+        and ASYNC_START_TARGET in i.attributes_named(("custom_call_target",)).get("custom_call_target", "")
     }
 
 

@@ -9,7 +9,9 @@ from hlo_inspect.analysis.collectives import Collective, find_collectives
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
+from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
 from hlo_inspect.analysis.parameters import Interface, find_interface
+from hlo_inspect.analysis.phases import find_phases
 from hlo_inspect.hlo.module import Module
 
 
@@ -26,6 +28,20 @@ class Context:
     @cached_property
     def shapes_are(self) -> partitioning.ShapesAre:
         return partitioning.shapes_are(self.module, self.device_counts)
+
+    @cached_property
+    def phases(self) -> list[str]:
+        """The phase of each of `collectives`."""
+        return find_phases(self.collectives)
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        return mesh_of(self.module, self.collectives, self.device_counts)
+
+    @cached_property
+    def axes(self) -> list[str | None]:
+        """The mesh axes that each of `collectives` runs over."""
+        return axis_labels(self.collectives, self.device_counts, self.mesh)
 
     @cached_property
     def interface(self) -> Interface:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.metadata import Origin, origin
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import Computation, Instruction, Module
+from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
 
 
@@ -20,7 +22,11 @@ class Fusion:
     callee: Computation | None
     operand_bytes: int | None
     result_bytes: int | None
-    origin: Origin
+    frames: StackFrames
+
+    @property
+    def origin(self) -> Origin:
+        return origin(self.instruction.attributes_named(("metadata",)), self.frames)
 
     @property
     def outputs(self) -> int:
@@ -42,7 +48,7 @@ def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
-        attributes = instruction.attributes
+        attributes = instruction.attributes_named(("kind", "calls"))
         names = instruction.callees(attributes).get("calls", ())
         found.append(
             Fusion(
@@ -51,7 +57,7 @@ def find_fusions(module: Module) -> list[Fusion]:
                 callee=module.computations.get(names[0]) if names else None,
                 operand_bytes=operand_bytes(instruction),
                 result_bytes=result_bytes(instruction),
-                origin=origin(attributes, module.frames),
+                frames=module.frames,
             )
         )
     return found
@@ -78,7 +84,12 @@ class CustomCall:
 def find_custom_calls(module: Module) -> list[CustomCall]:
     """Every custom call of `module`, in the order of the text."""
     return [
-        CustomCall(i, scan.unquote(i.attributes.get("custom_call_target", "")), operand_bytes(i), result_bytes(i))
+        CustomCall(
+            i,
+            scan.unquote(i.attributes_named(("custom_call_target",)).get("custom_call_target", "")),
+            operand_bytes(i),
+            result_bytes(i),
+        )
         for i in module.with_opcodes(frozenset({"custom-call"}))
     ]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.metadata import origin
 from hlo_inspect.hlo.header import Alias, ShapeIndex
-from hlo_inspect.hlo.module import Computation, Instruction, Module
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import split_sharding
 
@@ -63,13 +64,19 @@ ALL_TAKEN = "the outputs of its shape take other parameters"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What goes into the entry and comes out. `complete` is false where the text does not hold the entry."""
+    """What goes into the entry and comes out.
+
+    `known` and `outputs_known` are false where neither the entry nor a layout in the header tells of parameters or of the
+    result, `complete` where a shape is not known.
+    """
 
     count: int
     parameters: tuple[ParameterLeaf, ...]
     outputs: tuple[Output, ...]
     faults: tuple[str, ...]
     complete: bool = True
+    known: bool = True
+    outputs_known: bool = True
 
     @property
     def uses_known(self) -> bool:
@@ -94,7 +101,15 @@ def find_interface(module: Module) -> Interface:
     outputs = _outputs(module, result, root)
     parameters = _parameters(module, shapes, instructions, entry, outputs)
     complete = result is not None and all(shape is not None for shape in shapes.values())
-    return Interface(len(shapes), parameters, outputs, _faults(module, shapes, result), complete)
+    return Interface(
+        count=len(shapes),
+        parameters=parameters,
+        outputs=outputs,
+        faults=_faults(module, shapes, result),
+        complete=complete,
+        known=is_whole or layout is not None,
+        outputs_known=result is not None,
+    )
 
 
 def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:
@@ -156,13 +171,13 @@ def _parameters(
 
 
 def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:
-    if entry is None or instruction is None or not entry.reads_known or entry.is_cut_off:
+    if entry is None or instruction is None or entry.reads is None or not entry.reads.known or entry.is_cut_off:
         return None
     if instruction.is_root:
         return False
-    if instruction.name in entry.unread:
+    if instruction.name in entry.reads.unread:
         return True
-    read = entry.read_elements.get(instruction.name)
+    read = entry.reads.elements.get(instruction.name)
     return read is not None and bool(index) and index[0] not in read
 
 

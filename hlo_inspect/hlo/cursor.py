@@ -20,12 +20,14 @@ class Cursor:
         self.position = 1
         self.line = 1
         self.bytes_before = 0
+        self.pieces_read = 0
 
     def more(self) -> bool:
         """Adds the next piece; false at the end of the input."""
         piece = next(self._pieces, None)
         if piece is None:
             return False
+        self.pieces_read += 1
         self.text = self.text[self.position - 1 :] + piece
         self.position = 1
         self._is_ascii = self.text.isascii()

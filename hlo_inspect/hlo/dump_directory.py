@@ -13,7 +13,7 @@ from pathlib import Path
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.hlo.source import Openable
 
-_FILE = re.compile(r"(?:\d+\.)?module_(\d{4,})\.(.*)\.(?:txt|hlo)(?:\.(?:gz|bz2|xz|zst))?", re.ASCII)
+_FILE = re.compile(r"(?:\d+\.)?module_(\d{4,18})\.(.*)\.(?:txt|hlo)(?:\.(?:gz|bz2|xz|zst))?", re.ASCII)
 _SIDECAR = re.compile(
     r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
@@ -39,12 +39,13 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[tuple[Path, s
     no file has.
     """
     root = Path(str(directory))
-    modules: dict[str, list[Path]] = {}
+    modules: dict[tuple[int, Path, str], list[Path]] = {}  # processes that share a directory count alike
     try:
         for path in sorted(root.rglob("*")):
             match = _FILE.fullmatch(path.name)
             if match is not None and not _SIDECAR.search(match[2]):
-                modules.setdefault(match[1], []).append(path)
+                name = match[2].partition(".")[0]
+                modules.setdefault((int(match[1]), path.parent, name), []).append(path)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", Location(str(root))) from error
     if not modules:
@@ -69,10 +70,8 @@ def _latest(files: list[Path]) -> tuple[Path, str | None]:
     if optimized:
         return optimized[-1], None
     passes = [path for path in files if _PASS.search(_stem(path))]
-    if passes:
-        return max(passes, key=_pass_number), None
     before = [path for path in files if _stem(path).endswith(_BEFORE)]
-    chosen = before[-1] if before else files[-1]
+    chosen = max(passes, key=_pass_number) if passes else (before or files)[-1]
     return chosen, f"{chosen.name}: the dump has no text after optimizations for this module"
 
 

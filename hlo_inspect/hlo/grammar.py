@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES
+from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.rows import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
@@ -59,13 +59,18 @@ def _shape_end(text: str, start: int) -> int:
         return scan.balanced_end(text, text.index("(", start))
     dtype = scan.IDENTIFIER.match(text, start)
     bracket = scan.skip_space(text, dtype.end()) if dtype else start
+    if dtype is not None and bracket >= len(text):
+        raise scan.IncompleteError("expected a shape", start)
     if dtype is None or not text.startswith("[", bracket):
         return start
     end = scan.balanced_end(text, bracket)
     brace = scan.skip_space(text, end)
-    if text.startswith("{", brace) and _LAYOUT_START.match(text, scan.skip_space(text, brace + 1)):
-        return scan.balanced_end(text, brace)
-    return end
+    if not text.startswith("{", brace):
+        return end
+    inside = scan.skip_space(text, brace + 1)
+    if inside >= len(text):
+        raise scan.IncompleteError("'{' is not closed", brace)
+    return scan.balanced_end(text, brace) if _LAYOUT_START.match(text, inside) else end
 
 
 def _attributes_end(text: str, position: int) -> int:

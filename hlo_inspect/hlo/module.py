@@ -1,46 +1,22 @@
-"""What a module's text says, as far as somebody wanted it kept.
-
-`Instruction` is a view: its operands and attributes are parsed from the text each time they are asked for, so that the
-many that nobody looks into cost nothing but their text.
-"""
+"""What a module's text says, as far as somebody wanted it kept."""
 
 from __future__ import annotations
 
-import re
-import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import Header, StackFrames
+from hlo_inspect.hlo.instruction import Instruction, head_of
+from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.problems import Problems
 from hlo_inspect.hlo.rows import ROW, Row
-from hlo_inspect.hlo.shapes import Shape, ShapeError, UnknownTypeError, parse_shape, subshape
 
-LITERAL_OPCODES = frozenset({"constant", "parameter"})
-"""Opcodes whose parentheses hold no operands."""
-
-CALLEE_ATTRIBUTES = (
-    "calls",
-    "to_apply",
-    "body",
-    "condition",
-    "true_computation",
-    "false_computation",
-    "branch_computations",
-    "called_computations",
-    "select",
-    "scatter",
-)
-
-_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII)
-_CALLEE = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
-_UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
-_NESTING = re.compile(r"[(\[{\"'/]")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +26,23 @@ class Wants:
     `opcodes`: instructions to keep, wherever they stand, and what calls the computations that hold them.
     `targets`: custom calls to keep beside them, in the same computations.
     `entry`: the entry computation's parameters and root, and which parameters nothing reads.
-    `every_line`: each instruction is read: opcodes per computation, names checked, unreadable lines counted.
+    `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
+    `checked`: brackets are counted, and every name that is used has to be defined, once; implies `every_line`.
     `graph`: the text of every computation is kept, for `Computation.body`; implies `every_line`.
+    `loops`: the integer scalars are kept that the trip counts of kept loops depend on, in `Computation.scalars`.
     """
 
     opcodes: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()
     entry: bool = False
     every_line: bool = False
+    checked: bool = False
     graph: bool = False
+    loops: bool = False
 
     @property
     def reads_every_line(self) -> bool:
-        return self.every_line or self.graph
+        return self.every_line or self.checked or self.graph
 
     def __or__(self, other: Wants) -> Wants:
         return Wants(
@@ -70,187 +50,75 @@ class Wants:
             self.targets | other.targets,
             self.entry or other.entry,
             self.every_line or other.every_line,
+            self.checked or other.checked,
             self.graph or other.graph,
+            self.loops or other.loops,
         )
 
 
-class Head(NamedTuple):
-    """The part `shape opcode` of a line, parsed once for all lines that share it. `shape` is `None` where it cannot be read."""
-
-    opcode: str
-    shape: Shape | None
-
-
-@lru_cache(maxsize=1 << 16)
-def head_of(text: str) -> Head:
-    """The head that `shape opcode` spells; `ShapeError` where the shape is none. An unknown element type leaves no shape."""
-    shape_text, _, opcode = text.rpartition(" ")
-    try:
-        shape = parse_shape(shape_text) if shape_text else None
-    except UnknownTypeError:
-        shape = None
-    return Head(sys.intern(opcode), shape)
-
-
-class Operand(NamedTuple):
-    """A use: the instruction's name with the tuple index of `name#0#1`, and the shape where the text prints it.
-
-    `name` is `None` for what is no name: an instruction written in place, a deleted operand.
-    """
-
-    name: str | None
-    path: tuple[int, ...]
-    shape: Shape | None
-
-
-class Instruction:
-    """One instruction. `definition_shapes` are the shapes of its operands as their definitions print them, where in reach."""
-
-    __slots__ = ("_close", "_tail", "computation", "head", "is_root", "line", "name", "operand_shapes")
-
-    def __init__(self, computation: Computation, row: Row, head: Head, line: int) -> None:
-        root, name, _, tail = row
-        self.computation = computation
-        self.name = name
-        self.head = head
-        self.line = line
-        self.is_root = bool(root)
-        self.operand_shapes: tuple[Shape | None, ...] = ()
-        self._tail = tail
-        self._close = operands_end(tail)
-
-    @property
-    def opcode(self) -> str:
-        return self.head.opcode
-
-    @property
-    def shape(self) -> Shape | None:
-        return self.head.shape
-
-    @property
-    def operand_text(self) -> str:
-        """What stands between the parentheses: operands, a parameter's number, a literal."""
-        return self._tail[: self._close]
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The text of each attribute. Where the tail stops making sense the computation notes a fault, and the rest is
-        left out.
-        """
-        found: dict[str, str] = {}
-        try:
-            for name, value in scan.attributes(self._tail, self._close + 1):
-                found.setdefault(name, value)
-        except scan.ScanError as error:
-            self.computation.faults[self.name] = (self.line, error.message)
-        return found
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        return () if self.opcode in LITERAL_OPCODES else parse_operands(self._tail)[1]
-
-    @property
-    def parameter_number(self) -> int | None:
-        text = scan.without_comments(self.operand_text).strip()
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-    def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
-        """The names of the computations that each attribute calls."""
-        return {
-            name: tuple(_CALLEE.findall(attributes[name]))
-            for name in CALLEE_ATTRIBUTES
-            if name in attributes and "=" not in attributes[name]
-        }
-
-    def resolve_operands(self, definitions: Iterable[dict[str, Head]]) -> None:
-        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition."""
-        self.operand_shapes = tuple(_operand_shape(operand, definitions) for operand in self.operands)
-
-
-def operands_end(tail: str) -> int:
-    """The index of the parenthesis that closes the operands, in what follows the one that opens them."""
-    close = tail.find(")")
-    if close >= 0 and not _NESTING.search(tail, 0, close):
-        return close
-    return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2
-
-
-def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
-    """The operands of a tail, and the index of the parenthesis behind them."""
-    close = operands_end(tail)
-    if not _UNCOMMON_OPERANDS.search(tail, 0, close):
-        names = tail[:close].replace("%", "")
-        return close, tuple(Operand(name, (), None) for name in names.split(", ")) if names else ()
-    return close, tuple(_operand(tail[start:end]) for start, end in scan.split_items(tail, 0, close))
-
-
-def _operand(text: str) -> Operand:
-    """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
-    text = scan.without_comments(text).strip()
-    before, _, last = text.rpartition(" ")
-    match = _NAME.fullmatch(last)
-    if match is None or (not before and last == "null"):
-        return Operand(None, (), _shape_or_none(text))
-    path = tuple(int(i) for i in match[2].split("#")[1:])
-    return Operand(match[1], path, _shape_or_none(before) if before else None)
-
-
-def _shape_or_none(text: str) -> Shape | None:
-    try:
-        return parse_shape(text)
-    except ShapeError:
-        return None
-
-
-def _operand_shape(operand: Operand, definitions: Iterable[dict[str, Head]]) -> Shape | None:
-    if operand.shape is not None or operand.name is None:
-        return operand.shape
-    for heads in definitions:
-        head = heads.get(operand.name)
-        if head is not None and head.shape is not None:
-            return subshape(head.shape, operand.path)
-    return None
-
-
 class Computation:
-    """One computation, as far as it is kept.
+    """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
 
     `opcodes`: one opcode per instruction where every line was read, else nothing.
-    `instructions`: those that were kept; `faults` those of them whose attributes make no sense, with line and reason.
-    `unread`: the entry's parameters that no instruction reads, where asked for; `read_elements`: of tuples that are only taken
-    apart which elements are read; both hold only if `reads_known`.
+    `instructions`: those that were kept.
+    `reads`: of the entry, where asked for, which parameters something reads.
     `chunks`: the text, with the number of its first line, where the graph is wanted.
     `is_cut_off`: its end is not in the text.
+    `scalars`: by name, what feeds its loops, calls and root as integer scalars, where asked for.
     """
 
     __slots__ = (
+        "_faults",
         "chunks",
-        "faults",
         "instructions",
         "is_cut_off",
         "is_entry",
         "line",
         "name",
         "opcodes",
-        "read_elements",
-        "reads_known",
+        "reads",
         "root_opcode",
-        "unread",
+        "scalars",
     )
 
     def __init__(self, name: str, line: int, *, is_entry: bool) -> None:
         self.name = name
         self.line = line
         self.is_entry = is_entry
-        self.opcodes: list[str] = []
+        self.opcodes: list[str] = _NO_OPCODES
         self.root_opcode: str | None = None
-        self.instructions: list[Instruction] = []
-        self.unread: set[str] = set()
-        self.read_elements: dict[str, set[int]] = {}
-        self.reads_known = True
+        self.instructions: Sequence[Instruction] = ()
+        self.reads: ParameterReads | None = None
         self.is_cut_off = False
-        self.faults: dict[str, tuple[int, str]] = {}
-        self.chunks: list[tuple[int, str | Row]] = []
+        self.chunks: Sequence[tuple[int, str | Row]] = ()
+        self.scalars: Mapping[str, Instruction] = _NO_SCALARS
+        self._faults: dict[str, tuple[int, str]] | None = None
+
+    def add_opcodes(self, opcodes: list[str]) -> None:
+        if self.opcodes is _NO_OPCODES:
+            self.opcodes = opcodes
+        else:
+            self.opcodes += opcodes
+
+    def keep(self, instruction: Instruction) -> None:
+        self.instructions = _appended(self.instructions, instruction)
+
+    def keep_text(self, line: int, text: str | Row) -> None:
+        self.chunks = _appended(self.chunks, (line, text))
+
+    def note_fault(self, name: str, line: int, reason: str) -> None:
+        """Notes that the attributes of a kept instruction make no sense."""
+        self._faults = {**(self._faults or {}), name: (line, reason)}
+
+    @property
+    def faults(self) -> Mapping[str, tuple[int, str]]:
+        """The kept instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
+        return self._faults or {}
+
+    @property
+    def unread(self) -> set[str]:
+        """The entry's parameters that no instruction reads, where asked for."""
+        return self.reads.unread if self.reads is not None else set()
 
     def body(self) -> list[Instruction]:
         """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room."""
@@ -275,13 +143,27 @@ class Computation:
         return marked[-1] if marked else None
 
 
+_NO_OPCODES: list[str] = []  # shared by all computations whose opcodes nobody wants
+_NO_SCALARS: Mapping[str, Instruction] = MappingProxyType({})
+
+
+def _appended(kept: Sequence[T], one: T) -> list[T]:
+    """`kept` with one more, in the same list where it is a list already."""
+    if isinstance(kept, list):
+        kept.append(one)
+        return kept
+    return [*kept, one]
+
+
 @dataclass
 class Module:
     """One module, as far as it was read.
 
-    `computations` are those in which something was kept (all of them where every line was read); `root_opcodes` tells the
-    root of the small ones besides, since reducers are among them. `partitioning_targets` are the custom-call targets
-    that tell a module before partitioning, `tiling` is the first sharding over devices where the header does not count them. Line counts are of the input, line ends included.
+    `computations`: those in which something was kept, all of them where every line was read.
+    `root_opcodes`: the root of the small ones besides, since reducers are among them.
+    `partitioning_targets`: the custom-call targets that tell a module before partitioning.
+    `shardings`: the distinct ones in the entry; `tiling` the first over devices where the header does not count them.
+    `lines` and `bytes` are of the input, line ends included.
     """
 
     header: Header
@@ -297,12 +179,16 @@ class Module:
     computation_count: int = 0
     partitioning_targets: set[str] = field(default_factory=set)
     tiling: str = ""
+    shardings: dict[str, None] = field(default_factory=dict)
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)
 
     @property
     def name(self) -> str:
-        return self.header.name
+        """The header's name; a module without a header is called after its entry, as XLA's parser does."""
+        if self.header.printed or self.entry is None:
+            return self.header.name
+        return f"module_{self.entry.name}"
 
     def location(self, line: int | None, column: int | None = None) -> Location:
         return Location(self.path, line, column)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Computation, Head, parse_operands
+from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, LITERAL_OPCODES, operands_end, parse_operands
+from hlo_inspect.hlo.lines import Lines
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.parameter_reads import ParameterReads
-from hlo_inspect.hlo.rows import Row
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 
+_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
+_MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
 _TIGHT = re.compile(r",(?![\d ])")  # a comma that stands in no shape, and not as printers write it
 
 
 class Complain(Protocol):
     def problem(self, code: str, message: str, line: int | None, subject: str | None = None) -> None: ...
+
+
+class Silence:
+    """Takes complaints of names that were checked before."""
+
+    def problem(self, code: str, message: str, line: int | None, subject: str | None = None) -> None:
+        pass
 
 
 class NameCheck:
@@ -29,58 +40,59 @@ class NameCheck:
         self._complain = complain
         self._known = known
         self._computation = Computation("", 0, is_entry=False)
-        self._reads = ParameterReads(self._computation)
         self._names: set[str] = set()
         self._pending: dict[str, int] = {}
         self._unknown_callees: dict[str, int] = {}
 
     def begin(self, computation: Computation) -> None:
         self._computation = computation
-        self._reads = ParameterReads(computation)
         self._names = set()
+        if computation.is_entry:
+            computation.reads = ParameterReads()
         self._pending = {}
 
-    def check(self, found: Sequence[Row], heads: Sequence[Head], definitions: dict[str, Head], line: int) -> None:
-        """Takes rows of the computation that was begun, the first at `line`."""
-        if len(definitions) != len(found) or not self._names.isdisjoint(definitions):
-            self._note_duplicates(found, line)
+    def check(self, lines: Lines) -> None:
+        """Takes rows of the computation that was begun."""
+        definitions = lines.definitions
+        if len(definitions) != len(lines.rows) or not self._names.isdisjoint(definitions):
+            self._note_duplicates(lines)
         self._names.update(definitions)
-        uses = _uses(found, heads)
+        uses = _uses(lines)
         if not uses <= self._names:
-            uses = self._precisely(found, heads, line)
-        if self._computation.is_entry:
-            self._reads.take(found, heads, uses)
-        self._note_callees(found, line)
+            uses = self._precisely(lines)
+        if self._computation.reads is not None:
+            self._computation.reads.take(lines, uses)
+        self._note_callees(lines)
 
-    def _note_duplicates(self, found: Sequence[Row], line: int) -> None:
+    def _note_duplicates(self, lines: Lines) -> None:
         seen: set[str] = set()
-        for index, row in enumerate(found):
+        for line, row in enumerate(lines.rows, lines.first):
             if row[1] in seen or row[1] in self._names:
                 message = f"{row[1]} is defined twice in computation {self._computation.name}"
-                self._complain.problem("HI007", message, line + index, row[1])
+                self._complain.problem("HI007", message, line, row[1])
             seen.add(row[1])
 
-    def _precisely(self, found: Sequence[Row], heads: Sequence[Head], line: int) -> set[str]:
+    def _precisely(self, lines: Lines) -> set[str]:
         """The uses, operand by operand; notes which are not defined so far."""
         uses: set[str] = set()
-        for index, (row, head) in enumerate(zip(found, heads, strict=True)):
+        for line, (row, head) in enumerate(zip(lines.rows, lines.heads, strict=True), lines.first):
             if head.opcode not in LITERAL_OPCODES:
                 names = _precise_uses(row[3])
                 uses.update(names)
-                self._computation.reads_known &= bool(names) or not row[3].partition(")")[0].strip()
+                if self._computation.reads is not None and not names and row[3].partition(")")[0].strip():
+                    self._computation.reads.known = False
                 for name in names:
                     if name not in self._names:
-                        self._pending.setdefault(name, line + index)
+                        self._pending.setdefault(name, line)
         return uses
 
-    def _note_callees(self, found: Sequence[Row], line: int) -> None:
-        tails = "\n".join([row[3] for row in found])
-        if all(callee in self._known for callee in _callees(tails)):
+    def _note_callees(self, lines: Lines) -> None:
+        if all(callee in self._known for callee in _callees(lines.text)):
             return
-        for index, row in enumerate(found):
-            for callee in _callees(row[3]):
-                if callee not in self._known:
-                    self._unknown_callees.setdefault(callee, line + index)
+        for line, row in enumerate(lines.rows, lines.first):
+            if any(callee not in self._known for callee in _callees(row[3])):
+                for callee in _precise_callees(row[3]):
+                    self._unknown_callees.setdefault(callee, line)
 
     def end(self) -> None:
         """Behind the computation's last row: what is still unknown is undefined."""
@@ -97,25 +109,35 @@ class NameCheck:
 
 
 def _callees(text: str) -> list[str]:
-    """The names of the computations that stand in attributes of `text`."""
+    """The names of the computations that stand in attributes of `text`; strings may hold others."""
     callees = []
     for name, names in _CALLEES.findall(text):
         callees += [name] if name else [part.strip() for part in names.replace("%", "").split(",") if part.strip()]
     return callees
 
 
-def _uses(found: Sequence[Row], heads: Sequence[Head]) -> set[str]:
+def _precise_callees(tail: str) -> list[str]:
+    callees: list[str] = []
+    try:
+        for name, value in scan.attributes(tail, operands_end(tail) + 1):
+            if name in CALLEE_ATTRIBUTES and "=" not in value:
+                callees += _NAME.findall(scan.without_comments(value))
+    except scan.ScanError:
+        pass  # a fault of its own
+    return callees
+
+
+def _uses(lines: Lines) -> set[str]:
     """The names that stand as operands, or strings that are no names where the text is not as printers write it."""
-    plain: list[str] = []
+    operands = [
+        row[3].partition(")")[0]
+        for row, head in zip(lines.rows, lines.heads, strict=True)
+        if head.opcode not in LITERAL_OPCODES
+    ]
+    joined = ", ".join(operands).replace("%", "")
     names: set[str] = set()
-    for row, head in zip(found, heads, strict=True):
-        if head.opcode not in LITERAL_OPCODES:
-            operands = row[3].partition(")")[0]
-            if "(" in operands or "\n" in operands:
-                names.update(_precise_uses(row[3]))
-            else:
-                plain.append(operands)
-    joined = ", ".join(plain).replace("%", "")
+    if "(" in joined or "\n" in joined:
+        joined, names = _nested_uses(lines)
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
     names.update(joined.split(", "))
@@ -124,6 +146,25 @@ def _uses(found: Sequence[Row], heads: Sequence[Head]) -> set[str]:
         names = {name.rpartition(" ")[2].partition("#")[0] for name in names}
     names.discard("")
     return names
+
+
+def _nested_uses(lines: Lines) -> tuple[str, set[str]]:
+    """The operands without brackets in one text, and the names in those with brackets: printed tuple shapes, mostly."""
+    plain: list[str] = []
+    names: set[str] = set()
+    for row, head in zip(lines.rows, lines.heads, strict=True):
+        if head.opcode in LITERAL_OPCODES:
+            continue
+        operands = row[3].partition(")")[0]
+        if "(" not in operands and "\n" not in operands:
+            plain.append(operands)
+            continue
+        end = _OPERANDS_END.search(row[3])
+        if end is not None and "%" in row[3][: end.start()]:
+            names.update(_MARKED.findall(row[3], 0, end.start()))
+        else:
+            names.update(_precise_uses(row[3]))
+    return ", ".join(plain).replace("%", ""), names
 
 
 def _precise_uses(tail: str) -> list[str]:

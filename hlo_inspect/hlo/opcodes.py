@@ -24,6 +24,15 @@ _ASYNC_SUFFIXES = ("-start", "-update", "-done")
 _NATIVE_PAIRS = frozenset({"all-gather", "all-reduce", "collective-permute", "copy", "recv", "send"})
 
 
+PRINTED_OPCODES = OPCODES | {
+    f"{opcode}{suffix}"
+    for opcode in OPCODES - _NATIVE_PAIRS
+    if not opcode.endswith(_ASYNC_SUFFIXES)
+    for suffix in _ASYNC_SUFFIXES
+}
+"""What can stand in a text: the opcodes, and the short spellings of asynchronous ones."""
+
+
 def is_known(opcode: str) -> bool:
     """Whether XLA's parser has this opcode, the short spellings of asynchronous ones (`reduce-scatter-start`) included.
 

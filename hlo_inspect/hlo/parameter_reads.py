@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import LITERAL_OPCODES, Computation, Head, parse_operands
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
+from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.shapes import TupleShape
 
 _INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
 
 
 class ParameterReads:
-    """Follows the uses in one computation, and keeps there what is left unread."""
+    """Follows the uses in one computation.
 
-    def __init__(self, computation: Computation) -> None:
-        self._computation = computation
-        self._tuples: set[str] = set()
+    `unread` are the parameters that no instruction reads, `elements` which elements are read of the tuples that are only taken
+    apart; both hold only if they are `known`: operands can be printed without names.
+    """
 
-    def take(self, found: Sequence[Row], heads: Sequence[Head], uses: set[str]) -> None:
+    def __init__(self) -> None:
+        self.unread: set[str] = set()
+        self.elements: dict[str, set[int]] = {}
+        self.known = True
+
+    def take(self, lines: Lines, uses: set[str]) -> None:
         """Takes rows, and the names that stand as operands in them."""
-        unread = self._computation.unread
-        for row, head in zip(found, heads, strict=True):
+        for row, head in zip(lines.rows, lines.heads, strict=True):
             if head.opcode == "parameter":
-                unread.add(row[1])
+                self.unread.add(row[1])
                 if isinstance(head.shape, TupleShape):
-                    self._tuples.add(row[1])
-                    self._computation.read_elements[row[1]] = set()
-        unread -= uses
-        if not self._tuples.isdisjoint(uses):
-            self._take_elements(found, heads)
+                    self.elements[row[1]] = set()
+        self.unread -= uses
+        if not uses.isdisjoint(self.elements):
+            self._take_elements(lines)
 
-    def _take_elements(self, found: Sequence[Row], heads: Sequence[Head]) -> None:
+    def _take_elements(self, lines: Lines) -> None:
         """Of a tuple that is only taken apart the elements are read, of any other all."""
-        for row, head in zip(found, heads, strict=True):
+        for row, head in zip(lines.rows, lines.heads, strict=True):
             if head.opcode in LITERAL_OPCODES:
                 continue
             try:
@@ -43,13 +45,12 @@ class ParameterReads:
             except scan.ScanError:
                 continue
             for operand in operands:
-                if operand.name not in self._tuples:
+                if operand.name not in self.elements:
                     continue
                 index = _INDEX.search(row[3]) if head.opcode == "get-tuple-element" else None
                 if operand.path:
-                    self._computation.read_elements[operand.name].add(operand.path[0])
+                    self.elements[operand.name].add(operand.path[0])
                 elif index is not None:
-                    self._computation.read_elements[operand.name].add(int(index[1]))
+                    self.elements[operand.name].add(int(index[1]))
                 else:
-                    self._computation.read_elements.pop(operand.name)
-                    self._tuples.remove(operand.name)
+                    self.elements.pop(operand.name)

@@ -12,6 +12,9 @@ MAX_OF_A_KIND = 20
 """So many different faults of one code are kept with their place; the others are counted."""
 
 
+UNREADABLE = "HI001"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
@@ -24,16 +27,16 @@ class Problem:
 
 
 class Problems:
-    """The faults of one module. The same fault again is counted, not kept."""
+    """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], Problem] = {}
-        self._times: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str, int | None], Problem] = {}
+        self._times: Counter[tuple[str, str, int | None]] = Counter()
         self._kinds: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
 
     def add(self, problem: Problem) -> None:
-        key = (problem.code, problem.message)
+        key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
         if key not in self._first:
             if self._kinds[problem.code] >= MAX_OF_A_KIND:
                 self._left_out[problem.code] += 1

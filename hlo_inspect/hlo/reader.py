@@ -7,14 +7,19 @@ neither can read is counted and becomes a problem with its place.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 
 from hlo_inspect.hlo import grammar, rows, scan
+from hlo_inspect.hlo.blocks import find_blocks
 from hlo_inspect.hlo.collect import Collector
 from hlo_inspect.hlo.cursor import Cursor
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
+from hlo_inspect.hlo.inline import Body, bodies, read_bodies
 from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.shapes import ShapeError, parse_shape
+from hlo_inspect.hlo.single import as_module
 from hlo_inspect.hlo.source import Source
 
 MAX_UNREADABLE_RUN = 20
@@ -29,6 +34,7 @@ _START = re.compile(
     re.ASCII,
 )
 _MODULE = re.compile(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
+_CUT_START = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
 _LINE_END = re.compile(r"[ \t]*+\n")
 
 
@@ -42,8 +48,9 @@ class Reader:
         self._strict = strict
 
     def modules(self) -> Iterator[Module]:
-        """Every module of the input, in order."""
+        """Every module of the input, in order; an input that is one instruction is a module of it."""
         cursor = self._cursor
+        found = False
         while self._find_module():
             first_line, begin = cursor.line, cursor.bytes_before
             header = self._header()
@@ -58,7 +65,17 @@ class Reader:
             collector.finish()
             if module.computation_count or len(header.attributes) > 0:
                 self._note_invalid_bytes(collector)
+                found = True
                 yield module
+        if not found:
+            yield from self._single_instruction()
+
+    def _single_instruction(self) -> Iterator[Module]:
+        text = as_module(self._cursor.text[1:]) if self._cursor.pieces_read == 1 else None
+        if text is not None:
+            encoded = text.encode()
+            source = Source(self._source.name, lambda: io.BytesIO(encoded))
+            yield from Reader(source, self._wants, strict=self._strict).modules()
 
     def _find_module(self) -> bool:
         """Moves to the next line that starts a module; computations without a header start one too."""
@@ -123,6 +140,7 @@ class _ModuleReader:
         self._seen_entry = False
         self._unreadable_run = 0
         self._run_mark = (0, 0)
+        self._inline: list[Body] = []
         self._mark_end()
 
     def _mark_end(self) -> None:
@@ -132,17 +150,35 @@ class _ModuleReader:
     def read(self) -> None:
         cursor = self._cursor
         while self._skip_blank():
-            skippable = self._collector.skippable(cursor.text, cursor.position)
-            if skippable > cursor.position:
-                cursor.advance(skippable)
-                self._mark_end()
+            if self._blocks():
                 continue
             table = self._table()
             if table is not None:
                 self._collector.module.frames.add(table)
                 self._mark_end()
+                continue
+            skippable = 0 if self._seen_entry else self._collector.skippable(cursor.text, cursor.position, cursor.line)
+            if skippable > cursor.position:
+                cursor.advance(skippable)
+                self._mark_end()
             elif _MODULE.match(cursor.text, cursor.position) or (not self._computation() and not self._foreign_line()):
                 return
+
+    def _blocks(self) -> bool:
+        """Reads the computations at the cursor that are as printers write them; false where there are none."""
+        cursor, collector = self._cursor, self._collector
+        if not collector.module.wants.reads_every_line or not cursor.at_line_start():
+            return False
+        blocks = find_blocks(cursor.text, cursor.position, balanced=collector.module.wants.checked)
+        blocks = blocks[: collector.blocks(blocks, cursor.line, cursor.text)]
+        if not blocks:
+            return False
+        collector.note_partitioning(cursor.text, cursor.position, blocks[-1].behind)
+        cursor.advance(blocks[-1].behind)
+        self._seen_entry = self._seen_entry or any(block.is_entry for block in blocks)
+        self._unreadable_run = 0
+        self._mark_end()
+        return True
 
     def _skip_blank(self) -> bool:
         """Moves past blank lines and comments; false at the end of the input."""
@@ -183,6 +219,8 @@ class _ModuleReader:
         start_line = cursor.line
         if self._unreadable_run == 0:
             self._run_mark = (start_line, collector.module.unparsed_lines)
+        if position >= len(cursor.text):  # the end of what stands there, not the line after it
+            position = max(cursor.position, len(cursor.text.rstrip()))
         cursor.advance(position)
         location = collector.module.location(cursor.line, cursor.column())
         picture = cursor.current_line()
@@ -206,16 +244,17 @@ class _ModuleReader:
         cursor = self._cursor
         line = cursor.line
         while True:
-            fast = rows.COMPUTATION.match(cursor.text, cursor.position)
-            if fast is not None:
-                name, is_entry, end = fast[2], bool(fast[1]), fast.end()
-                break
             try:
-                name, is_entry, end = grammar.scan_computation(cursor.text, cursor.position)
+                name, is_entry, end = self._computation_start()
                 break
             except scan.ScanError as error:
-                if not isinstance(error, scan.IncompleteError) or cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
+                if isinstance(error, scan.IncompleteError) and cursor.remaining() <= MAX_ITEM_CHARS and cursor.more():
+                    continue
+                if self._seen_entry or not _CUT_START.match(cursor.text, cursor.position):
                     return False
+                self._collector.problem("HI002", "the text ends at the start of a computation", line)
+                cursor.advance(len(cursor.text))
+                return True
         line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
@@ -224,10 +263,23 @@ class _ModuleReader:
         closed = self._body(computation)
         computation.is_cut_off = not closed
         self._collector.end(computation)
+        read_bodies(self._inline, self._collector)
         self._mark_end()
         if not closed:
             self._seen_entry = True  # nothing after a cut belongs to the module
         return True
+
+    def _computation_start(self) -> tuple[str, bool, int]:
+        """Name of the computation at the cursor, whether it is the entry, and the index of its first instruction.
+
+        Behind the entry stands other text too: there an instruction has to follow.
+        """
+        text, position = self._cursor.text, self._cursor.position
+        fast = rows.COMPUTATION.match(text, position)
+        start = (fast[2], bool(fast[1]), fast.end()) if fast else grammar.scan_computation(text, position)
+        if self._seen_entry:
+            grammar.scan_instruction(text, scan.skip_space(text, start[2]))
+        return start
 
     def _body(self, computation: Computation) -> bool:
         """Reads up to the closing brace; false when the text ends or turns into something else before it."""
@@ -311,10 +363,21 @@ class _ModuleReader:
         while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
             found, end = grammar.scan_instruction(cursor.text, cursor.position)
         if not self._collector.row(computation, found, cursor.line):
-            raise scan.ScanError("expected a shape", start)
+            raise _shape_fault(cursor.text, start, found)
+        self._inline += bodies(found, cursor.line)
         cursor.advance(end)
         self._unreadable_run = 0
         return None
+
+
+def _shape_fault(text: str, start: int, row: rows.Row) -> scan.ScanError:
+    """What is wrong with the shape of the instruction at `start`."""
+    shape = row[2].rpartition(" ")[0]
+    try:
+        parse_shape(shape)
+    except ShapeError as error:
+        return scan.ScanError(str(error), text.index(shape, text.index("=", start)) + error.position)
+    return scan.ScanError("expected a shape", start)
 
 
 def read_modules(source: Source, wants: Wants, *, strict: bool = False) -> Iterator[Module]:

@@ -19,12 +19,14 @@ ROW = re.compile(rf"\n[ \t]*+(ROOT )?%?({_NAME}) = ({_SHAPE} [a-z][a-z0-9\-]*+)\
 """One instruction a line; starts at the line end before it."""
 
 COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
-CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n')
+CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 SMALL = re.compile(
-    rf"\n%?({_NAME}) [^\n]*\{{\n(?:  [^R\n][^\n]*+\n){{0,15}}+  ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII
+    rf"\n%?({_NAME}) [^\n]*\{{\n"
+    rf"((?:  (?!ROOT )[^\n]*+\n){{0,255}}+  ROOT %?{_NAME} = ({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*\n)",
+    re.ASCII,
 )
-"""Name and root opcode of a computation of at most 16 lines, starting at the line end before it."""
+"""Name, lines, and the root's shape and opcode of a computation of at most 256 lines, starting at the line end before it."""
 
 CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
@@ -42,13 +44,24 @@ def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] |
     rows: list[Row] = ROW.findall(text, start - 1, end)
     if len(rows) != text.count("\n", start, end) or text.count(" = ", start, end) != len(rows):
         return None
-    if balanced and any(
-        text.count(opening, start, end) != text.count(closing, start, end) for opening, closing in ("()", "{}", "[]")
-    ):
-        return None
-    if text.find("/*", start, end) >= 0 and _OPEN_COMMENT.search(text, start, end):
-        return None
-    return rows
+    return rows if not balanced or is_balanced(text, start, end) else None
+
+
+def is_balanced(text: str, start: int, end: int) -> bool:
+    """Whether `text[start:end]` opens as many brackets as it closes, and no comment that goes on behind its line."""
+    for opening, closing in ("()", "{}", "[]"):
+        if text.count(opening, start, end) != text.count(closing, start, end):
+            return False
+    return text.find("/*", start, end) < 0 or _OPEN_COMMENT.search(text, start, end) is None
+
+
+def is_whole(tail: str) -> bool:
+    """Whether a row's tail closes the operands and every other bracket, those in strings aside."""
+    return _closes(tail) or _closes(_STRING.sub(r"\1", tail))
+
+
+def _closes(tail: str) -> bool:
+    return tail.count("(") + 1 == tail.count(")") and tail.count("{") == tail.count("}") and tail.count("[") == tail.count("]")
 
 
 def find_row(text: str, start: int) -> tuple[Row, int] | None:
@@ -59,12 +72,7 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     if match is None:
         return None
     plain = _STRING.sub(r"\1", match[4])
-    whole = (
-        plain.count("(") + 1 == plain.count(")")
-        and plain.count("{") == plain.count("}")
-        and plain.count("[") == plain.count("]")
-    )
-    if not whole or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
+    if not _closes(plain) or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
         return None
     if not _NEXT.match(text, match.end()):
         return None

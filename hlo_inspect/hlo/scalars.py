@@ -3,36 +3,36 @@
 A counter, its step and its limit are integer scalars: handed to the loop in a tuple, compared by its condition, changed by its
 body. A callee stands before its caller, so a condition is not known as one when it is read, and a second reading is no way
 out: the input may be a pipe. What it takes is little, though. Conditions, and the fusions and calls that compare or count,
-have an integer scalar as their root, which few computations have (3 of 12,249 in a dump of 14 MB): the reader does not skip
-those. Bodies, and what holds loops and calls, it reads anyway for what is wanted of them. Of each, the instructions stay that
-feed its root or what it hands to a loop or a call, and no others: a handful, even where the body has hundreds.
+have an integer scalar as their root, and the tuple that a body gives starts with one as a rule; few other computations do (3 of
+12,249 in a dump of 14 MB), and the reader does not skip those. What holds loops, calls or collectives it reads anyway. Of each,
+the instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful, even where the body has
+hundreds.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.module import Computation, Head, Instruction
+from hlo_inspect.hlo import rows, scan
+from hlo_inspect.hlo.heads import Heads
+from hlo_inspect.hlo.instruction import Head, Instruction
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.hlo.shapes import TupleShape
 
 HANDING_OPCODES = frozenset({"while", "call"})
 """Their operands are another computation's parameters."""
 
-FOLLOWED_OPCODES = HANDING_OPCODES | frozenset(
-    "add bitcast compare convert copy copy-done copy-start fusion get-tuple-element opt-barrier subtract tuple".split()
-)
-"""Their result is known where their operands are."""
+PASSING_OPCODES = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-start", "opt-barrier"})
+"""Their result is their operand, as far as a count is concerned."""
 
-_INTEGER = re.compile(r"[su]\d+|pred", re.ASCII)
+_FOLLOWED = HANDING_OPCODES | PASSING_OPCODES | {"add", "compare", "fusion", "get-tuple-element", "subtract", "tuple"}
 
+SCALAR_ROOT = re.compile(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
+"""How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
 
-def holds_scalar(shape: Shape | None) -> bool:
-    """Whether a shape is an integer or truth value without dimensions, or a tuple with one in it."""
-    if isinstance(shape, TupleShape):
-        return any(map(holds_scalar, shape.elements))
-    return shape is not None and not shape.dimensions and _INTEGER.fullmatch(shape.dtype) is not None
+_LINE = re.compile(r"\n[ \t]*+(?:ROOT )?%?[A-Za-z_][\w.\-]*+ = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)
 
 
 class Scalars:
@@ -40,16 +40,34 @@ class Scalars:
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[Row, Head, int]] = {}
+        self._root: str | None = None
 
-    def add(self, row: Row, head: Head, line: int) -> None:
-        self._found[row[1]] = (row, head, line)
+    def take(self, found: Sequence[Row], line: int, heads: Heads) -> None:
+        """Picks from rows of which the first is at `line`; their heads are among the `heads` already."""
+        scalar = heads.scalar
+        for number, row in enumerate(found, line):
+            if row[2] in scalar:
+                self._found[row[1]] = (row, heads[row[2]], number)
+                self._root = row[1] if row[0] else self._root
 
-    def kept(self, computation: Computation, root: str | None) -> dict[str, Instruction]:
-        """Those that feed the `root` or what the computation's loops and calls are handed, by name.
+    def search(self, text: str, start: int, end: int, line: int, heads: Heads) -> None:
+        """Picks from `text[start:end]`, in which nothing else is wanted. `line` is the number of the line at `start`."""
+        counted = start
+        for match in _LINE.finditer(text, start - 1, end):
+            line += text.count("\n", counted, match.start() + 1)
+            counted = match.start() + 1
+            found = rows.find_row(text, counted)
+            if found is not None:
+                _ = heads[found[0][2]]
+                self.take([found[0]], line, heads)
 
-        The root counts where it is a scalar, or where the computation can be a loop's body: from a tuple to a tuple. The
-        entry's root feeds nothing.
+    def kept(self, computation: Computation, last: str | None) -> dict[str, Instruction]:
+        """Those that feed the root or what the computation's loops and calls are handed, by name.
+
+        The root is the one marked so, else the `last` instruction. It counts where it is a scalar, or where the computation can
+        be a loop's body: from a tuple to a tuple. The entry's root feeds nothing.
         """
+        root = self._root or last
         names = [o.name for i in computation.instructions if i.opcode in HANDING_OPCODES for o in i.operands]
         if root is not None and not computation.is_entry and self._counts(root):
             names.append(root)
@@ -64,7 +82,7 @@ class Scalars:
             except scan.ScanError:
                 continue  # whoever wants the instruction itself is told
             kept[name] = instruction
-            if head.opcode in FOLLOWED_OPCODES:
+            if head.opcode in _FOLLOWED:
                 names += [operand.name for operand in instruction.operands]
         return kept
 

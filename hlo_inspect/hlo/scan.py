@@ -19,7 +19,7 @@ DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
 
 # A line that starts an instruction, a computation or a module: it never continues what stands before it.
 FRESH_LINE = re.compile(
-    r"[ \t]*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+=[ \t][^\n]*\(|ENTRY[ \t]|HloModule[ \t]"
+    r"[ \t]*+(?:(?:ROOT[ \t]++)?(?:%[A-Za-z_][\w.\-]*+[ \t]*+|[A-Za-z_][\w.\-]*+[ \t]++)=[ \t][^\n]*\(|ENTRY[ \t]|HloModule[ \t]"
     r"|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
@@ -84,7 +84,7 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
                 return match.end()
         elif token in {'"', "/*"}:
             raise IncompleteError("a string is not closed" if token == '"' else "a comment is not closed", match.start())
-        elif "\n" in token and not holds_lines:
+        elif token[0] in "\n\"'" and "\n" in token and not holds_lines:
             _refuse_fresh_line(text, match, stack[-1])
     raise IncompleteError(f"{stack[-1][0]!r} is not closed", stack[-1][1])
 
@@ -125,8 +125,8 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
     """The index after the value of attribute `name` that starts at `start`.
 
     A value is a run of atoms and brackets without white space; after white space may follow what starts nothing else (a
-    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`). A `single` value ends with the
-    run.
+    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a,
+    %b`, `mesh[…], device_ids=(…) {…}`). A `single` value ends with the run.
     """
     begin = skip_space(text, start)
     if name in DICTIONARIES and text.startswith("{", begin):
@@ -143,7 +143,8 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
         attribute = ATTRIBUTE.match(text, following)
         if attribute is not None and attribute[1] != "device_ids":
             return position
-        position = _chunk_end(text, attribute.end() if attribute else following, holds_lines=holds_lines)
+        following = skip_space(text, attribute.end()) if attribute else following
+        position = _chunk_end(text, following, holds_lines=holds_lines)
     return position
 
 
@@ -215,9 +216,9 @@ _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "
 
 
 def unquote(text: str) -> str:
-    """The contents of a quoted string, its C escapes undone; text without quotes as it is.
+    r"""The contents of a quoted string, its C escapes undone; text without quotes as it is.
 
-    XLA escapes the bytes of UTF-8 one by one; bytes that are not UTF-8 become `\\xNN`.
+    XLA escapes the bytes of UTF-8 one by one; bytes that are not UTF-8 become `\xNN`.
     """
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return text

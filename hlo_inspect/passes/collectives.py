@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.collectives import KINDS, OPCODES, POINT_TO_POINT, TARGETS, Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.scopes import PHASES
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass
@@ -31,6 +32,10 @@ class Collectives(Pass):
         FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(KINDS)),
         FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
         FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "bytes of their operands"),
+        FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", frozenset(PHASES)),
+        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "bytes of their operands", frozenset(PHASES)),
+        FactSpec("mesh.shape", "text", "sizes of the device mesh that all groups and shardings fit, as 2x8"),
+        FactSpec("mesh.order", "text", "iota, or the devices in the mesh's row-major order"),
     )
 
     def facts(self, context: Context) -> dict[str, Value]:
@@ -52,10 +57,15 @@ class Collectives(Pass):
             of_size = [c for c in found if c.group_size == size]
             facts[f"collectives.group_size.{size}.count"] = len(of_size)
             facts[f"collectives.group_size.{size}.operand_bytes"] = total(c.operand_bytes for c in of_size)
-        return facts
+        for phase in PHASES:
+            of_phase = [c for c, its in zip(context.collectives, context.phases, strict=True) if its == phase]
+            of_phase = [c for c in of_phase if not c.is_point_to_point]
+            facts[f"collectives.phase.{phase}.count"] = len(of_phase)
+            facts[f"collectives.phase.{phase}.operand_bytes"] = total(c.operand_bytes for c in of_phase)
+        return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
 
     def tables(self, context: Context) -> list[Table]:
-        return [_listed(context.collectives), by_kind(context.collectives)]
+        return [_listed(context), by_kind(context.collectives), by_axis(context), by_phase(context)]
 
     def findings(self, context: Context) -> list[Finding]:
         findings = []
@@ -71,14 +81,13 @@ class Collectives(Pass):
         return findings
 
     def notes(self, context: Context) -> list[str]:
-        """One line for each fact that a collective keeps from being known, naming the first that does."""
+        """One line for each fact that is not known, naming the first collective that keeps it from being known."""
         notes = []
-        found = _counted(context)
-        for fact in ("operand_bytes", "result_bytes", "wire_bytes"):
-            unknown = [c for c in found if getattr(c, fact) is None]
-            if unknown:
-                first = unknown[0]
-                notes.append(f"collectives.{fact}: not known for {len(unknown)} of {len(found)}: {_why(first, fact)}")
+        for fact, value in self.facts(context).items():
+            if value is None and fact.startswith("mesh."):
+                notes.append(f"{fact}: {context.mesh.reason}")
+            elif value is None:
+                notes.append(f"{fact}: {_why(fact, context)}")
         return notes
 
 
@@ -86,16 +95,27 @@ def _counted(context: Context) -> list[Collective]:
     return [c for c in context.collectives if not c.is_point_to_point]
 
 
-def _why(collective: Collective, fact: str) -> str:
+def _why(fact: str, context: Context) -> str:
+    """The first collective whose bytes are not known, and why: it may be one of a kind, a group size or a phase."""
+    figure = fact.rpartition(".")[2]
+    member = fact.split(".")[-2]
+    for collective, phase in zip(context.collectives, context.phases, strict=True):
+        belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
+        if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
+            return _why_unknown(collective)
+    return "the text does not tell"
+
+
+def _why_unknown(collective: Collective) -> str:
     place = f"{collective.start.name} (line {collective.start.line})"
-    if fact == "wire_bytes" and collective.kind == "ragged-all-to-all":
+    if collective.operand_bytes is None or collective.result_bytes is None:
+        return f"the shape of {place} or of its operands cannot be read, or has no size"
+    if collective.kind == "ragged-all-to-all":
         return f"{place} sends what its operands say at run time"
-    if fact == "wire_bytes" and collective.group_size is None:
-        return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not tell'}"
-    return f"the shape of {place} or of its operands cannot be read"
+    return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not tell'}"
 
 
-def _listed(found: list[Collective]) -> Table:
+def _listed(context: Context) -> Table:
     columns = (
         Column("name", detail=1),
         Column("kind"),
@@ -107,6 +127,8 @@ def _listed(found: list[Collective]) -> Table:
         Column("group_size", "number", optional=True),
         Column("replica_groups", detail=5),
         Column("source_target_pairs", detail=9),
+        Column("axis", detail=2, optional=True),
+        Column("phase", detail=3),
         Column("channel_id", "number", detail=9, optional=True),
         Column("reduction", detail=3),
         Column("is_async", "bool", detail=5),
@@ -116,11 +138,13 @@ def _listed(found: list[Collective]) -> Table:
         Column("source", detail=2),
         Column("line", "number", detail=7),
     )
-    largest_first = sorted(found, key=lambda c: c.operand_bytes or 0, reverse=True)
-    return Table("collectives", "Collectives, by operand bytes", columns, tuple(map(_row, largest_first)))
+    found = zip(context.collectives, context.axes, context.phases, strict=True)
+    largest_first = sorted(found, key=lambda one: one[0].operand_bytes or 0, reverse=True)
+    rows = tuple(_row(collective, axis, phase) for collective, axis, phase in largest_first)
+    return Table("collectives", "Collectives, by operand bytes", columns, rows)
 
 
-def _row(collective: Collective) -> Row:
+def _row(collective: Collective, axis: str | None, phase: str) -> Row:
     start = collective.start
     sizes = (collective.operand_bytes, collective.result_bytes, collective.wire_bytes)
     return (
@@ -132,6 +156,8 @@ def _row(collective: Collective) -> Row:
         collective.group_size,
         collective.replica_groups,
         collective.source_target_pairs,
+        axis,
+        phase,
         collective.channel_id,
         collective.reduction,
         collective.is_async,
@@ -141,6 +167,35 @@ def _row(collective: Collective) -> Row:
         collective.origin.source,
         start.line,
     )
+
+
+def by_axis(context: Context) -> Table:
+    """One row an axis of the mesh, or several together."""
+    return _by("axis", "Collectives by mesh axis", context.axes, context)
+
+
+def by_phase(context: Context) -> Table:
+    """One row a phase of the training step."""
+    return _by("phase", "Collectives by phase", context.phases, context)
+
+
+def _by(name: str, title: str, labels: Sequence[str | None], context: Context) -> Table:
+    columns = (
+        Column(name),
+        Column("count", "count", summed=True),
+        Column("operand_bytes", "bytes", summed=True),
+        Column("wire_bytes", "bytes", summed=True, detail=1),
+    )
+    groups: dict[str | None, list[Collective]] = {}
+    for collective, label in zip(context.collectives, labels, strict=True):
+        if not collective.is_point_to_point:
+            groups.setdefault(label, []).append(collective)
+    rows = [
+        (label, len(members), total(c.operand_bytes for c in members), total(c.wire_bytes for c in members))
+        for label, members in groups.items()
+    ]
+    rows.sort(key=lambda row: -(row[2] or 0))
+    return Table(f"collectives_by_{name}", title, columns, tuple(rows))
 
 
 def by_kind(found: Iterable[Collective]) -> Table:

@@ -22,7 +22,7 @@ class Fusions(Pass):
     """
 
     name = "fusions"
-    wants = Wants(opcodes=frozenset({"fusion", "custom-call"}), every_line=True)
+    wants = Wants(opcodes=frozenset({"fusion", "custom-call"}), checked=True)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
@@ -76,6 +76,7 @@ def _largest(fusions: list[Fusion]) -> Table:
 
 
 def _row(fusion: Fusion) -> Row:
+    origin = fusion.origin
     return (
         fusion.instruction.name,
         fusion.kind,
@@ -85,8 +86,8 @@ def _row(fusion: Fusion) -> Row:
         fusion.operand_bytes,
         fusion.result_bytes,
         fusion.instruction.computation.name,
-        fusion.origin.op_name,
-        fusion.origin.source,
+        origin.op_name,
+        origin.source,
         fusion.instruction.line,
     )
 

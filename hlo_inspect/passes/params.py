@@ -52,8 +52,8 @@ class Params(Pass):
         unused = [p for p in parameters if p.unused]
         taken = [o for o in outputs if o.alias]
         facts: dict[str, Value] = {
-            "params.count": interface.count,
-            "params.leaf_count": len(parameters),
+            "params.count": interface.count if interface.known else None,
+            "params.leaf_count": len(parameters) if interface.known else None,
             "params.bytes": _bytes(parameters) if interface.complete else None,
         }
         groups: dict[str, list[ParameterLeaf]] = {
@@ -64,10 +64,10 @@ class Params(Pass):
         }
         for name, leaves in groups.items():
             facts |= {f"{name}_count": len(leaves), f"{name}_bytes": _bytes(leaves)}
-        if not interface.uses_known:
+        if not interface.uses_known or not interface.known:
             facts |= {"params.unused_count": None, "params.unused_bytes": None}
         return facts | {
-            "outputs.count": len(outputs),
+            "outputs.count": len(outputs) if interface.outputs_known else None,
             "outputs.bytes": _bytes(outputs) if interface.complete else None,
             "outputs.aliased_count": len(taken),
             "outputs.aliased_bytes": _bytes(taken),

@@ -41,7 +41,7 @@ class Reading(Pass):
     def facts(self, context: Context) -> dict[str, Value]:
         module, header = context.module, context.module.header
         return {
-            "module.name": _name(module),
+            "module.name": module.name,
             "module.is_scheduled": header.is_scheduled,
             "module.num_partitions": header.num_partitions,
             "module.replica_count": header.replica_count,
@@ -68,13 +68,6 @@ class Reading(Pass):
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any group or sharding tells")
         return notes
-
-
-def _name(module: Module) -> str:
-    """The header's name; a module without a header is called after its entry, as XLA's parser does."""
-    if module.header.printed or module.entry is None:
-        return module.name
-    return f"module_{module.entry.name}"
 
 
 def _told(problem: Problem) -> str:

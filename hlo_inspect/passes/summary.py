@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.opcodes import OPCODES
+from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes import collectives, fusions
 from hlo_inspect.passes.base import Pass
@@ -21,13 +21,13 @@ class Summary(Pass):
     """
 
     name = "summary"
-    wants = Wants(every_line=True)
+    wants = Wants(checked=True)
     includes = ("params", "fusions", "collectives")
     specs = (
         FactSpec("module.computations", "count", "computations, as printed"),
         FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
         FactSpec("module.entry_instructions", "count", "instructions of the entry computation, as printed"),
-        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", OPCODES),
+        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", PRINTED_OPCODES),
     )
 
     def facts(self, context: Context) -> dict[str, Value]:

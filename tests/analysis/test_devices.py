@@ -43,7 +43,6 @@ def test_a_header_that_states_counts_is_believed(entry: Entry, header: str, coun
         ("collective-permute(%p), source_target_pairs={{0,3}}", DeviceCounts(4, 1)),
         ("negate(%p), sharding={devices=[2,4]<=[8]}", DeviceCounts(1, 8)),
         ("negate(%p), sharding={devices=[2]0,1}", DeviceCounts(1, 2)),
-        ("negate(%p), sharding={maximal device=3}", DeviceCounts(1, 4)),
     ],
 )
 def test_without_counts_the_ids_tell(entry: Entry, line: str, counts: DeviceCounts) -> None:

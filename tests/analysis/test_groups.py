@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, group_mode, participants
+
+DATA = Path(__file__).parents[1] / "data"
 
 REDUCING = ("all-reduce", "all-gather", "reduce-scatter")
 EXCHANGING = ("all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all")
@@ -103,3 +110,13 @@ def test_groups_that_make_no_sense_are_a_fault() -> None:
 )
 def test_devices_are_replicas_times_partitions(counts: DeviceCounts, devices: int | None) -> None:
     assert counts.devices == devices
+
+
+def test_every_spelling_of_groups(read: Callable[[str], Context]) -> None:
+    """As spelled out by hand for the dump; `{}` stands for all eight devices."""
+    known = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))["replica_groups.txt"]["groups"]
+    collectives = read((DATA / "handmade/replica_groups.txt").read_text(encoding="utf-8")).collectives
+    found = {one.start.name: one.participants for one in collectives if one.kind != "collective-permute"}
+    assert found.pop("everybody").size == 8
+    assert known.pop("everybody") == [list(range(8))]
+    assert {name: [list(group) for group in members.groups] for name, members in found.items()} == known

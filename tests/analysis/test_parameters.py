@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from hlo_inspect.analysis.parameters import ALL_TAKEN, FITS, NO_OUTPUT, OTHER_LA
 
 Entry = Callable[..., Context]
 
-DATA = Path(__file__).parents[1] / "data"
 P = "%p = f32[4,2]{1,0} parameter(0)"
 Q = "%q = f32[4,2]{1,0} parameter(1)"
 TUPLE = "%t = (f32[4]{0}, (s32[], bf16[2]{0}), token[]) parameter(0)"

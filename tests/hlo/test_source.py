@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,6 @@ def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         (b"a\n\rb\r\n\r\n", "a\n\nb\n\n"),
         (b"a\r", "a\n"),
         (b"\r\n", "\n"),
-        (b"\xef\xbb\xbfa\n", "a\n"),
         (b"a\n\xef\xbb\xbfb\n", "a\n\ufeffb\n"),
         ("caf\u00e9 \u4e2d \U0001f600\r\n".encode(), "caf\u00e9 \u4e2d \U0001f600\n"),
         (b"a\xff\nb\xc3\n", "a\\xff\nb\\xc3\n"),
@@ -65,6 +65,10 @@ def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("piece_bytes")
 def test_line_ends_and_encoding(raw: bytes, text: str) -> None:
     assert read(raw) == text
+
+
+def test_a_byte_order_mark_is_no_text() -> None:
+    assert read(b"\xef\xbb\xbfHloModule m\n") == "HloModule m\n"
 
 
 def test_pieces_end_at_line_ends(piece_bytes: int) -> None:
@@ -154,20 +158,25 @@ def test_text_and_open_files(given: Openable) -> None:
     assert read(given) == TEXT
 
 
+def test_a_file_that_somebody_else_opened_is_left_open() -> None:
+    given = io.BytesIO(TEXT.encode()), io.StringIO(TEXT), io.BytesIO(gzip.compress(TEXT.encode()))
+    assert [read(stream) for stream in given] == [TEXT] * 3
+    assert not any(stream.closed for stream in given)
+
+
+def test_the_start_of_the_text_is_kept() -> None:
+    opened = open_source(b"a\r\n" + b"b" * 100_000 + b"\n")
+    assert opened.start == ""
+    assert list(opened.pieces())
+    assert opened.start == "a\n" + "b" * (source.START_CHARS - 2)
+
+
 def test_a_pipe_without_seek() -> None:
-    class Pipe(io.RawIOBase):
-        def __init__(self) -> None:
-            self._left = TEXT.encode()
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-            part, self._left = self._left[:3], self._left[3:]
-            buffer[: len(part)] = part
-            return len(part)
-
-    assert read(Pipe()) == TEXT
+    reading, writing = os.pipe()
+    os.write(writing, TEXT.encode())
+    os.close(writing)
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        assert read(stream) == TEXT
 
 
 @pytest.mark.parametrize("text", ["HloModule m", "  HloModule m", "ENTRY e { }", "a\n", "\n"])

@@ -26,12 +26,12 @@ MODULES = dict.fromkeys(json.loads((DATA / "expected.json").read_text(encoding="
 
 
 @cache
-def reports(command: str) -> list[tuple[str, Report]]:
-    """What a command says of each module of each dump."""
+def reports(*commands: str) -> list[tuple[str, Report]]:
+    """What commands say of each module of each dump."""
     found = []
     for name in MODULES:
         with suppress(hlo_inspect.InputError):
-            found += [(name, report) for report in hlo_inspect.inspect_all(DATA / name, (command,))]
+            found += [(name, report) for report in hlo_inspect.inspect_all(DATA / name, commands)]
     return found
 
 
@@ -189,6 +189,17 @@ def test_every_command_says_the_same_of_the_module(fact: str) -> None:
         if len(values) > 1:
             wrong[said[0][0]] = values
     assert wrong == {}
+
+
+@pytest.mark.parametrize("command", ["params", "fusions", "collectives"])
+def test_an_answer_does_not_depend_on_what_else_is_read(command: str) -> None:
+    """Alone a command skips what it does not need; beside the summary every line is read."""
+    wrong = []
+    for (name, alone), (_, beside) in zip(reports(command), reports("summary", command), strict=True):
+        known = {fact: value for fact, value in alone.facts.items() if value is not None}
+        wrong += [(name, fact, value, beside.facts[fact]) for fact, value in known.items() if value != beside.facts[fact]]
+        wrong += [(name, table.name, "", "") for table in alone.tables if table != beside.table(table.name)]
+    assert wrong == []
 
 
 def test_specs_are_promised_once() -> None:

@@ -70,7 +70,7 @@ def test_sugar_counts_as_the_one_instruction_that_stands_there() -> None:
     assert sugar["opcode.reduce-scatter-start"] == generic["opcode.reduce-scatter"] == 1
 
 
-@pytest.mark.parametrize("name", ["long", "no_ids", "no_operand_names", "compact_operands", "operand_shapes", "no_percent"])
+@pytest.mark.parametrize("name", ["long", "no_operand_names", "compact_operands", "operand_shapes", "no_percent"])
 def test_all_prints_of_a_module_are_the_same_module(name: str) -> None:
     """All hold the 16 computations and 78 instructions that XLA's parser finds in `long`."""
     facts = hlo_inspect.inspect(DATA / f"prints/{name}.txt").facts

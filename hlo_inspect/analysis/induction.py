@@ -1,0 +1,238 @@
+"""The numbers that a loop's condition compares: what they start from, and what every run of the body adds to them.
+
+The forms are those of XLA's `while_loop_analysis`: copies, tuples, fusions and calls may stand between the counter and what is
+done to it. Beyond them a start or a limit may come from outside of a call, of an outer loop or of an earlier one that leaves it
+alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import Instruction, Operand
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.scalars import PASSING_OPCODES
+from hlo_inspect.hlo.shapes import ArrayShape, subshape
+
+MAX_STEPS = 150
+"""So many instructions are followed for one loop; real ones take about twenty."""
+
+Path = tuple[int, ...]
+
+_INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
+_CALLING = frozenset({"async-start", "call", "conditional", "while"})  # what runs a computation that can hold a loop
+
+
+class UnknownError(Exception):
+    """Why a count cannot be known, as what follows "the trip count of NAME"."""
+
+
+class Progression(NamedTuple):
+    """A number of type `dtype` that every run changes by `step`."""
+
+    start: int
+    step: int
+    dtype: str
+
+
+class _Number(NamedTuple):
+    """A constant where `element` is `None`, else that element of the loop's state, plus `offset`."""
+
+    element: Path | None
+    offset: int
+
+
+class _Frame(NamedTuple):
+    """A computation as one of its callers sees it: what an element of a parameter is."""
+
+    computation: Computation
+    parameter: Callable[[Instruction, Path], _Number]
+
+
+class Induction:
+    """Follows the integer scalars of one module, from where they are used back to where they come from."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._steps = 0
+
+    def comparison(self, loop: Instruction) -> tuple[str, Progression, Progression]:
+        """The direction and the two sides of the comparison by which `loop` goes on; `UnknownError` if it depends on data."""
+        self._steps = 0
+        frame, instruction = self._inside(_callee(loop, "condition"), "condition", _state)
+        while instruction.opcode != "compare":
+            if instruction.opcode in PASSING_OPCODES:
+                instruction = self._operand(frame, instruction, 0)
+            elif instruction.opcode in {"fusion", "call"}:
+                frame, instruction = self._called(frame, instruction)
+            else:
+                raise UnknownError(f"depends on {_what(instruction)}, in which its condition ends")
+        left = self._value(frame, instruction, 0)
+        right = self._value(frame, instruction, 1)
+        direction = instruction.attributes.get("direction", "")
+        return direction, self._progression(loop, left), self._progression(loop, right)
+
+    def _progression(self, loop: Instruction, number: _Number) -> Progression:
+        if number.element is None:
+            return Progression(number.offset, 0, "")
+        shape = subshape(loop.shape, number.element) if loop.shape is not None else None
+        start, step = self._start(loop, number.element), self._step(loop, number.element)
+        return Progression(start + number.offset, step, shape.dtype if isinstance(shape, ArrayShape) else "")
+
+    def _start(self, loop: Instruction, element: Path) -> int:
+        """What an element of the state is before the first run."""
+        return self._value(_Frame(loop.computation, self._from_callers), loop, 0, element).offset
+
+    def _step(self, loop: Instruction, element: Path) -> int:
+        """What a run adds to an element of the state."""
+        frame, root = self._inside(_callee(loop, "body"), "body", _state)
+        after = self._follow(frame, root, element)
+        if after.element != element:
+            raise UnknownError(f"depends on what {_what(root)} puts in place of a number that its condition compares")
+        return after.offset
+
+    # -- numbers --------------------------------------------------------------------------------------------------------
+
+    def _value(self, frame: _Frame, user: Instruction, number: int, path: Path = ()) -> _Number:
+        """What the element at `path` of an operand is."""
+        return self._follow(frame, self._operand(frame, user, number), _nth(user, number).path + path)
+
+    def _follow(self, frame: _Frame, instruction: Instruction, path: Path) -> _Number:
+        """What the element at `path` of an instruction's result is."""
+        opcode = instruction.opcode
+        if opcode == "parameter":
+            return frame.parameter(instruction, path)
+        if opcode == "constant" and not path:
+            return _Number(None, _constant(instruction))
+        if opcode in {"add", "subtract"} and not path:
+            return self._sum(frame, instruction)
+        if opcode in {"fusion", "call"} and not path:
+            return self._follow(*self._called(frame, instruction), ())
+        return self._value(frame, instruction, *self._source(instruction, path))
+
+    def _source(self, instruction: Instruction, path: Path) -> tuple[int, Path]:
+        """The operand, and the path in it, that the element at `path` of a result is taken from."""
+        if instruction.opcode == "get-tuple-element":
+            return 0, (_index(instruction), *path)
+        if instruction.opcode == "tuple" and path:
+            return path[0], path[1:]
+        if instruction.opcode in PASSING_OPCODES or (instruction.opcode == "while" and self._step(instruction, path) == 0):
+            return 0, path
+        raise UnknownError(f"depends on {_what(instruction)}")
+
+    def _sum(self, frame: _Frame, instruction: Instruction) -> _Number:
+        left = self._value(frame, instruction, 0)
+        right = self._value(frame, instruction, 1)
+        if right.element is None:
+            return _Number(left.element, left.offset + (right.offset if instruction.opcode == "add" else -right.offset))
+        if left.element is None and instruction.opcode == "add":
+            return _Number(right.element, right.offset + left.offset)
+        raise UnknownError(f"depends on {_what(instruction)}, of two numbers that change")
+
+    def _operand(self, frame: _Frame, user: Instruction, number: int) -> Instruction:
+        self._step_on()
+        name = _nth(user, number).name
+        instruction = frame.computation.scalars.get(name) if name is not None else None
+        if instruction is None:
+            raise UnknownError(f"depends on {name or 'an operand'}, which {_what(user)} reads and which is no integer")
+        return instruction
+
+    def _step_on(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise UnknownError(f"depends on more than {MAX_STEPS} instructions")
+
+    # -- computations ---------------------------------------------------------------------------------------------------
+
+    def _called(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
+        """The computation of a fusion or a call, and its root."""
+
+        def parameter(instruction: Instruction, path: Path) -> _Number:
+            return self._value(frame, caller, _parameter_number(instruction), path)
+
+        return self._inside(_callee(caller, "calls") or _callee(caller, "to_apply"), "callee", parameter)
+
+    def _inside(
+        self, name: str | None, role: str, parameter: Callable[[Instruction, Path], _Number]
+    ) -> tuple[_Frame, Instruction]:
+        self._step_on()
+        if name is None:
+            raise UnknownError(f"is not known: its {role} is not named")
+        computation = self._module.computations.get(name)
+        roots = [i for i in computation.scalars.values() if i.is_root] if computation is not None else []
+        if computation is None or not roots:
+            raise UnknownError(f"is not known: its {role} {name} is not in the text, or gives no integer")
+        return _Frame(computation, parameter), roots[0]
+
+    def _from_callers(self, parameter: Instruction, path: Path) -> _Number:
+        """A parameter of a computation that holds a loop: a constant, if all callers hand over the same."""
+        computation = parameter.computation
+        callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
+        numbers = {self._handed(caller, parameter, path) for caller in callers}
+        if len(numbers) != 1:
+            raise UnknownError(f"depends on {_what(parameter)} of {computation.name}")
+        return numbers.pop()
+
+    def _handed(self, caller: Instruction, parameter: Instruction, path: Path) -> _Number:
+        if caller.opcode == "while" and self._step(caller, path) == 0:
+            return _Number(None, self._start(caller, path))
+        if caller.opcode == "call":
+            frame = _Frame(caller.computation, self._from_callers)
+            return self._value(frame, caller, _parameter_number(parameter), path)
+        raise UnknownError(f"depends on {_what(parameter)} of {parameter.computation.name}")
+
+    @cached_property
+    def _callers(self) -> Mapping[str, list[Instruction]]:
+        callers: defaultdict[str, list[Instruction]] = defaultdict(list)
+        for instruction in self._module.with_opcodes(_CALLING):
+            for names in instruction.callees(instruction.attributes).values():
+                for name in names:
+                    callers[name].append(instruction)
+        return callers
+
+
+def _state(parameter: Instruction, path: Path) -> _Number:
+    """The one parameter of a condition or a body is the loop's state."""
+    return _Number(path, 0)
+
+
+def _callee(caller: Instruction, attribute: str) -> str | None:
+    names = caller.callees(caller.attributes).get(attribute)
+    return names[0] if names else None
+
+
+def _nth(user: Instruction, number: int) -> Operand:
+    operands = user.operands
+    if number >= len(operands):
+        raise UnknownError(f"depends on an operand that {_what(user)} does not have")
+    return operands[number]
+
+
+def _parameter_number(parameter: Instruction) -> int:
+    number = parameter.parameter_number
+    if number is None:
+        raise UnknownError(f"depends on {_what(parameter)}, which has no number")
+    return number
+
+
+def _index(instruction: Instruction) -> int:
+    text = instruction.attributes.get("index", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UnknownError(f"depends on {_what(instruction)}, which has no index")
+    return int(text)
+
+
+def _constant(instruction: Instruction) -> int:
+    text = scan.without_comments(instruction.operand_text).strip()
+    if not _INTEGER.fullmatch(text):
+        raise UnknownError(f"depends on {_what(instruction)}, which is no integer")
+    return int(text)
+
+
+def _what(instruction: Instruction) -> str:
+    return f"the {instruction.opcode} {instruction.name} (line {instruction.line})"

@@ -1,0 +1,156 @@
+"""Which part of a training step a collective belongs to, as far as its metadata proves it.
+
+Forward, backward and recompute are the scopes of JAX's transformations. The other two:
+
+* loss: differentiated work directly in the step function that only a loss does – a sum to a scalar, or a softmax split over
+  devices where all layers have names – and what stands in a scope or file of a loss.
+* optimizer: work that is not differentiated, in a scope or file of an optimizer.
+
+Where the metadata leaves it open the phase is unknown; combined collectives often lose theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.scopes import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN, Scope, scope_of
+from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+
+_LOSS_SCOPE = re.compile(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
+_OPTIMIZER_SCOPE = re.compile(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
+_LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
+_OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
+
+# Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`, in between `checkpoint`.
+_OLD_REMAT = re.compile(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
+
+
+def find_phases(collectives: Sequence[Collective]) -> list[str]:
+    """The phase of each collective, one of `scopes.PHASES`."""
+    said = {name: scope_of(name) for name in {collective.origin.op_name for collective in collectives}}
+    scopes = [said[collective.origin.op_name] for collective in collectives]
+    phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
+    if RECOMPUTE not in phases:
+        _find_recomputed(collectives, scopes, phases)
+    _find_losses(collectives, scopes, phases)
+    return phases
+
+
+def _by_itself(collective: Collective, scope: Scope) -> str:
+    """What the collective's own metadata says."""
+    if scope.parts:
+        return _of_parts(collective, scope.parts)
+    sources = collective.origin.source.split(",")  # of combined collectives XLA lists all
+    if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
+        return LOSS
+    if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):
+        named = any(map(_OPTIMIZER_SCOPE.fullmatch, scope.names))
+        return OPTIMIZER if named or _come_from(sources, _OPTIMIZER_FILES) else UNKNOWN
+    return scope.phase
+
+
+def _come_from(sources: Iterable[str], files: tuple[str, ...]) -> bool:
+    return all(any(file in source for file in files) for source in sources)
+
+
+def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
+    """The phase of a combined collective: that of all its parts, or of those that make up nine tenths of its bytes, as the
+    gradients do that a scalar is combined with. The parts are in the order of its arrays.
+    """
+    if len(set(parts)) == 1:
+        return parts[0]
+    leaves = array_leaves(collective.result_shape)
+    if len(leaves) != len(parts):
+        return UNKNOWN
+    sizes: Counter[str] = Counter()
+    for part, (_, leaf) in zip(parts, leaves, strict=True):
+        if leaf.bytes is None:
+            return UNKNOWN
+        sizes[part] += leaf.bytes
+    phase, size = sizes.most_common(1)[0]
+    return phase if 10 * size >= 9 * sizes.total() else UNKNOWN
+
+
+def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
+    """Old JAX gives what is computed again the scope of the backward pass. Below remat it is what the forward pass has too:
+    the same collective of the same primitive with the same parameters, and no more of them than there.
+
+    Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
+    computed again (it wrote `checkpoint` by then), and else unknown.
+    """
+    below = [_OLD_REMAT.fullmatch(s) for scope in scopes for s in scope.path]
+    if not any(below):
+        return
+    keys = [(c.kind, str(c.result_shape), *_without_remat(scope.path)) for c, scope in zip(collectives, scopes, strict=True)]
+    forward = Counter(key for key, phase in zip(keys, phases, strict=True) if phase == FORWARD)
+    again: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for number, (key, scope) in enumerate(zip(keys, scopes, strict=True)):
+        remat = [match for match in map(_OLD_REMAT.fullmatch, scope.path) if match]
+        if phases[number] == BACKWARD and forward[key] and remat and (scope.parameters or remat[0][1]):
+            found.append(number)
+            again[key] += 1
+    for number in found:
+        is_sure = scopes[number].parameters and again[keys[number]] <= forward[keys[number]]
+        phases[number] = RECOMPUTE if is_sure else UNKNOWN
+
+
+def _without_remat(path: Iterable[str]) -> list[str]:
+    kept = [scope for scope in path if not _OLD_REMAT.fullmatch(scope)]
+    return [scope[len("transpose(") : -1] if scope.startswith("transpose(") else scope for scope in kept]
+
+
+def _find_losses(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
+    bare = [i for i, scope in enumerate(scopes) if scope.is_bare and phases[i] in {FORWARD, UNKNOWN}]
+    for i in bare:
+        if phases[i] == FORWARD and _is_scalar_sum(collectives[i], scopes[i]):
+            phases[i] = LOSS
+    if any(scope.has_name and scope.phase != UNKNOWN for scope in scopes):
+        _find_softmax(bare, collectives, scopes, phases)
+    if not any("jvp()" in name for scope in scopes for name in scope.path):
+        _find_unmarked_sums(bare, collectives, scopes, phases)
+
+
+def _is_scalar_sum(collective: Collective, scope: Scope) -> bool:
+    shape = collective.result_shape
+    is_scalar = isinstance(shape, ArrayShape) and not shape.dimensions and shape.dtype.startswith(("f", "bf"))
+    return is_scalar and scope.primitive == "reduce_sum" and collective.reduction == "add"
+
+
+def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
+    """A maximum and a sum over the same dimension and devices, of the same shape; layers have names, so it is no layer's."""
+    pairs: dict[tuple[object, ...], dict[str, list[int]]] = {}
+    for i in bare:
+        collective, shape = collectives[i], collectives[i].result_shape
+        if isinstance(shape, ArrayShape) and shape.dimensions and collective.kind == "all-reduce":
+            key = (collective.start.computation.name, shape.dimensions, collective.participants.groups, scopes[i].parameters)
+            pairs.setdefault(key, {}).setdefault(scopes[i].primitive, []).append(i)
+    for found in pairs.values():
+        if len(found.get("reduce_max", ())) == len(found.get("reduce_sum", ())) == 1:
+            for i in (*found["reduce_max"], *found["reduce_sum"]):
+                phases[i] = LOSS
+
+
+def _find_unmarked_sums(
+    bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]
+) -> None:
+    """Old JAX did not mark differentiation outside of named scopes. A scalar sum that stands before the backward pass needs no
+    gradient, and is the loss's, unless others stand behind: then both may be norms of the optimizer's.
+    """
+    starts: dict[str, int] = {}
+    for collective, phase in zip(collectives, phases, strict=True):
+        if phase in {BACKWARD, RECOMPUTE}:
+            place = collective.start
+            starts[place.computation.name] = min(place.line, starts.get(place.computation.name, place.line))
+    sums = [i for i in bare if phases[i] == UNKNOWN and _is_scalar_sum(collectives[i], scopes[i])]
+    behind = {
+        collectives[i].start.computation.name
+        for i in sums
+        if collectives[i].start.line > starts.get(collectives[i].start.computation.name, 0)
+    }
+    for i in sums:
+        if collectives[i].start.computation.name not in behind:
+            phases[i] = LOSS

@@ -1,0 +1,108 @@
+"""What an `op_name` says: the path of scopes that JAX writes for an operation, and which of them differentiate.
+
+Operations of the forward pass stand in a scope `jvp(…)`, those of the backward pass in `transpose(jvp(…))`; what checkpoint
+computes again stands below `rematted_computation`, but not yet in JAX 0.4.16. XLA's combiners write the names of what they
+combine as `jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)`, other passes join two names by a semicolon.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+
+UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
+PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
+
+_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # what stands in a later one stands in all before it, or in none
+
+_BRACKET = re.compile(r"[()\[\]{}/:;]")
+_TRANSPOSE = re.compile(r"(?<![\w.])transpose\(")
+_JVP = re.compile(r"(?<![\w.])jvp\(")
+_FUNCTION = re.compile(r"\w+\([^()]*\)")
+_NAMED = re.compile(r"(?:transpose\()?jvp\((\w[\w.\-]*)\)+|(\w[\w.\-]*)")
+_NOT_NAMES = re.compile(
+    r"main|while|body|cond|scan|branch_\d+_fun|closed_call|core_call|xla_call|p?jit|shard_map|custom_[jv][jv]p_call\w*"
+    r"|remat2?|checkpoint|rematted_computation"
+)
+_INNERMOST = re.compile(r"([\w.\-]+)\)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`path` are the scopes, outermost first, the primitive last; empty where the name joins several. `phase` is what the
+    scopes say, `parts` what they say of each that a combined operation does, in the order of its operands.
+    """
+
+    path: tuple[str, ...] = ()
+    phase: str = UNKNOWN
+    parts: tuple[str, ...] = ()
+
+    @property
+    def primitive(self) -> str:
+        return self.path[-1].partition("[")[0] if self.path else ""
+
+    @property
+    def parameters(self) -> str:
+        """The primitive's parameters, which JAX wrote until 2024: `[axes=(2,)]`."""
+        return self.path[-1].removeprefix(self.primitive) if self.path else ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the operation stands directly in the function that was compiled, in no scope of its own."""
+        if len(self.path) < 2 or not _FUNCTION.fullmatch(self.path[0]) or self.path[0].startswith(("jvp(", "transpose(")):
+            return False
+        return all(scope in {"jit(main)", "jvp()"} for scope in self.path[1:-1])
+
+    @property
+    def has_name(self) -> bool:
+        """Whether a scope has a name that the program gave it, such as that of a layer."""
+        names = (_NAMED.fullmatch(scope) for scope in self.path[1:-1])
+        return any(not _NOT_NAMES.fullmatch(name[1] or name[2]) for name in names if name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The innermost name of each scope below the compiled function: `log_softmax` of `jvp(jit(log_softmax))`."""
+        found = (_INNERMOST.search(scope.partition("[")[0].rpartition("(")[2]) for scope in self.path[1:-1])
+        return tuple(name[1] for name in found if name and name[1] != "main")
+
+
+def scope_of(op_name: str) -> Scope:
+    """What an op_name says."""
+    names = _split(op_name, ";")
+    if len(names) > 1:
+        scopes = [scope_of(name) for name in names if "/" in name]  # the others are bare primitives
+        return Scope(parts=tuple(part for scope in scopes for part in scope.parts or (scope.phase,)))
+    path = _split(op_name, "/")
+    outer = _differentiation(path[:-1])
+    combined = _split(path[-1][1:-1], ":") if path[-1].startswith("(") else ()
+    if len(combined) > 1:
+        inner = {part: _differentiation(_split(part, "/")) for part in set(combined)}
+        return Scope(parts=tuple(max(outer, inner[part], key=_OUTER_FIRST.index) for part in combined))
+    return Scope(tuple(map(sys.intern, path)), outer)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """What stands between the separators outside of brackets."""
+    if separator not in text:
+        return [text]
+    pieces, start, depth = [], 0, 0
+    for match in _BRACKET.finditer(text):
+        token = match[0]
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth = max(0, depth - 1)
+        elif token == separator and depth == 0:
+            pieces.append(text[start : match.start()])
+            start = match.end()
+    return [*pieces, text[start:]]
+
+
+def _differentiation(path: list[str]) -> str:
+    scopes = [scope.partition("[")[0] for scope in path]
+    if "rematted_computation" in scopes:
+        return RECOMPUTE
+    if any(map(_TRANSPOSE.search, scopes)):
+        return BACKWARD
+    return FORWARD if any(map(_JVP.search, scopes)) else UNKNOWN

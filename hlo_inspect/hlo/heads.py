@@ -1,0 +1,54 @@
+"""The heads of a module's lines, `shape opcode`: each is parsed once and sorted by what it means for the reader."""
+
+from __future__ import annotations
+
+import re
+
+from hlo_inspect.hlo import opcodes
+from hlo_inspect.hlo.instruction import Head, head_of
+from hlo_inspect.hlo.shapes import Shape, ShapeError, TupleShape
+
+_MAX_HEADS = 1 << 17
+_SCALAR = re.compile(r"[su]\d{1,2}|pred", re.ASCII)
+
+
+class Heads(dict[str, Head]):
+    """`shape opcode` -> Head, parsed once for each text.
+
+    `unreadable` are texts that are no head at all, `unknown` those with an opcode or element type that XLA does not have,
+    `wanted` those with a wanted opcode, `scalar` those of integer scalars and of tuples that hold some.
+    """
+
+    def __init__(self, wanted_opcodes: frozenset[str]) -> None:
+        super().__init__()
+        self.unreadable: set[str] = set()
+        self.unknown: dict[str, tuple[str, str]] = {}
+        self.wanted: set[str] = set()
+        self.scalar: set[str] = set()
+        self._wanted_opcodes = wanted_opcodes
+
+    def __missing__(self, text: str) -> Head:
+        try:
+            head = head_of(text)
+        except ShapeError:
+            self.unreadable.add(text)
+            return Head(text.rpartition(" ")[2], None)
+        shape_text = text.rpartition(" ")[0]
+        if head.shape is None and shape_text:
+            self.unknown[text] = ("HI006", f"unknown element type in {shape_text[:60]}")
+        if not opcodes.is_known(head.opcode):
+            self.unknown[text] = ("HI004", f"unknown opcode {head.opcode!r}")
+        if head.opcode in self._wanted_opcodes:
+            self.wanted.add(text)
+        if holds_scalar(head.shape):
+            self.scalar.add(text)
+        if len(self) < _MAX_HEADS:
+            self[text] = head
+        return head
+
+
+def holds_scalar(shape: Shape | None) -> bool:
+    """Whether a shape is an integer or truth value without dimensions, or a tuple with one in it."""
+    if isinstance(shape, TupleShape):
+        return any(map(holds_scalar, shape.elements))
+    return shape is not None and not shape.dimensions and _SCALAR.fullmatch(shape.dtype) is not None

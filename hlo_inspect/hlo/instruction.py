@@ -1,0 +1,210 @@
+"""One instruction of the text.
+
+`Instruction` is a view: its operands and attributes are parsed from the text each time they are asked for, so that the
+many that nobody looks into cost nothing but their text.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.shapes import Shape, ShapeError, UnknownTypeError, parse_shape, subshape
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.module import Computation
+
+LITERAL_OPCODES = frozenset({"constant", "parameter"})
+"""Opcodes whose parentheses hold no operands."""
+
+CALLEE_ATTRIBUTES = (
+    "calls",
+    "to_apply",
+    "body",
+    "condition",
+    "true_computation",
+    "false_computation",
+    "branch_computations",
+    "called_computations",
+    "select",
+    "scatter",
+)
+
+_USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
+_CALLEE = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
+_QUOTE = re.compile(r"[\"']|//")
+_NESTING = re.compile(r"[(\[{\"'/]")
+
+
+class Head(NamedTuple):
+    """The part `shape opcode` of a line, parsed once for all lines that share it. `shape` is `None` where it cannot be read."""
+
+    opcode: str
+    shape: Shape | None
+
+
+@lru_cache(maxsize=1 << 16)
+def head_of(text: str) -> Head:
+    """The head that `shape opcode` spells; `ShapeError` where the shape is none. An unknown element type leaves no shape."""
+    shape_text, _, opcode = text.rpartition(" ")
+    try:
+        shape = parse_shape(shape_text) if shape_text else None
+    except UnknownTypeError:
+        shape = None
+    return Head(sys.intern(opcode), shape)
+
+
+class Operand(NamedTuple):
+    """A use: the instruction's name with the tuple index of `name#0#1`, and the shape where the text prints it.
+
+    `name` is `None` for what is no name: an instruction written in place, a deleted operand.
+    """
+
+    name: str | None
+    path: tuple[int, ...]
+    shape: Shape | None
+
+
+class Instruction:
+    """One instruction. `definition_shapes` are the shapes of its operands as their definitions print them, where in reach."""
+
+    __slots__ = ("_close", "_tail", "computation", "head", "is_root", "line", "name", "operand_shapes")
+
+    def __init__(self, computation: Computation, row: Row, head: Head, line: int) -> None:
+        root, name, _, tail = row
+        self.computation = computation
+        self.name = name
+        self.head = head
+        self.line = line
+        self.is_root = bool(root)
+        self.operand_shapes: tuple[Shape | None, ...] = ()
+        self._tail = tail
+        self._close = operands_end(tail)
+
+    @property
+    def opcode(self) -> str:
+        return self.head.opcode
+
+    @property
+    def shape(self) -> Shape | None:
+        return self.head.shape
+
+    @property
+    def operand_text(self) -> str:
+        """What stands between the parentheses: operands, a parameter's number, a literal."""
+        return self._tail[: self._close]
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The text of each attribute. Where the tail stops making sense the computation notes a fault, and the rest is
+        left out.
+        """
+        found: dict[str, str] = {}
+        try:
+            for name, value in scan.attributes(self._tail, self._close + 1):
+                found.setdefault(name, value)
+        except scan.ScanError as error:
+            self.computation.note_fault(self.name, self.line, error.message)
+        return found
+
+    def attributes_named(self, names: Iterable[str]) -> dict[str, str]:
+        """The text of these attributes, as far as they are there; what stands behind the last of them is not looked at."""
+        missing = set(names)
+        found: dict[str, str] = {}
+        try:
+            for name, value in scan.attributes(self._tail, self._close + 1):
+                if name in missing:
+                    missing.remove(name)
+                    found[name] = value
+                    if not missing:
+                        break
+        except scan.ScanError as error:
+            self.computation.note_fault(self.name, self.line, error.message)
+        return found
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return () if self.opcode in LITERAL_OPCODES else parse_operands(self._tail)[1]
+
+    @property
+    def parameter_number(self) -> int | None:
+        text = scan.without_comments(self.operand_text).strip()
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+    def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
+        """The names of the computations that each attribute calls."""
+        texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}
+        return {name: tuple(_CALLEE.findall(text)) for name, text in texts.items() if "=" not in text}
+
+    def resolve_operands(self, definitions: Iterable[dict[str, Head]]) -> None:
+        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition."""
+        if self.opcode in LITERAL_OPCODES:
+            return
+        if not _UNCOMMON_OPERANDS.search(self._tail, 0, self._close):
+            names = self._tail[: self._close].replace("%", "").split(", ")
+            self.operand_shapes = tuple(_defined_shape(name, definitions) for name in names if name)
+            return
+        self.operand_shapes = tuple(_operand_shape(operand, definitions) for operand in self.operands)
+
+
+_OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
+
+
+def operands_end(tail: str) -> int:
+    """The index of the parenthesis that closes the operands, in what follows the one that opens them."""
+    close = tail.find(")")
+    if close >= 0 and not _NESTING.search(tail, 0, close):
+        return close
+    likely = _OPERANDS_END.search(tail)
+    if likely is not None:
+        close = likely.start()
+        if tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
+            return close
+    return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2
+
+
+def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
+    """The operands of a tail, and the index of the parenthesis behind them."""
+    close = operands_end(tail)
+    if not _UNCOMMON_OPERANDS.search(tail, 0, close):
+        names = tail[:close].replace("%", "")
+        return close, tuple(Operand(name, (), None) for name in names.split(", ")) if names else ()
+    return close, tuple(_operand(tail[start:end]) for start, end in scan.split_items(tail, 0, close))
+
+
+def _operand(text: str) -> Operand:
+    """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
+    text = scan.without_comments(text).strip()
+    use = _USE.fullmatch(text)
+    if use is None or text == "null":
+        return Operand(None, (), _shape_or_none(text))
+    path = tuple(int(i) for i in use[3].split("#")[1:])
+    return Operand(use[2], path, _shape_or_none(use[1]) if use[1] else None)
+
+
+def _shape_or_none(text: str) -> Shape | None:
+    try:
+        return parse_shape(text)
+    except ShapeError:
+        return None
+
+
+def _operand_shape(operand: Operand, definitions: Iterable[dict[str, Head]]) -> Shape | None:
+    if operand.shape is not None or operand.name is None:
+        return operand.shape
+    shape = _defined_shape(operand.name, definitions)
+    return subshape(shape, operand.path) if shape is not None else None
+
+
+def _defined_shape(name: str, definitions: Iterable[dict[str, Head]]) -> Shape | None:
+    for heads in definitions:
+        head = heads.get(name)
+        if head is not None:
+            return head.shape
+    return None

@@ -1,0 +1,245 @@
+"""How often computations run, and what collectives that makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.callgraph import WANTS, CallGraph, Executed, executed_totals
+from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.module import Wants
+from tests.analysis.loops import LOOP, START, STATE, STEP, computation, loop_text
+from tests.hlo.reading import module
+
+DATA = Path(__file__).parents[1] / "data"
+LIGHT = Wants(opcodes=OPCODES, targets=TARGETS) | WANTS
+GRAPH = LIGHT | Wants(graph=True)
+ALL_WAYS = [LIGHT, LIGHT | Wants(every_line=True), GRAPH]
+
+SHARED = "%v = f32[8]{0} parameter(0)"
+SUM = "all-reduce(%v), replica_groups={{0,1}}, to_apply=%add"
+GATHER = "%g = f32[16]{0} all-gather(%v), replica_groups={{0,1}}, dimensions={0}"
+STEP_END = f"ROOT %out = {STATE} tuple(%next, %n, %y)"
+PREDICATE = "%p = pred[] parameter(1)"
+REDUCER = computation("%add", ("%a = f32[] parameter(0)", "%b = f32[] parameter(1)", "ROOT %c = f32[] add(%a, %b)"))
+CALLEES = {
+    "%summing": (f"ROOT %r = f32[8]{{0}} {SUM}",),
+    "%twin": (f"%s = f32[8]{{0}} {SUM}", "ROOT %r = f32[8]{0} copy(%s)"),
+    "%gathering": (GATHER, "ROOT %r = f32[8]{0} copy(%v)"),
+    "%plain": ("ROOT %r = f32[8]{0} negate(%v)",),
+    "%other": ("ROOT %r = f32[8]{0} sqrt(%v)",),
+    "%again": (f"%s = f32[8]{{0}} {SUM}", "ROOT %r = f32[8]{0} call(%s), to_apply=%again"),
+}
+CALL = "ROOT %r = f32[8]{0} call(%v), to_apply="
+
+
+def entry_of(*lines: str) -> str:
+    """An entry of those lines behind a parameter `%v`, and the computations that they name."""
+    named = [computation(name, (SHARED, *body)) for name, body in CALLEES.items() if name in "".join(lines)]
+    return "\n".join(["HloModule m\n", REDUCER, *named, computation("ENTRY %main", (SHARED, *lines))])
+
+
+def line_of(text: str, part: str) -> int:
+    return 1 + text[: text.index(part)].count("\n")
+
+
+def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
+    return dict(CallGraph(module(text.encode(), wants)).executions)
+
+
+def executed(text: str, wants: Wants = LIGHT) -> Executed:
+    context = Context(module(text.encode(), wants))
+    return executed_totals(CallGraph(context.module), context.collectives)
+
+
+def test_what_is_called_from_two_places_runs_for_both() -> None:
+    calls = (
+        "%x = f32[8]{0} call(%v), to_apply=%summing",
+        "%y = f32[8]{0} fusion(%x), kind=kLoop, calls=%summing",
+        "%z = f32[8]{0} fusion(%y), kind=kLoop, calls=%plain",
+        "ROOT %w = f32[] reduce(%z, %z), dimensions={0}, to_apply=%add",
+    )
+    assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
+    assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2, "plain": 1}
+    assert executed(entry_of(*calls)) == Executed(2, 64)
+
+
+def test_an_async_wrapper_runs_once_for_its_start() -> None:
+    """Before 2024 the update and the done named the computation too."""
+    text = entry_of(
+        "%s = ((f32[8]{0}), f32[8]{0}, u32[]) async-start(%v), calls=%summing",
+        "%u = ((f32[8]{0}), f32[8]{0}, u32[]) async-update(%s), calls=%summing",
+        "ROOT %d = f32[8]{0} async-done(%u), calls=%summing",
+    )
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == Executed(1, 32)
+
+
+def in_loops(limit: str) -> str:
+    """10 runs, in each of which a loop sums `limit` times and checks with an all-reduce of its own."""
+    inner_body = computation("%sums", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", STEP_END))
+    compared = f"ROOT %less = pred[] compare(%i, {limit}), direction=LT"
+    inner_condition = computation("%checks", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", compared))
+    body = (
+        *STEP,
+        "%zero = s32[] constant(0)",
+        f"%init = {STATE} tuple(%zero, %n, %x)",
+        f"%inner = {STATE} while(%init), condition=%checks, body=%sums",
+        "%y = f32[8]{0} get-tuple-element(%inner), index=2",
+        STEP_END,
+    )
+    return loop_text(body=body, before=REDUCER + inner_body + inner_condition)
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
+    counts = executions(in_loops("%n"), wants)
+    assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
+    assert executed(in_loops("%n"), wants) == Executed(130, 130 * 32)
+
+
+def test_a_loop_that_never_runs() -> None:
+    condition = ("%s = s32[] parameter(0)", "%k = s32[] constant(0)", "ROOT %c = pred[] compare(%s, %k), direction=LT")
+    body = (
+        f"%s = {STATE} parameter(0)",
+        "%x = f32[8]{0} get-tuple-element(%s), index=2",
+        "%y = f32[8]{0} call(%x), to_apply=%looping",
+    )
+    looping = computation(
+        "%looping", (SHARED, f"%a = f32[8]{{0}} {SUM}", "ROOT %w = f32[8]{0} while(%a), condition=%what, body=%what")
+    )
+    config = ', backend_config={"known_trip_count":{"n":"0"}}'
+    text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
+    assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
+    assert executed(text) == Executed(0, 0)
+
+
+def test_a_loop_without_an_end() -> None:
+    text = in_loops("%next")
+    line = line_of(text, "%inner = ")
+    reason = f"the trip count of inner (line {line}) is not known: its condition stays true, or its counter overflows"
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert graph.executions == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
+    assert graph.reason("sums") == graph.reason("checks") == reason
+    notes = (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
+    assert executed(text) == Executed(None, None, notes)
+
+
+@pytest.mark.parametrize(
+    "branches", ["true_computation=%summing, false_computation=%summing", "branch_computations={%summing, %summing}"]
+)
+def test_branches_that_are_one_computation(branches: str) -> None:
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == Executed(1, 32)
+
+
+@pytest.mark.parametrize(
+    ("branches", "expected"),
+    [
+        ("true_computation=%summing, false_computation=%twin", (1, 32)),
+        ("branch_computations={%summing, %twin, %summing}", (1, 32)),
+        ("branch_computations={%other, %plain}", (0, 0)),
+        ("branch_computations={%summing, %plain}", None),
+        ("branch_computations={%plain, %summing, %twin}", None),
+        ("branch_computations={%summing, %gathering}", None),
+    ],
+)
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants) -> None:
+    """One runs: it counts where all hold the same. The gathered operand is as large as the summed one."""
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    found = executed(text, wants)
+    if expected is not None:
+        assert found == Executed(*expected)
+    else:
+        reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which hold different collectives"
+        assert found == Executed(
+            None, None, (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
+        )
+
+
+def test_branches_that_differ_run_nobody_knows_how_often() -> None:
+    text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert graph.executions == {"main": 1, "summing": None, "gathering": None}
+    assert graph.reason("summing").endswith("runs only one of its branches")
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_a_computation_that_calls_itself(wants: Wants) -> None:
+    graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
+    assert graph.executions == {"main": 1, "again": None}
+    assert graph.reason("again") == "again is called, directly or not, by a computation that calls itself"
+    found = executed(entry_of(CALL + "%again"), wants)
+    assert (found.count, found.operand_bytes) == (None, None)
+    assert found.notes[0] == f"collectives.executed_count: {graph.reason('again')}"
+
+
+def test_an_entry_that_calls_itself() -> None:
+    text = entry_of(f"%s = f32[8]{{0}} {SUM}", CALL + "%main")
+    assert executions(text) == {"main": None}
+    assert executed(text).count is None
+
+
+def test_a_custom_call_runs_what_it_likes() -> None:
+    text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
+    assert executions(text, GRAPH) == {"main": 1, "summing": None}
+    assert (
+        executed(text, GRAPH)
+        .notes[0]
+        .endswith(f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes")
+    )
+    assert executed(text).notes[0] == "collectives.executed_count: nothing that was read calls summing"
+
+
+def test_a_long_chain_of_calls() -> None:
+    chain = "\n".join(
+        computation(
+            f"%c{n + 1}",
+            (SHARED, f"%a = f32[8]{{0}} call(%v), to_apply=%c{n}", f"ROOT %r = f32[8]{{0}} call(%a), to_apply=%c{n}"),
+        )
+        for n in range(3000)
+    )
+    first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
+    text = "\n".join(["HloModule m\n", REDUCER, first, chain, computation("ENTRY %main", (SHARED, CALL + "%c3000"))])
+    assert executed(text).count == 2**3000
+
+
+def test_callees_that_are_not_there() -> None:
+    text = entry_of(
+        f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
+    )
+    assert executions(text) == {"main": 1}
+    assert executed(text) == Executed(1, 32)
+
+
+def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
+    text = entry_of(
+        "%d = f32[?]{0} parameter(1)",
+        "%t = token[] after-all()",
+        "%s = (f32[8]{0}, u32[], token[]) send(%v, %t), channel_id=1",
+        f"%a = f32[?]{{0}} {SUM.replace('%v', '%d')}",
+        f"ROOT %r = f32[8]{{0}} {SUM}",
+    )
+    note = "collectives.executed_operand_bytes: not known for 1 of 2 executed collectives"
+    assert executed(text) == Executed(2, None, (note,))
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_a_module_without_computations(wants: Wants) -> None:
+    text = "HloModule m, is_scheduled=true\n"
+    assert executions(text, wants) == {}
+    assert executed(text, wants) == Executed(0, 0)
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+@pytest.mark.parametrize("printed", [True, False])
+def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
+    """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
+    text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
+    found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
+    assert found == Executed(2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))

@@ -1,0 +1,256 @@
+"""Meshes: of groups as real programs have them, and against every mesh tried out one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hlo_inspect.analysis.collectives import OPCODES
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.mesh import Mesh, axis_labels, axis_of, axis_of_pairs, find_mesh, mesh_of
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.sharding import Groups, replica_groups
+
+
+def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[str]:
+    """A parameter, and an all-reduce over each of the groups."""
+    lines = ["%r0 = f32[8] parameter(0)"]
+    for n, text in enumerate(groups, 1):
+        attributes = f"channel_id={n}, {prefix}replica_groups={text}, to_apply=%add"
+        lines.append(f"%r{n} = f32[8] all-reduce(%r{n - 1}), {attributes}")
+    return lines
+
+
+def found(context: Context, mesh: str | None = None) -> Mesh:
+    return mesh_of(context.module, context.collectives, context.device_counts, mesh)
+
+
+def labels(context: Context, mesh: str | None = None) -> list[str | None]:
+    return axis_labels(context.collectives, context.device_counts, found(context, mesh))
+
+
+@pytest.mark.parametrize(
+    ("groups", "devices", "shape", "axes"),
+    [
+        (["{{0,1,2,3,4,5,6,7}}"], 8, "8", ["d0"]),
+        ([], 8, "8", []),
+        (["{}"], 8, "8", ["d0"]),
+        (["{{0,1},{2,3},{4,5},{6,7}}"], 8, "4x2", ["d1"]),
+        (["{{0,4},{1,5},{2,6},{3,7}}", "[4,2]<=[2,4]T(1,0)", "{{0,1,2,3},{4,5,6,7}}"], 8, "2x4", ["d0", "d0", "d1"]),
+        (["{{0,8},{1,9},{2,10},{3,11},{4,12},{5,13},{6,14},{7,15}}", "[2,8]<=[16]"], 16, "2x8", ["d0", "d1"]),
+        (
+            [
+                "mesh['axis_0'=2,'axis_1'=1,'axis_2'=4], device_ids=([4,2]T(1,0)) {'axis_0'}",
+                "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_2'}",
+                "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_0'}",
+                "[2,4]<=[4,2]T(1,0)",
+                "{{0,1,2,3,4,5,6,7}}",
+                "{{0},{1},{2},{3},{4},{5},{6},{7}}",
+            ],
+            8,
+            "4x2",
+            ["d1", "d1", "d0", "d0", "d0,d1", ""],
+        ),
+        # in the order 0 2 4 6 1 3 5 7 the more minor axis comes first
+        (["{{0,2,4,6,1,3,5,7}}"], 8, "4x2", ["d0,d1"]),
+        # an order that is none of a mesh says nothing
+        (["{{0,1,3,2},{4,5,7,6}}"], 8, "2x4", ["d1"]),
+        (["{{0,1,4,5},{2,3,6,7}}"], 8, "2x2x2", ["d0,d2"]),
+        (["[4,3]<=[2,3,2]T(0,2,1)"], 12, "2x3x2", ["d1"]),
+        # two of four devices communicate
+        (["{{0,1}}"], 4, "2x2", ["d1"]),
+    ],
+)  # fmt: skip
+def test_mesh_and_axes_of_groups(
+    entry: Callable[..., Context], groups: list[str], devices: int, shape: str, axes: list[str]
+) -> None:
+    context = entry(*reduced(*groups), header=f", num_partitions={devices}")
+    mesh = found(context)
+    assert (mesh.shape_text, mesh.order_text, mesh.reason) == (shape, "iota", "")
+    assert labels(context) == axes
+
+
+@pytest.mark.parametrize(
+    ("groups", "devices"),
+    [
+        (["{{0,1,2},{3},{4,5,6,7}}"], 8),  # 3 does not divide 8
+        (["{{0,1},{2,3},{4,5}}", "{{0,1,2},{3,4,5}}"], 6),  # strides 2 and 3
+        (["{{1,2},{0,3}}"], 4),
+        (["{{0,9}}"], 8),
+    ],
+)
+def test_groups_of_no_mesh(entry: Callable[..., Context], groups: list[str], devices: int) -> None:
+    context = entry(*reduced(*groups), header=f", num_partitions={devices}")
+    mesh = found(context)
+    assert (mesh.shape_text, mesh.order_text) == (None, None)
+    assert "row-major mesh of" in mesh.reason
+    assert labels(context) == [None] * len(groups)
+
+
+@pytest.mark.parametrize(
+    ("lines", "header", "reason"),
+    [
+        (["%p = f32[8] parameter(0)"], "", "nothing tells how many devices"),
+        (["%p = f32[8] parameter(0)"], ", num_partitions=1", "for one device"),
+        (["%p = f32[8] parameter(0)"], ", num_partitions=99999999", "too many"),
+    ],
+)
+def test_no_mesh_has_a_reason(entry: Callable[..., Context], lines: list[str], header: str, reason: str) -> None:
+    mesh = found(entry(*lines, header=header))
+    assert mesh.shape is None
+    assert reason in mesh.reason
+
+
+def test_another_device_order(entry: Callable[..., Context]) -> None:
+    groups = ["{{0,1},{3,2}}", "{{0,3},{1,2}}", "{{0,1,2,3}}"]
+    context = entry(*reduced(*groups), header=", num_partitions=4")
+    mesh = found(context)
+    assert (mesh.shape_text, mesh.order_text) == ("2x2", "0,1,3,2")
+    assert labels(context) == ["d1", "d0", "d0,d1"]
+
+
+def test_ids_of_replicas_and_partitions(entry: Callable[..., Context]) -> None:
+    """2 replicas of 4 partitions: device = 4 × replica + partition. Which ids a group has depends on channel and kind."""
+    context = entry(
+        "%p = f32[8] parameter(0)",
+        "%across = f32[8] all-reduce(%p), replica_groups={{0,1}}, to_apply=%add",
+        "%within = f32[8] all-to-all(%across), channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}",
+        "%all = f32[8] all-reduce(%within), channel_id=2, replica_groups={{0},{1}}, to_apply=%add",
+        "ROOT %swap = f32[8] collective-permute(%all), source_target_pairs={{0,1},{1,0}}",
+        header=", replica_count=2, num_partitions=4",
+    )
+    assert found(context).shape_text == "2x2x2"
+    assert labels(context) == ["d0", "d2", "d1,d2", "d0"]
+
+
+def test_tiles_tell_axes_that_no_collective_uses(entry: Callable[..., Context]) -> None:
+    lines = ["%p = f32[8] parameter(0), sharding={devices=[2,8]<=[16] last_tile_dim_replicate}"]
+    context = entry(*lines, header=", num_partitions=16")
+    assert found(context).shape_text == "2x8"
+
+
+def test_pairs_lie_along_axes(entry: Callable[..., Context]) -> None:
+    context = entry(
+        *reduced("{{0,1},{2,3},{4,5},{6,7}}"),
+        "%a = f32[8] collective-permute(%r1), channel_id=2, source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{7,1}}",
+        "%b = f32[8] collective-permute(%a), channel_id=3, source_target_pairs={{0,1},{2,3},{4,5},{6,7}}",
+        "%c = f32[8] collective-permute(%b), channel_id=4, source_target_pairs={{0,1},{1,2},{2,3}}",
+        "%d = f32[8] collective-permute(%c), channel_id=5, source_target_pairs={{0,0},{1,1}}",
+        "%e = f32[8] collective-permute(%d), channel_id=6, source_target_pairs={{0,8}}",
+        "%f = f32[8] collective-permute(%e), channel_id=7, source_target_pairs={{0,1,2}}",
+        "%token = token[] after-all()",
+        "%sent = (f32[8], u32[], token[]) send(%f, %token), channel_id=8",
+        header=", num_partitions=8",
+    )
+    assert labels(context) == ["d1", "d0", "d1", "d0,d1", "", None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "given_mesh", "axes", "note"),
+    [
+        ("", None, ["d0", "d1"], ""),
+        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', None, ["x", "y"], ""),
+        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', "mesh['a'=4,'b'=2]", ["a", "b"], ""),
+        (
+            ', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}',
+            "mesh['a'=4,'b'=4]",
+            ["x", "y"],
+            "mesh['a'=4,'b'=4] does not fit the 4x2 devices of the program",
+        ),
+    ],
+)
+def test_whose_names_are_taken(
+    entry: Callable[..., Context], attributes: str, given_mesh: str | None, axes: list[str], note: str
+) -> None:
+    lines = reduced("{{0,2,4,6},{1,3,5,7}}", "mesh['axis_0'=4,'axis_1'=2] {'axis_1'}")
+    context = entry(*lines, header=f", num_partitions=8{attributes}")
+    assert labels(context, given_mesh) == axes
+    assert found(context, given_mesh).note == note
+
+
+def test_names_of_printed_meshes(entry: Callable[..., Context]) -> None:
+    lines = reduced("mesh['axis_0'=2,'axis_1'=4] {'axis_1'}", "mesh['data'=2,'model'=4] {'data'}")
+    assert labels(entry(*lines, header=", num_partitions=8")) == ["model", "data"]
+
+
+def test_a_program_that_was_read_for_its_collectives_only(entry: Callable[..., Context]) -> None:
+    context = entry(*reduced("[4,2]<=[8]"), header=", num_partitions=8", wants=Wants(opcodes=OPCODES))
+    assert found(context).shape_text == "4x2"
+
+
+def test_axes_of_groups_that_the_mesh_does_not_know() -> None:
+    mesh = Mesh((4, 2), names=("a", "b"))
+    assert axis_of(((0, 2, 4, 6), (1, 3, 5, 7)), mesh) == (0,)
+    assert axis_of(((0, 4), (2, 6)), mesh) is None  # a part of an axis
+    assert axis_of(((0, 1), (2, 4)), mesh) is None  # along different axes
+    assert axis_of(((1, 2),), mesh) is None
+    assert axis_of(((0, 8),), mesh) is None
+    assert axis_of(((0, 1),), Mesh(None)) is None
+    assert axis_of_pairs([(0, 7)], mesh) == (0, 1)
+    assert axis_of_pairs([(0, 8)], mesh) is None
+    assert axis_of_pairs([], Mesh(None)) is None
+
+
+def test_a_thousand_devices() -> None:
+    """16x8x8 with groups along each axis and each pair of axes."""
+    lists = [
+        replica_groups("[128,8]<=[1024]"),
+        replica_groups("[16,64]<=[1024]"),
+        replica_groups("[128,8]<=[16,8,8]T(0,2,1)"),
+        replica_groups("[64,16]<=[16,64]T(1,0)"),
+        replica_groups("[8,128]<=[16,8,8]T(1,0,2)"),
+    ]
+    mesh = find_mesh(lists, 1024)
+    assert mesh.shape == (16, 8, 8)
+    assert [axis_of(groups, mesh) for groups in lists] == [(2,), (1, 2), (1,), (0,), (0, 2)]
+
+
+def factorizations(devices: int) -> Iterator[tuple[int, ...]]:
+    """Every mesh of so many devices without an axis of one."""
+    if devices == 1:
+        yield ()
+    for size in range(2, devices + 1):
+        if devices % size == 0:
+            yield from ((size, *rest) for rest in factorizations(devices // size))
+
+
+def groups_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Groups:
+    """The devices that agree in all other axes, by counting the places of the mesh."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for device, place in enumerate(itertools.product(*map(range, shape))):
+        groups.setdefault(tuple(at for axis, at in enumerate(place) if axis not in axes), []).append(device)
+    return tuple(map(tuple, groups.values()))
+
+
+def subsets(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [axes for size in range(len(shape) + 1) for axes in itertools.combinations(range(len(shape)), size)]
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_the_coarsest_of_all_meshes_is_found(data: st.DataObject) -> None:
+    """Each mesh of 2 to 24 devices is tried: those of which all groups are products of axes, and of these the fewest axes."""
+    devices = data.draw(st.integers(2, 24))
+    shapes = list(factorizations(devices))
+    lists = []
+    for _ in range(data.draw(st.integers(0, 3))):
+        shape = data.draw(st.sampled_from(shapes))
+        lists.append(groups_along(shape, data.draw(st.sampled_from(subsets(shape)))))
+    fitting = [s for s in shapes if set(lists) <= {groups_along(s, axes) for axes in subsets(s)}]
+    mesh = find_mesh(lists, devices)
+    if not fitting:
+        assert mesh.order is not None or mesh.shape is None
+        return
+    fewest = min(map(len, fitting))
+    assert [s for s in fitting if len(s) == fewest] == [mesh.shape]
+    assert math.prod(mesh.shape or ()) == devices
+    assert mesh.order is None
+    for groups in lists:
+        axes = axis_of(groups, mesh)
+        assert axes is not None
+        assert groups_along(mesh.shape or (), axes) == groups

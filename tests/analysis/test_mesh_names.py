@@ -1,0 +1,87 @@
+"""Names of axes. A mesh of shape 4x2 has strides 2 and 1, so what covers which follows by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.mesh_names import axis_names, given_mesh, printed_meshes, shardy_meshes
+from hlo_inspect.errors import UsageError
+
+
+def test_given_mesh_is_written_as_xla_does() -> None:
+    assert given_mesh("data=4, model=2") == "mesh['data'=4,'model'=2]"
+
+
+@pytest.mark.parametrize("text", ["", "d", "d=0", "d=four", "4x2", "d=2,d=4", "d=2;m=4", "d'=2", "=4", "d=٤"])
+def test_what_is_no_mesh_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no mesh"):
+        given_mesh(text)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "meshes"),
+    [
+        ('{xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}', ["mesh['data'=4,'model'=2]"]),
+        (r'{a="b",xla.sdy.meshes="{mesh = #sdy.mesh<[\"data\"=4]>, other = #sdy.mesh<[\"x\"=2, \"y\"=2]>}"}',
+         ["mesh['data'=4]", "mesh['x'=2,'y'=2]"]),
+        ('{xla.sdy.meshes={mesh = #sdy.mesh<["a"=2, "b"=2], device_ids=[0, 2, 1, 3]>}}',
+         ["mesh['a'=2,'b'=2], device_ids=(0, 2, 1, 3)"]),
+        ("{xla.sdy.meshes={empty_mesh = #sdy.mesh<[]>}}", ["mesh[]"]),
+        ("{fingerprint_before_lhs=\"1\"}", []),
+    ],
+)  # fmt: skip
+def test_meshes_of_the_header(attributes: str, meshes: list[str]) -> None:
+    assert shardy_meshes(attributes) == meshes
+
+
+def test_meshes_in_groups_and_shardings_are_told_once() -> None:
+    texts = [
+        "mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}",
+        "{{0,1}}",
+        "{mesh['data'=4], [{'data'}]}",
+        "{maximal_mesh[device_id=1]}",
+        "mesh['data'=4] {'data'}",
+    ]
+    assert printed_meshes(texts) == ["mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0))", "mesh['data'=4]"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "meshes", "names"),
+    [
+        ((4, 2), ["mesh['data'=4,'model'=2]"], ("data", "model")),
+        ((4, 2), ["mesh['one'=1,'data'=4,'model'=2]"], ("data", "model")),
+        # the order of the names is not that of the devices: stride 2 belongs to what device_ids makes major
+        ((4, 2), ["mesh['model'=2,'data'=4], device_ids=([4,2]T(1,0))"], ("data", "model")),
+        ((2, 4), ["mesh['data'=4,'model'=2]"], ("data:(1)2", "data:(2)2,model")),
+        ((8,), ["mesh['data'=4,'model'=2]"], ("data,model",)),
+        ((4, 2), ["mesh['data'=8]"], ("data:(1)4", "data:(4)2")),
+        ((2, 2, 2), ["mesh['a'=2,'b'=4]"], ("a", "b:(1)2", "b:(2)2")),
+        # what has these axes goes before what can be laid over them
+        ((4, 2), ["mesh['x'=8]", "mesh['data'=4,'model'=2]"], ("data", "model")),
+        ((6,), ["mesh['a'=2,'b'=3]"], ("a,b",)),
+    ],
+)
+def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[str, ...]) -> None:
+    assert axis_names(shape, None, meshes) == names
+
+
+@pytest.mark.parametrize(
+    ("shape", "mesh"),
+    [
+        ((8,), "mesh['data'=4]"),  # other devices
+        ((8,), "mesh['axis_0'=8]"),
+        ((8,), "mesh['_axis_0'=8]"),
+        ((4, 2), "mesh['axis_0'=4,'model'=2]"),
+        ((3, 2), "mesh['a'=2,'b'=3]"),  # strides 2 and 3: neither divides the other
+        ((4,), "mesh['a'=4], device_ids=(0,1)"),
+        ((2, 2), "mesh['a'=2,'b'=2], device_ids=(0,1,3,2)"),  # no axis of it is a run of devices
+    ],
+)
+def test_meshes_that_lend_no_names(shape: tuple[int, ...], mesh: str) -> None:
+    assert axis_names(shape, None, [mesh]) is None
+
+
+def test_names_in_another_device_order() -> None:
+    """Positions 0…3 hold devices 0, 3, 1, 2; the mesh lists the same rows."""
+    assert axis_names((2, 2), (0, 3, 1, 2), ["mesh['a'=2,'b'=2], device_ids=(0,3,1,2)"]) == ("a", "b")
+    assert axis_names((2, 2), (0, 3, 1, 2), ["mesh['a'=2,'b'=2]"]) is None

@@ -1,0 +1,55 @@
+"""Reads texts for tests, and says what was found as plain tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import Openable, open_source
+
+EVERYTHING = Wants(entry=True, checked=True)
+
+
+def modules(source: Openable, wants: Wants = EVERYTHING, *, strict: bool = False) -> list[Module]:
+    return list(read_modules(open_source(source), wants, strict=strict))
+
+
+def module(source: Openable, wants: Wants = EVERYTHING, *, strict: bool = False) -> Module:
+    (only,) = modules(source, wants, strict=strict)
+    return only
+
+
+def problems(found: Module) -> list[tuple[str, int | None, int | None, str, int]]:
+    """Code, line, column, message and count of each fault, in the order of its first place."""
+    kept = [(p.code, p.location.line, p.location.column, p.message, p.times) for p in found.problems]
+    return sorted(kept, key=lambda fault: (fault[1] or 0, fault[2] or 0))
+
+
+def codes(found: Module) -> list[str]:
+    return [fault[0] for fault in problems(found)]
+
+
+def kept(found: Module) -> list[tuple[str, str, str]]:
+    """Computation, name and opcode of each kept instruction, sorted."""
+    return sorted((i.computation.name, i.name, i.opcode) for i in found.instructions)
+
+
+def contents(found: Module) -> dict[str, Any]:
+    """All that two readings of one text have to agree on, places left out."""
+    return {
+        "name": found.name,
+        "attributes": dict(found.header.attributes),
+        "computations": found.computation_count,
+        "entry": found.entry.name if found.entry else None,
+        "opcodes": {name: sorted(c.opcodes) for name, c in found.computations.items()},
+        "instructions": [
+            (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes)), i.attributes)
+            for c in found.computations.values()
+            for i in c.instructions
+        ],
+        "unread": {name: sorted(c.unread) for name, c in found.computations.items()},
+        "roots": {name: c.root_opcode for name, c in found.computations.items()},
+        "unparsed_lines": found.unparsed_lines,
+        "problems": sorted((p.code, p.message, p.subject or "", p.times) for p in found.problems),
+    }

@@ -1,0 +1,118 @@
+"""What must not matter: which path of the reader takes a line, how the input is cut, and what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from hlo_inspect.hlo import grammar, reader, rows, source
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.shapes import parse_shape
+from tests.hlo.generate import ORDINARY, Writer, Written
+from tests.hlo.reading import EVERYTHING, contents, module
+
+COLLECTIVES = ["all-reduce", "all-gather-start", "collective-permute"]
+OPCODES = [*ORDINARY, *ORDINARY, "constant", "parameter", "fusion", "fusion", "call", "conditional", "while", "async-start", *COLLECTIVES]
+
+seeds = st.integers(0, 2**32 - 1)
+MANY = settings(max_examples=150, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def one_by_one(line: str) -> rows.Row:
+    row, end = grammar.scan_instruction(line, 0)
+    assert end == len(line)
+    return row
+
+
+@MANY
+@given(seeds, st.booleans())
+def test_the_fast_path_takes_what_the_grammar_takes_or_nothing(seed: int, plain: bool) -> None:
+    writer = Writer(seed, plain=plain)
+    lines = [indent + root + writer.line() for indent in ("  ", "", "\t") for root in ("", "ROOT ")]
+    expected = [one_by_one(line.strip()) for line in lines]
+    text = "\n" + "\n".join(lines) + "\n}\n"
+    together = rows.find_rows(text, 1, len(text) - 2, balanced=True)
+    assert together == expected if plain else together in (None, expected)
+    start = 1
+    for line, row in zip(lines, expected, strict=True):
+        found = rows.find_row(text, start)
+        assert found == (row, start + len(line)) if plain else found in (None, (row, start + len(line)))
+        start += len(line) + 1
+
+
+@contextmanager
+def grammar_only(piece_bytes: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "find_rows", lambda *_args, **_options: None)
+        patch.setattr(rows, "find_row", lambda *_args: None)
+        patch.setattr(reader, "find_blocks", lambda *_args, **_options: [])
+        patch.setattr(source, "PIECE_BYTES", piece_bytes)
+        yield
+
+
+@MANY
+@given(seeds, st.sampled_from([1, 7, 100, 4096]))
+def test_a_module_reads_the_same_through_the_grammar_and_in_pieces(seed: int, piece_bytes: int) -> None:
+    text, written = Writer(seed).module(OPCODES)
+    expected = module(text)
+    assert {name: c.opcodes for name, c in expected.computations.items()} == {
+        one.name: [opcode for _, opcode, _ in one.found] for one in written
+    }
+    assert expected.unparsed_lines == 0
+    with grammar_only(piece_bytes):
+        assert contents(module(text)) == contents(expected)
+
+
+def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
+    """Every instruction that is kept, by name, with its place and all that it says."""
+    found = module(text, wants)
+    kept = [i for c in found.computations.values() for i in (c.body() if wants.graph else c.instructions)]
+    return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, i.attributes) for i in kept}
+
+
+def wanted(written: list[Written], opcodes: frozenset[str]) -> list[str]:
+    """The names to keep: wanted opcodes, and what calls a computation in which something is kept."""
+    names: list[str] = []
+    holders: set[str] = set()
+    for one in written:
+        here = [name for name, opcode, callee in one.found if opcode in opcodes or callee in holders]
+        names += here
+        if here and not one.is_entry:
+            holders.add(one.name)
+    return names
+
+
+@MANY
+@given(seeds, st.sets(st.sampled_from([*COLLECTIVES, "while", "custom-call"]), min_size=1), st.sampled_from([64, 1 << 20]))
+def test_selective_reading_keeps_the_wanted_instructions(seed: int, opcodes: set[str], piece_bytes: int) -> None:
+    text, written = Writer(seed).module(OPCODES)
+    expected = instructions_of(text, Wants(graph=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "PIECE_BYTES", piece_bytes)
+        found = instructions_of(text, Wants(frozenset(opcodes)))
+        assert module(text, Wants(frozenset(opcodes))).computation_count == len(written)
+    assert found == {name: expected[name] for name in wanted(written, frozenset(opcodes))}
+
+
+@MANY
+@given(seeds)
+def test_all_instructions_of_a_graph_come_in_order(seed: int) -> None:
+    text, written = Writer(seed).module(OPCODES)
+    found = module(text, Wants(graph=True))
+    bodies = {name: [(i.name, i.opcode) for i in c.body()] for name, c in found.computations.items()}
+    assert bodies == {one.name: [entry[:2] for entry in one.found] for one in written}
+    assert contents(module(text, EVERYTHING | Wants(graph=True))) == contents(module(text))
+
+
+@MANY
+@given(seeds)
+def test_a_shape_is_read_back(seed: int) -> None:
+    text = Writer(seed).shape(depth=4)
+    shape = parse_shape(text)
+    plain = str(shape)
+    assert str(parse_shape(plain)) == plain
+    assert parse_shape(f"/*a*/{text.replace(',', ' , ').replace('(', '( ')} ") == shape

@@ -1,0 +1,202 @@
+"""What stays of a module, by what is wanted of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.errors import ParseError
+from hlo_inspect.hlo.module import Wants
+from tests.hlo.reading import EVERYTHING, codes, kept, module, problems
+
+TEXT = """HloModule m
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+%inner (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %ar = f32[8]{0} all-reduce(%a), replica_groups={{0,1}}, to_apply=%add
+}
+
+%fused (b: f32[8]) -> f32[8] {
+  %b = f32[8]{0} parameter(0)
+  %n = f32[8]{0} negate(%b)
+  ROOT %f = f32[8]{0} fusion(%n), kind=kLoop, calls=%inner
+}
+
+%plain (c: f32[8]) -> f32[8] {
+  %c = f32[8]{0} parameter(0)
+  ROOT %d = f32[8]{0} custom-call(%c), custom_call_target="all-reduce(x)"
+}
+
+ENTRY %main (p: f32[8], q: f32[4]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[4]{0} parameter(1)
+  %start = f32[8]{0} all-reduce-start(%p), replica_groups={{0,1}}, to_apply=%add
+  %done = f32[8]{0} all-reduce-done(%start)
+  %g = f32[8]{0} fusion(%done), kind=kLoop, calls=%fused
+  %h = f32[8]{0} fusion(%g), kind=kLoop, calls=%plain
+  %t = f32[8]{0} custom-call(%h), custom_call_target="Wanted"
+  ROOT %r = f32[8]{0} add(%t, %t), metadata={op_name="a all-reduce(b)"}
+}
+"""
+COLLECTIVES = frozenset({"all-reduce", "all-reduce-start"})
+
+
+def test_nothing_wanted_nothing_kept() -> None:
+    found = module(TEXT, Wants())
+    assert kept(found) == []
+    assert found.computation_count == 5
+    assert found.entry is not None
+    assert found.entry.name == "main"
+
+
+def test_opcodes_and_what_calls_the_computations_that_hold_them() -> None:
+    assert kept(module(TEXT, Wants(COLLECTIVES))) == [
+        ("fused", "f", "fusion"),
+        ("inner", "ar", "all-reduce"),
+        ("main", "g", "fusion"),
+        ("main", "start", "all-reduce-start"),
+    ]
+
+
+def test_an_opcode_is_wanted_as_it_is_spelt() -> None:
+    assert kept(module(TEXT, Wants(frozenset({"all-reduce-done"})))) == [("main", "done", "all-reduce-done")]
+    assert kept(module(TEXT, Wants(frozenset({"reduce"})))) == []
+
+
+def test_custom_calls_with_a_wanted_target() -> None:
+    wants = Wants(COLLECTIVES, targets=frozenset({"Wanted"}))
+    assert ("main", "t", "custom-call") in kept(module(TEXT, wants))
+    assert ("plain", "d", "custom-call") not in kept(module(TEXT, wants))
+
+
+def test_parameters_and_root_of_the_entry() -> None:
+    found = module(TEXT, Wants(entry=True))
+    assert kept(found) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
+    assert found.entry is not None
+    assert found.entry.root is not None
+    assert (found.entry.root.name, found.entry.unread) == ("r", {"q"})
+
+
+def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
+    found = module(TEXT, Wants(checked=True))
+    assert kept(found) == []
+    assert found.opcode_counts == {
+        "parameter": 7,
+        "add": 2,
+        "all-reduce": 1,
+        "negate": 1,
+        "fusion": 3,
+        "custom-call": 2,
+        "all-reduce-start": 1,
+        "all-reduce-done": 1,
+    }
+    assert {name: len(c.opcodes) for name, c in found.computations.items()} == {
+        "add": 3,
+        "inner": 2,
+        "fused": 3,
+        "plain": 2,
+        "main": 8,
+    }
+
+
+def test_a_whole_graph() -> None:
+    found = module(TEXT, Wants(graph=True))
+    names = {name: [i.name for i in c.body()] for name, c in found.computations.items()}
+    assert names == {
+        "add": ["x", "y", "s"],
+        "inner": ["a", "ar"],
+        "fused": ["b", "n", "f"],
+        "plain": ["c", "d"],
+        "main": ["p", "q", "start", "done", "g", "h", "t", "r"],
+    }
+    lines = {i.name: i.line for c in found.computations.values() for i in c.body()}
+    assert (lines["x"], lines["ar"], lines["p"], lines["r"]) == (4, 11, 26, 33)
+    assert [i.name for c in found.computations.values() for i in c.body() if i.is_root] == ["s", "ar", "f", "d", "r"]
+
+
+def test_lines_and_operand_shapes_of_what_is_kept() -> None:
+    found = module(TEXT, Wants(COLLECTIVES, entry=True))
+    by_name = {i.name: i for i in found.instructions}
+    assert {name: i.line for name, i in by_name.items()} == {"ar": 11, "f": 17, "p": 26, "q": 27, "start": 28, "g": 30, "r": 33}
+    assert [str(shape) for shape in by_name["start"].operand_shapes] == ["f32[8]"]
+    assert [str(shape) for shape in by_name["g"].operand_shapes] == ["f32[8]"]
+
+
+def test_the_reducer_of_a_collective_can_be_told() -> None:
+    """Whether its computation is kept or skipped."""
+    found = module(TEXT, Wants(COLLECTIVES))
+    assert found.root_opcodes["add"] == "add"
+    assert module(TEXT).computations["add"].root_opcode == "add"
+
+
+def test_without_a_marked_root_the_last_instruction_is_it() -> None:
+    text = TEXT.replace("ROOT ", "")
+    everything = module(text)
+    assert [c.root_opcode for c in everything.computations.values()] == ["add", "all-reduce", "fusion", "custom-call", "add"]
+    assert everything.entry is not None
+    assert everything.entry.root is not None
+    assert everything.entry.root.name == "r"
+    assert [i.name for i in everything.instructions] == ["p", "q", "r"]
+    selected = module(text, Wants(COLLECTIVES | {"add"}))
+    assert [i.name for i in selected.instructions if i.is_root] == ["s", "ar", "f", "r"]
+
+
+def test_without_an_entry_the_last_computation_is_it() -> None:
+    found = module(TEXT.replace("ENTRY ", ""))
+    assert found.entry is not None
+    assert found.entry.name == "main"
+    assert [i.name for i in found.entry.parameters] == ["p", "q"]
+    assert found.entry.root is not None
+    assert found.entry.root.name == "r"
+    assert found.entry.unread == {"q"}
+
+
+def body(*lines: str) -> str:
+    return "HloModule m\nENTRY e {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (body("a = f32[] frobnicate()"), [("HI004", 3, None, "unknown opcode 'frobnicate'", 1)]),
+        (body("a = f32[] send-start()"), [("HI004", 3, None, "unknown opcode 'send-start'", 1)]),
+        (body("a = f99[2] iota()"), [("HI006", 3, None, "unknown element type in f99[2]", 1)]),
+        (body("a = (f32[], f99[2]) iota()"), [("HI006", 3, None, "unknown element type in (f32[], f99[2])", 1)]),
+        (body("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"), [("HI010", 4, None, "a second ROOT in computation e", 1)]),
+        (body("a = f32[2,,3] iota()"), [("HI001", 3, 11, "'' is no dimension", 1)]),
+        (body("a = (f32[2], f32[2]{a}) iota()"), [("HI001", 3, 22, "expected ',' or ')' in a tuple shape", 1)]),
+        (body("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile of size 0: '0'", 1)]),
+        (
+            body("a = f32[] iota()") + "ENTRY f {\n  b = f32[] iota()\n}\n",
+            [("HI010", 5, None, "a second ENTRY computation, f; the first is e", 1)],
+        ),
+        ("HloModule m, is_scheduled=true\n", [("HI002", 1, None, "the module has a header and no computation", 1)]),
+        (
+            body(*(f"a{n} = f32[] frobnicate()" for n in range(30))),
+            [("HI004", 3, None, "unknown opcode 'frobnicate'", 30)],
+        ),
+    ],
+)
+def test_faults(text: str, expected: list[tuple[str, int, int | None, str, int]]) -> None:
+    assert problems(module(text)) == expected
+
+
+def test_faults_raise_under_strict() -> None:
+    with pytest.raises(ParseError) as caught:
+        module(body("a = f32[] iota()", "b = f32[] frobnicate()"), strict=True)
+    assert (caught.value.line, caught.value.message) == (4, "unknown opcode 'frobnicate'")
+    assert codes(module(TEXT, EVERYTHING, strict=True)) == []
+
+
+@pytest.mark.parametrize("target", ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"])
+def test_markers_of_a_module_before_partitioning(target: str) -> None:
+    line = f'  %d = f32[8]{{0}} custom-call(%c), custom_call_target="{target}"\n'
+    text = TEXT.replace("  ROOT %d", line + "  ROOT %e")
+    for wants in (Wants(), Wants(COLLECTIVES), EVERYTHING):
+        assert module(text, wants).partitioning_targets == {target}
+        assert module(TEXT, wants).partitioning_targets == set()

@@ -1,0 +1,154 @@
+"""The dumps under tests/data, whose figures were found without this program, read in every way that there is."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+import hlo_inspect
+from hlo_inspect.hlo import source
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.sharding import replica_groups
+from tests.hlo.reading import module
+
+DATA = Path(__file__).parent.parent / "data"
+MACHINE: dict[str, Any] = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"]
+HAND: dict[str, Any] = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))
+EXPECTED: dict[str, list[dict[str, Any]]] = {name: [entry["facts"]] for name, entry in MACHINE.items()} | {
+    f"handmade/{name}": entry["modules"] for name, entry in HAND.items()
+}
+DUMPS = sorted(name for name, facts in EXPECTED.items() if facts)
+
+# Text that is broken on purpose: rule, line and column of what is said about it. Nothing is said about any other.
+FAULTS = {
+    "handmade/cut_off.txt": [("HI001", 13, 56), ("HI002", 13, None)],
+    "handmade/unreadable_lines.txt": [("HI001", 5, 3), ("HI001", 7, 3)],
+}
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+
+
+def reports(given: hlo_inspect.hlo.source.Openable) -> list[hlo_inspect.Report]:
+    return list(hlo_inspect.inspect_all(given))
+
+
+def facts(found: list[hlo_inspect.Report], expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the reports say under the names that are expected; a member of a family that does not occur is 0.
+
+    The names that start with `cost` are another command's.
+    """
+    return [
+        {name: report.facts.get(name, 0) for name in figures if not name.startswith("cost.")}
+        for report, figures in zip(found, expected, strict=True)
+    ]
+
+
+def wanted(name: str) -> list[dict[str, Any]]:
+    return [{fact: value for fact, value in figures.items() if not fact.startswith("cost.")} for figures in EXPECTED[name]]
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_the_figures(name: str) -> None:
+    assert facts(reports(DATA / name), EXPECTED[name]) == wanted(name)
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_what_is_said_to_be_wrong(name: str) -> None:
+    found = [
+        (finding.rule, finding.location.line, finding.location.column)
+        for report in reports(DATA / name)
+        for finding in report.findings
+        if finding.rule.startswith("HI0") and finding.location is not None
+    ]
+    assert sorted(found) == sorted(FAULTS.get(name, []))
+
+
+@pytest.mark.parametrize("name", [name for name in DUMPS if HAND.get(name.partition("/")[2], {}).get("jaxlib", "reads") == "reads"])
+def test_strict_takes_what_xla_takes(name: str) -> None:
+    list(hlo_inspect.inspect_all(DATA / name, strict=True))
+
+
+@pytest.mark.parametrize("name", ["handmade/cut_off.txt", "handmade/unreadable_lines.txt"])
+def test_strict_refuses_what_is_broken(name: str) -> None:
+    with pytest.raises(hlo_inspect.ParseError):
+        list(hlo_inspect.inspect_all(DATA / name, strict=True))
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPECTED) - set(DUMPS)))
+def test_what_holds_no_module(name: str) -> None:
+    with pytest.raises(hlo_inspect.InputError, match="holds no HLO module"):
+        reports(DATA / name)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_compressed(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"dump.txt.{suffix}"
+    for name in DUMPS:
+        path.write_bytes(COMPRESSORS[suffix]((DATA / name).read_bytes()))
+        assert (name, facts(reports(path), EXPECTED[name])) == (name, facts(reports(DATA / name), EXPECTED[name]))
+
+
+@pytest.mark.parametrize(("ends", "size"), [(b"\r\n", 1 << 20), (b"\r\n", 7), (b"\r", 1 << 20), (b"\r", 7)])
+def test_other_line_ends(ends: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {name: facts(reports(DATA / name), EXPECTED[name]) for name in DUMPS}
+    monkeypatch.setattr(source, "PIECE_BYTES", size)
+    for name in DUMPS:
+        raw = (DATA / name).read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", ends)
+        assert (name, facts(reports(io.BytesIO(raw)), EXPECTED[name])) == (name, expected[name])
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 4096])
+def test_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {name: reports(DATA / name) for name in DUMPS}
+    monkeypatch.setattr(source, "PIECE_BYTES", size)
+    for name in DUMPS:
+        for piecewise, at_once in zip(reports(DATA / name), whole[name], strict=True):
+            assert (name, piecewise.facts) == (name, at_once.facts)
+            assert (name, piecewise.findings) == (name, at_once.findings)
+            assert (name, piecewise.tables) == (name, at_once.tables)
+
+
+@pytest.mark.parametrize("size", [100, 1 << 20])
+@pytest.mark.parametrize("command", ["params", "fusions", "collectives"])
+def test_a_command_that_skips_lines_says_the_same(command: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "PIECE_BYTES", size)
+    for name in DUMPS:
+        for some, every in zip(hlo_inspect.inspect_all(DATA / name, [command]), reports(DATA / name), strict=True):
+            # What marks shapes as global, or counts devices, may stand in lines that were skipped: not in these dumps.
+            shared = {fact: value for fact, value in some.facts.items() if fact != "module.unparsed_lines"}
+            assert (name, shared) == (name, {fact: every.facts.get(fact) for fact in shared})
+
+
+@pytest.mark.parametrize("name", sorted(name for name, entry in HAND.items() if "first_lines" in entry))
+def test_where_modules_start(name: str) -> None:
+    assert [report.input.first_line for report in reports(DATA / "handmade" / name)] == HAND[name]["first_lines"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in DUMPS if "aliases" in MACHINE.get(name, HAND.get(name.partition("/")[2], {}))))
+def test_aliases_and_donors(name: str) -> None:
+    entry = MACHINE.get(name) or HAND[name.partition("/")[2]]
+    header = module(DATA / name).header
+    assert sorted([list(a.output_index), a.parameter, list(a.parameter_index)] for a in header.aliases) == entry["aliases"]
+    assert sorted([donor.parameter, list(donor.parameter_index)] for donor in header.donors) == entry.get("donors", [])
+
+
+def test_replica_groups() -> None:
+    groups = HAND["replica_groups.txt"]["groups"]
+    opcodes = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"})
+    found = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
+    spelt = {i.name: [list(group) for group in replica_groups(i.attributes["replica_groups"])] for i in found.instructions}
+    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one of everybody
+    assert spelt == groups

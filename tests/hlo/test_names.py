@@ -1,0 +1,107 @@
+"""Names that are used and not defined, or defined twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hlo.reading import module, problems
+
+ADD = "%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n  ROOT %s = f32[] add(%x, %y)\n}\n"
+
+
+def entry(*lines: str) -> str:
+    """A module with `lines` from line 8 on."""
+    return f"HloModule m\n{ADD}ENTRY %main (p: f32[2]) -> f32[2] {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def faults(*lines: str) -> list[tuple[str, int | None, str]]:
+    return [(code, line, message) for code, line, _, message, _ in problems(module(entry(*lines)))]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] negate(%p)"),
+        ("p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p, p)"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(f32[2]{0} %p,f32[2]{0} %p)"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add( %p /*index=1*/ ,\n %p )"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] custom-call(%p, // %ghost, nobody\n %p), custom_call_target=\"t\""),
+        ("%p = (f32[2], f32[2]) parameter(0)", "ROOT %r = f32[2] add(%p#0, %p#1)"),
+        ("%p = (f32[2], f32[2]) parameter(0)", "ROOT %r = f32[2] add(f32[2]{0} %p#0, f32[2] %p#1)"),
+        ("%p = f32[2] parameter(0)", "%r = f32[2] add(null , %p)"),
+        ("%p = f32[2] parameter(0)", "%r = f32[2] add(f32[2], f32[2])"),
+        ("ROOT %r = f32[2] add(f32[2] parameter(0), f32[2] sqrt(f32[2] constant({1, 2})))",),
+        ("%c = s32[] constant(7)", "ROOT %d = s8[2] constant({a, b})"),
+        ("ROOT %r = f32[2] negate(%p)", "%p = f32[2] parameter(0)"),  # before its line, but defined
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] reduce(%p, %p), dimensions={0}, to_apply=%add"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] negate(%p), metadata={op_name=\"x, to_apply=%nobody, calls=none\"}"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] map(%p), to_apply={ ROOT %q = f32[] negate(f32[] parameter(0)) }"),
+        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] conditional(%p), branch_computations={%add, /*index=1*/ add}"),
+    ],
+)
+def test_names_that_are_fine(lines: tuple[str, ...]) -> None:
+    assert faults(*lines) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "name"),
+    [
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] negate(%q)"), 9, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(f32[2]{0} %p, f32[2]{0} q.1)"), 9, "q.1"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p#0, %q#1#0)"), 9, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] negate(%x)"), 9, "x"),  # a name of another computation
+        (("%a = f32[2] negate(%q)", "%b = f32[2] negate(%q)"), 8, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p,%q)"), 9, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] tuple(%p, /*index=1*/%q)"), 9, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add((f32[2], f32[2]) %p, (f32[2], s32[]) %q)"), 9, "q"),
+    ],
+)
+def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: str) -> None:
+    assert faults(*lines) == [("HI008", line, f"operand {name} is not defined in computation main")]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "names"),
+    [
+        ("to_apply=%gone", ["gone"]),
+        ("calls=gone.1", ["gone.1"]),
+        ("condition=%add, body=%gone", ["gone"]),
+        ("branch_computations={%add, %gone, lost}", ["gone", "lost"]),
+        ("true_computation=%gone, false_computation=%add", ["gone"]),
+        ("called_computations={%gone}", ["gone"]),
+    ],
+)
+def test_computations_that_are_not_defined(attribute: str, names: list[str]) -> None:
+    found = faults("%p = f32[2] parameter(0)", f"ROOT %r = f32[2] custom-call(%p), {attribute}")
+    assert found == [("HI009", 9, f"computation {name} is called and not defined") for name in names]
+
+
+def test_a_computation_may_be_defined_behind_its_caller() -> None:
+    text = "HloModule m\nENTRY %main () -> f32[] {\n  ROOT %r = f32[] call(), to_apply=%late\n}\n\n"
+    assert problems(module(text + "%late () -> f32[] {\n  ROOT %c = f32[] constant(1)\n}\n")) == []
+
+
+def test_names_that_are_defined_twice() -> None:
+    lines = ("%p = f32[2] parameter(0)", "%q = f32[2] negate(%p)", "%p = f32[2] negate(%q)", "%p = f32[2] negate(%q)")
+    found = problems(module(entry(*lines)))
+    assert found == [("HI007", 10, None, "p is defined twice in computation main", 2)]
+
+
+def test_one_name_in_two_computations_is_fine() -> None:
+    assert faults("%x = f32[2] parameter(0)", "ROOT %s = f32[2] negate(%x)") == []
+
+
+def test_two_computations_of_one_name() -> None:
+    found = module(entry("%p = f32[2] parameter(0)").replace("ENTRY", ADD + "ENTRY"))
+    assert problems(found) == [("HI007", 7, None, "computation add is defined twice", 1)]
+    assert list(found.computations) == ["add", "add (line 7)", "main"]
+    assert found.opcode_counts == {"parameter": 5, "add": 2}
+
+
+@pytest.mark.parametrize("spaced", ["%p, %q", "%p,%q", " %p , %q ", "p,\n    q", "%p /*a*/, /*b*/ %q", "f32[2] %p, f32[2]%q"])
+def test_which_parameters_nothing_reads(spaced: str) -> None:
+    lines = [f"%{name} = f32[2] parameter({number})" for number, name in enumerate("pqr")]
+    found = module(entry(*lines, f"ROOT %s = f32[2] add({spaced})"))
+    assert found.entry is not None
+    assert found.entry.unread == {"r"}
+    assert problems(found) == []

@@ -1,0 +1,112 @@
+"""The integer scalars that stay of a computation for the sake of loops."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.hlo import source
+from hlo_inspect.hlo.module import Module, Wants
+from tests.hlo.reading import module
+
+LOOPS = Wants(opcodes=frozenset({"while", "call", "all-reduce"}), loops=True)
+SLOW = "all-reduce(%x), replica_groups={}, to_apply=%sum"
+STATE = "(s32[], f32[8]{0})"
+TEXT = f"""HloModule m
+
+%count (c: s32[], d: s32[]) -> s32[] {{
+  %c = s32[] parameter(0)
+  %d = s32[] parameter(1)
+  ROOT %e = s32[] add(%c, %d)
+}}
+
+%fused (f: f32[8], g: s32[]) -> f32[8] {{
+  %f = f32[8]{{0}} parameter(0)
+  %g = s32[] parameter(1)
+  %h = s32[] add(%g, %g)
+  ROOT %n = f32[8]{{0}} custom-call(%f, %h), custom_call_target="f"
+}}
+
+%body (s: {STATE}) -> {STATE} {{
+  %s = {STATE} parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %unused = s32[] constant(7)
+  %one = s32[] constant(1)
+  %next = s32[] fusion(%i, %one), kind=kLoop, calls=%count
+  %x = f32[8]{{0}} get-tuple-element(%s), index=1
+  %y = f32[8]{{0}} {SLOW}
+  ROOT %out = {STATE} tuple(%next, %y)
+}}
+
+%cond (s: {STATE}) -> pred[] {{
+  %s = {STATE} parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %limit = s32[] constant(5)
+  %x = f32[8]{{0}} get-tuple-element(%s), index=1
+  ROOT %less = pred[] compare(%i, %limit), direction=LT
+}}
+
+ENTRY %main (x: f32[8], k: s32[]) -> s32[] {{
+  %x = f32[8]{{0}} parameter(0)
+  %k = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  %start = s32[] copy(%zero)
+  %init = {STATE} tuple(%start, %x)
+  %loop = {STATE} while(%init), condition=%cond, body=%body
+  %end = s32[] get-tuple-element(%loop), index=0
+  ROOT %sum = s32[] add(%end, %k)
+}}
+"""
+KEPT = {
+    "count": {"c", "d", "e"},
+    "body": {"s", "i", "one", "next", "out"},
+    "cond": {"s", "i", "limit", "less"},
+    "main": {"zero", "start", "init"},
+}
+
+
+def kept(found: Module) -> dict[str, set[str]]:
+    return {name: set(computation.scalars) for name, computation in found.computations.items() if computation.scalars}
+
+
+def test_what_feeds_roots_and_loops_stays() -> None:
+    found = module(TEXT, LOOPS)
+    assert kept(found) == KEPT
+    assert {i.name for i in found.instructions} == {"y", "loop"}
+    assert found.root_opcodes["fused"] == "custom-call"
+
+
+def test_without_being_asked_for_nothing_stays() -> None:
+    assert kept(module(TEXT, Wants(opcodes=LOOPS.opcodes, every_line=True))) == {}
+
+
+@pytest.mark.parametrize("more", [Wants(), Wants(every_line=True), Wants(graph=True), Wants(entry=True)])
+@pytest.mark.parametrize("piece", [1, 64, 200, 333, 500, 1 << 20])
+def test_it_is_the_same_however_the_text_is_read(more: Wants, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "PIECE_BYTES", piece)
+    assert kept(module(TEXT, LOOPS | more)) == KEPT
+
+
+def test_lines_and_roots_are_known() -> None:
+    lines = TEXT.splitlines()
+    for wants in (LOOPS, LOOPS | Wants(every_line=True)):
+        for computation in module(TEXT, wants).computations.values():
+            for name, scalar in computation.scalars.items():
+                assert lines[scalar.line - 1].lstrip().removeprefix("ROOT ").startswith(f"%{name} = ")
+                assert scalar.is_root == lines[scalar.line - 1].startswith("  ROOT ")
+            assert lines[computation.line - 1].removeprefix("ENTRY ").startswith(f"%{computation.name} (")
+
+
+def test_a_root_that_is_not_marked_is_the_last_line() -> None:
+    found = module(TEXT.replace("ROOT ", ""), LOOPS | Wants(every_line=True))
+    assert kept(found) == KEPT
+    assert [i.name for i in found.computations["cond"].scalars.values() if i.is_root] == ["less"]
+
+
+def test_roots_that_are_arrays_and_tuples_of_them_feed_nothing() -> None:
+    text = TEXT.replace("ROOT %e = s32[] add(%c, %d)", "ROOT %e = (f32[2]{0}, s32[]) custom-call(%c, %d)")
+    assert "count" not in kept(module(text, LOOPS | Wants(every_line=True)))
+
+
+def test_a_line_that_makes_no_sense_is_left_out() -> None:
+    text = TEXT.replace("get-tuple-element(%s), index=0\n  %limit", "get-tuple-element((%s), index=0\n  %limit")
+    assert kept(module(text, LOOPS))["cond"] == {"limit", "less"}

@@ -1,0 +1,120 @@
+"""White space and comments may stand between any two tokens, and change nothing.
+
+The tokens are those of XLA's lexer, found here by a small lexer of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from hlo_inspect.hlo import source
+from tests.hlo.generate import ORDINARY, Writer
+from tests.hlo.reading import contents, module, problems
+
+DATA = Path(__file__).parent.parent / "data"
+TEXTS = ["handmade/replica_groups.txt", "handmade/operator_attributes.txt", "handmade/literals.txt", "jax_0_4_13/scan_forward.after.txt"]
+OPCODES = [*ORDINARY, "constant", "parameter", "fusion", "call", "all-reduce"]
+
+TOKEN = re.compile(
+    r"""(?P<space>\s+|/\*.*?\*/|//[^\n]*)
+    |(?P<string>"(?:[^"\\]|\\.)*"|'[^'\n]*')
+    |(?P<labels>[0-9a-z?]{2,}_[0-9a-z?]{2,}->[0-9a-z?]{2,}|-?\d+_-?\d+(?:_-?\d+)?(?:x-?\d+_-?\d+(?:_-?\d+)?)*|\d+(?:x\d+)+)
+    |(?P<attribute>[A-Za-z_][\w.\-]*=(?!=)|[A-Za-z_][\w.\-]*:)
+    |(?P<word>(?!T\()%?[A-Za-z_][\w.\-]*(?:\#\d+)*|-?(?:nan\(0x[0-9a-f]+\)|inf|nan)|-?[\d.]+(?:e[+-]?\d+)?)
+    |(?P<mark>->|<=|T\(|\.\.\.|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+DICTIONARY = re.compile(r"(?:backend_config|frontend_attributes)=$")
+WORD_START, WORD_END = re.compile(r"[\w%.\-\"'=]"), re.compile(r"[\w.\-\"')\]}]$")
+BLANKS = [" ", "  ", "\n", "\t", " \n  ", "/* a ( comment */", "/**/", " // to the end\n", "\n\n", "/* two\nlines = */"]
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a text; a dictionary is one, since its inside is no HLO."""
+    found: list[str] = []
+    position = 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        assert match is not None
+        position = match.end()
+        if match[0] == "{" and found and DICTIONARY.match(found[-1]):
+            position = dictionary_end(text, match.start())
+        if match["space"] is None:
+            found.append(text[match.start() : position])
+    return found
+
+
+def dictionary_end(text: str, start: int) -> int:
+    depth = 0
+    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]').finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.end()
+    raise AssertionError(text[start:])
+
+
+def spread(text: str, seed: int) -> str:
+    """The same tokens with other blanks between them."""
+    chance = random.Random(seed)  # noqa: S311 - no secrets
+    rate = chance.choice([0.02, 0.2, 0.9])
+    parts: list[str] = []
+    before = ""
+    for token in tokens(text):
+        needed = bool(WORD_END.search(before) and WORD_START.match(token))
+        if chance.random() < rate:
+            parts.append(chance.choice(BLANKS))
+        elif needed or before in {",", "{", "}"}:
+            parts.append(" ")
+        if token == "=" and not (parts and parts[-1].endswith((" ", "\n", "\t", "/"))):
+            parts.append(" ")
+        parts.append(token)
+        before = token
+    return "".join(parts) + "\n"
+
+
+def bare(value: Any) -> Any:
+    """What a reading says, with each attribute's text reduced to its tokens."""
+    if isinstance(value, dict):
+        return {key: bare(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [bare(item) for item in value]
+    return "".join(tokens(value)) if isinstance(value, str) else value
+
+
+def check(text: str, seed: int, piece_bytes: int) -> None:
+    header, _, rest = text.partition("\n")  # in its own line, so that it is found among other text
+    other = f"{header}\n{spread(rest, seed)}"
+    assert tokens(other) == tokens(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "PIECE_BYTES", piece_bytes)
+        found = module(other)
+    expected = module(text)
+    assert problems(expected) == [] or "is not defined" in str(problems(expected))
+    assert bare(contents(found)) == bare(contents(expected))
+
+
+@settings(max_examples=150, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 50, 1 << 20]))
+def test_between_the_tokens_of_any_module(seed: int, piece_bytes: int) -> None:
+    check(Writer(seed).module(OPCODES)[0], seed, piece_bytes)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", TEXTS)
+def test_between_the_tokens_of_dumps(name: str, seed: int) -> None:
+    check((DATA / name).read_text(encoding="utf-8"), seed, [1, 100, 1 << 20][seed % 3])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_on_one_line(name: str) -> None:
+    text = (DATA / name).read_text(encoding="utf-8")
+    header, _, rest = text.partition("\n")
+    header_tokens = "".join(f" {token}" for token in tokens(rest)).replace("\n", " ")
+    assert bare(contents(module(f"{header}\n{header_tokens}\n"))) == bare(contents(module(text)))

@@ -1,0 +1,194 @@
+"""What users and scripts rely on: every fact by its name, on two dumps, with a number from elsewhere.
+
+The numbers are XLA's (`expected.json`), the header's, or worked out from the shapes and groups that the text prints; none was
+taken from hlo-inspect. The columns are in `test_contract_tables.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes import PASSES, READING, all_specs
+from hlo_inspect.report.model import Report, Value
+
+DATA = Path(__file__).parent / "data"
+
+ADAMW, ADAMW_BEFORE = "cpu/adamw_step.after", "cpu/adamw_step.before"
+CPU, GPU, TPU = "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
+DONORS, UNUSED, ALIASES = "cpu/bf16_master.before", "cpu/sgd_unused.after", "handmade/aliases"
+FUSIONS, ASYNC, GROUPS = "handmade/fusions", "handmade/native_async", "handmade/replica_groups"
+
+Case = tuple[str, str, Value]
+
+# The fact as it is promised -> (dump, fact, number)
+FACTS: dict[str, tuple[Case, Case]] = {
+    "module.name": ((ADAMW, "module.name", "jit_step"), ("gpu/scan_forward.after", "module.name", "jit_loss_of_layers")),
+    "module.is_scheduled": ((CPU, "module.is_scheduled", True), ("cpu/collectives.before", "module.is_scheduled", False)),
+    "module.num_partitions": ((TPU, "module.num_partitions", 8), ("handmade/async_generic", "module.num_partitions", 4)),
+    "module.replica_count": ((ASYNC, "module.replica_count", 2), (CPU, "module.replica_count", 1)),
+    "module.shapes": (("cpu/scan_fsdp.before", "module.shapes", "mixed"), (TPU, "module.shapes", "per_device")),
+    "module.devices": (("jax_0_4_13/sgd_unused.after", "module.devices", 8), (ASYNC, "module.devices", 2)),
+    "module.unparsed_lines": (
+        ("handmade/unreadable_lines", "module.unparsed_lines", 2),
+        (ADAMW, "module.unparsed_lines", 0),
+    ),
+    "module.computations": ((ADAMW, "module.computations", 21), (GPU, "module.computations", 13)),
+    "module.instructions": ((ADAMW, "module.instructions", 200), (GPU, "module.instructions", 72)),
+    "module.entry_instructions": ((ADAMW, "module.entry_instructions", 37), (GPU, "module.entry_instructions", 28)),
+    "opcode.<opcode>": ((ADAMW, "opcode.multiply", 20), (TPU, "opcode.get-tuple-element", 19)),
+    "params.count": ((ADAMW, "params.count", 9), (ALIASES, "params.count", 4)),
+    "params.leaf_count": ((ADAMW, "params.leaf_count", 9), (ALIASES, "params.leaf_count", 6)),
+    "params.bytes": ((ADAMW, "params.bytes", 2052), (ALIASES, "params.bytes", 123)),
+    "params.aliased_count": ((ADAMW, "params.aliased_count", 7), (ALIASES, "params.aliased_count", 3)),
+    "params.aliased_bytes": (
+        (ADAMW, "params.aliased_bytes", 4 + 6 * 8 * 8 * 4),
+        (ALIASES, "params.aliased_bytes", 16 + 32 + 4),
+    ),
+    "params.donor_count": ((DONORS, "params.donor_count", 3), (ALIASES, "params.donor_count", 2)),
+    "params.donor_bytes": ((DONORS, "params.donor_bytes", 512 + 512 + 256), (ALIASES, "params.donor_bytes", 4 + 64)),
+    "params.donated_count": ((DONORS, "params.donated_count", 3), (ALIASES, "params.donated_count", 5)),
+    "params.donated_bytes": ((ADAMW, "params.donated_bytes", 1540), (ALIASES, "params.donated_bytes", 120)),
+    "params.unused_count": ((UNUSED, "params.unused_count", 1), ("handmade/element_types", "params.unused_count", 18)),
+    "params.unused_bytes": ((UNUSED, "params.unused_bytes", 16), ("cpu/sgd_unused.before", "params.unused_bytes", 32)),
+    "outputs.count": ((ADAMW, "outputs.count", 8), (ALIASES, "outputs.count", 4)),
+    "outputs.bytes": ((ADAMW, "outputs.bytes", 1544), (ALIASES, "outputs.bytes", 56)),
+    "outputs.aliased_count": ((ADAMW, "outputs.aliased_count", 7), (ALIASES, "outputs.aliased_count", 3)),
+    "outputs.aliased_bytes": ((ADAMW, "outputs.aliased_bytes", 1540), (ALIASES, "outputs.aliased_bytes", 52)),
+    "fusions.count": ((ADAMW, "fusions.count", 17), (FUSIONS, "fusions.count", 4)),
+    "fusions.kind.<kind>": ((ADAMW, "fusions.kind.kLoop", 14), ("gpu/gathered_matmul.after", "fusions.kind.kCustom", 2)),
+    "fusions.multi_output_count": (
+        ("gpu/bf16_master.after", "fusions.multi_output_count", 1),
+        (TPU, "fusions.multi_output_count", 1),
+    ),
+    "custom_calls.count": ((ADAMW_BEFORE, "custom_calls.count", 7), (FUSIONS, "custom_calls.count", 2)),
+    "custom_calls.target.<target>": (
+        (ADAMW_BEFORE, "custom_calls.target.xla.sdy.FuncResultSharding", 7),
+        (FUSIONS, "custom_calls.target.__cublas$lt$matmul", 1),
+    ),
+    "collectives.count": ((CPU, "collectives.count", 7), (TPU, "collectives.count", 4)),
+    "collectives.operand_bytes": (
+        (CPU, "collectives.operand_bytes", 2 * 256 + 4 * 1024 + 4),
+        (TPU, "collectives.operand_bytes", 2 * 8_388_608 + 17_039_360 + 196_608),
+    ),
+    "collectives.result_bytes": (
+        (CPU, "collectives.result_bytes", 256 + 256 + 1024 + 2048 + 256 + 4 + 1024),
+        (TPU, "collectives.result_bytes", 2 * 33_554_432 + 4_259_840 + 196_608),
+    ),
+    "collectives.wire_bytes": (
+        (CPU, "collectives.wire_bytes", 384 + 256 + 1024 + 1024 + 768 + 7 + 768),
+        (TPU, "collectives.wire_bytes", 2 * 25_165_824 + 12_779_520 + 196_608),
+    ),
+    "collectives.async_count": ((GPU, "collectives.async_count", 4), (TPU, "collectives.async_count", 2)),
+    "collectives.<kind>.count": ((CPU, "collectives.all-reduce.count", 3), (ASYNC, "collectives.send.count", 1)),
+    "collectives.<kind>.operand_bytes": (
+        (CPU, "collectives.all-reduce.operand_bytes", 256 + 256 + 4),
+        (TPU, "collectives.reduce-scatter.operand_bytes", 4160 * 2048 * 2),
+    ),
+    "collectives.group_size.<n>.count": (
+        (CPU, "collectives.group_size.4.count", 3),
+        (GROUPS, "collectives.group_size.2.count", 6),
+    ),
+    "collectives.group_size.<n>.operand_bytes": (
+        (CPU, "collectives.group_size.4.operand_bytes", 256 + 1024 + 1024),
+        (GROUPS, "collectives.group_size.2.operand_bytes", 448),
+    ),
+}
+
+OWED = """
+collectives.phase.<phase>.count collectives.phase.<phase>.operand_bytes
+collectives.executed_count collectives.executed_operand_bytes mesh.shape mesh.order
+cost.flops cost.transcendentals cost.bytes_accessed cost.matmul_flops cost.executed_flops cost.executed_matmul_flops
+cost.executed_bytes_accessed cost.unknown_custom_calls
+time.compute_s time.memory_s time.collective_s time.exposed_collective_s time.step_s
+optimizer.name optimizer.update_count optimizer.decayed_count optimizer.learning_rate optimizer.beta1 optimizer.beta2
+optimizer.epsilon optimizer.weight_decay optimizer.l2 optimizer.momentum optimizer.nesterov optimizer.clip_norm
+optimizer.weight_bytes optimizer.master_bytes optimizer.moment1_bytes optimizer.moment2_bytes optimizer.state_bytes
+"""
+"""Facts that are promised and not built yet."""
+
+KINDS = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "ragged-all-to-all",
+)
+
+
+@cache
+def report(dump: str, command: str = "summary") -> Report:
+    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,))
+
+
+@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in FACTS.values() for case in cases])
+def test_fact(dump: str, fact: str, number: Value) -> None:
+    found = report(dump).facts[fact]
+    assert (type(found), found) == (type(number), number)
+
+
+def test_the_facts_are_those_of_the_program() -> None:
+    assert {spec.name for spec in all_specs()} == set(FACTS)
+
+
+def test_what_is_owed_is_not_there() -> None:
+    """Once a fact is built it belongs on the other list, with its numbers."""
+    assert {spec.name for spec in all_specs()} & set(OWED.split()) == set()
+
+
+def test_each_fact_stands_on_two_dumps_of_which_a_compiler_wrote_one() -> None:
+    for name, (first, second) in FACTS.items():
+        assert first[0] != second[0], name
+        assert not (first[0].startswith("handmade/") and second[0].startswith("handmade/")), name
+        assert first[2] or second[2], name
+
+
+def test_numbers_agree_with_those_of_xla_s_parser() -> None:
+    """A number of these lists that the parser gives too is the parser's."""
+    figures = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"]
+    checked = 0
+    for cases in FACTS.values():
+        for dump, fact, number in cases:
+            known = figures.get(f"{dump}.txt", {"facts": {}})["facts"]
+            if fact in known:
+                assert (dump, fact, number) == (dump, fact, known[fact])
+                checked += 1
+    assert checked > 15
+
+
+def test_families_name_their_members() -> None:
+    members = {spec.name: spec.members for spec in all_specs()}
+    assert members["collectives.<kind>.count"] == frozenset({*KINDS, "send", "recv"})
+    assert members["collectives.<kind>.operand_bytes"] == frozenset(KINDS)
+    assert {"kLoop", "kInput", "kOutput", "kCustom"} <= (members["fusions.kind.<kind>"] or set())
+    assert {"reduce-scatter-start", "all-to-all-done", "get-tuple-element"} <= (members["opcode.<opcode>"] or set())
+
+
+def test_a_member_of_a_closed_family_that_does_not_occur_is_0() -> None:
+    facts = report(ADAMW).facts
+    names = [f"collectives.{kind}.count" for kind in (*KINDS, "send", "recv")]
+    names += [f"collectives.{kind}.operand_bytes" for kind in KINDS] + ["fusions.kind.kInput", "fusions.kind.kOutput"]
+    assert {name: facts[name] for name in names if facts.get(name) != 0} == {
+        "collectives.all-reduce.count": 2,
+        "collectives.all-reduce.operand_bytes": 256 + 2 * 256 + 4,
+    }
+
+
+def test_every_command_gives_the_facts_of_the_module() -> None:
+    for one in PASSES:
+        assert {spec.name for spec in READING.specs} <= report(CPU, one.name).facts.keys()
+
+
+def test_the_python_call() -> None:
+    names = list(inspect.signature(hlo_inspect.inspect).parameters)
+    assert names[:2] == ["source", "passes"]
+    assert {"profile", "module"} <= set(names)
+    assert {"source", "passes", "profile", "module"} <= set(inspect.signature(hlo_inspect.inspect_all).parameters)
+    assert inspect.signature(hlo_inspect.inspect).parameters["passes"].default == ("summary",)

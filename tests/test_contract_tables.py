@@ -1,0 +1,133 @@
+"""The columns that scripts may rely on: each by its name, on two dumps, with a value that follows from the text."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes import PASSES
+from hlo_inspect.report.model import Report, Table, Value
+
+DATA = Path(__file__).parent / "data"
+
+ADAMW, CPU, GPU, TPU = "cpu/adamw_step.after", "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
+UNUSED, ALIASES = "cpu/sgd_unused.after", "handmade/aliases"
+FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
+
+Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
+
+# table -> the column that names a row, and column -> (dump, row, value)
+COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
+    "collectives": (
+        "line",
+        {
+            "name": ((CPU, 172, "psum.14"), (TPU, 148, "async-collective-start")),
+            "kind": ((CPU, 173, "all-reduce"), (TPU, 174, "reduce-scatter")),
+            "dtype": ((CPU, 172, "f32"), (TPU, 147, "bf16")),
+            "shape": ((CPU, 177, "f32[32,16]"), (TPU, 148, "bf16[8192,2048]")),
+            "operand_bytes": ((CPU, 187, 1024), (TPU, 174, 17_039_360)),
+            "result_bytes": ((CPU, 177, 2048), (TPU, 174, 4_259_840)),
+            "wire_bytes": ((CPU, 184, 7), (TPU, 148, 25_165_824)),
+            "group_size": ((CPU, 172, 4), (TPU, 174, 4)),
+            "replica_groups": ((CPU, 173, "{{0,4},{1,5},{2,6},{3,7}}"), ("tpu/bf16_master.after", 116, "[4,2]<=[2,4]T(1,0)")),
+            "source_target_pairs": ((GROUPS, 28, "{{0,1},{1,2},{2,3},{3,0}}"), (CPU, 172, "")),
+            "channel_id": ((ADAMW, 320, 2), (TPU, 174, 2)),
+            "reduction": ((CPU, 173, "max"), (TPU, 174, "add")),
+            "is_async": ((GPU, 148, True), (GPU, 153, False)),
+            "form": ((GPU, 157, "reduce-scatter-start"), (TPU, 148, "fusion")),
+            "computation": (("cpu/scan_forward.after", 87, "region_0.1_spmd"), (CPU, 172, "main.0_spmd")),
+            "op_name": ((CPU, 173, "jit(step)/shard_map/pmax"), (TPU, 147, "jit(step)/shard_map/all_gather")),
+            "source": ((CPU, 172, "/train/programs.py:190"), (GPU, 157, "/train/programs.py:194")),
+            "line": ((CPU, 172, 172), (TPU, 174, 174)),
+        },
+    ),
+    "params": (
+        "number",
+        {
+            "number": ((ADAMW, 8, 8), (ALIASES, 3, 3)),
+            "index": ((ADAMW, 8, "{}"), (ALIASES, 3, "{}")),
+            "name": ((ADAMW, 7, "param.2"), (ALIASES, 3, "unused")),
+            "shape": ((ADAMW, 1, "f32[8,8]"), (ALIASES, 2, "bf16[2]")),
+            "dtype": ((ADAMW, 0, "s32"), (ALIASES, 3, "u8")),
+            "bytes": ((ADAMW, 1, 256), (ALIASES, 1, 64)),
+            "padded_bytes": ((ADAMW, 1, 256), ("tpu/bf16_master.after", 0, 4 * 128 * 4)),
+            "memory_space": (("handmade/layouts", 1, 1), ("handmade/layouts", 4, 5)),
+            "sharding": ((ADAMW, 7, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"), (UNUSED, 0, "{replicated}")),
+            "aliased_output": ((ADAMW, 3, "{3}"), (ALIASES, 2, "{2}")),
+            "donated": ((ADAMW, 6, True), (ADAMW, 7, False)),
+            "unused": ((UNUSED, 4, True), (UNUSED, 3, False)),
+            "path": ((ADAMW, 5, "state['params']['w1']"), (UNUSED, 4, "mask")),
+            "line": ((ADAMW, 0, 295), (UNUSED, 4, 123)),
+        },
+    ),
+    "outputs": (
+        "index",
+        {
+            "index": ((ADAMW, "{7}", "{7}"), (ALIASES, "{0,1}", "{0,1}")),
+            "shape": ((ADAMW, "{7}", "f32[]"), (ALIASES, "{0,1}", "f32[8]")),
+            "bytes": ((ADAMW, "{7}", 4), (ALIASES, "{0,1}", 32)),
+            "aliased_parameter": ((ADAMW, "{7}", ""), (ALIASES, "{2}", "2")),
+        },
+    ),
+    "fusions": (
+        "line",
+        {
+            "name": ((ADAMW, 307, "ynn_fusion.2"), (TPU, 174, "fusion")),
+            "kind": ((ADAMW, 307, "kCustom"), (TPU, 159, "kOutput")),
+            "root": ((TPU, 159, "tuple"), (TPU, 174, "dynamic-slice")),
+            "instructions": ((TPU, 174, 12), (FUSIONS, 21, 4)),
+            "outputs": ((TPU, 159, 11), (FUSIONS, 21, 2)),
+            "operand_bytes": ((ADAMW, 307, 512), (TPU, 174, 4096 * 2048 * 2)),
+            "result_bytes": ((ADAMW, 315, 4), (TPU, 174, 1040 * 2048 * 2)),
+            "computation": ((ADAMW, 307, "main.0_spmd"), (TPU, 58, "async_collective_fusion.7")),
+            "op_name": ((ADAMW, 307, "jit(step)/jvp()/dot_general"), (TPU, 173, "jit(step)/shard_map/dot_general")),
+            "source": ((TPU, 173, "/train/programs.py:218"), ("jax_0_5_0/sgd_unused.after", 84, "/train/programs.py:106")),
+            "line": ((ADAMW, 307, 307), (TPU, 174, 174)),
+        },
+    ),
+}
+
+OWED_COLUMNS = {"collectives": ("axis", "trip_count", "phase")}
+OWED_TABLES = ("optimizer", "optimizer_groups")
+EMPTY_COLUMNS = (("params", "role"),)
+"""Columns that stand there without a value."""
+
+
+@cache
+def report(dump: str, command: str) -> Report:
+    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,))
+
+
+def values(table: Table, column: str) -> list[Value]:
+    index = [one.name for one in table.columns].index(column)
+    return [row[index] for row in table.rows]
+
+
+COLUMN_CASES = [
+    (table, key, name, *case) for table, (key, names) in COLUMNS.items() for name, cases in names.items() for case in cases
+]
+
+
+@pytest.mark.parametrize(("table", "key", "name", "dump", "row", "value"), COLUMN_CASES)
+def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
+    found = report(dump, "params" if table == "outputs" else table).table(table)
+    rows = dict(zip(values(found, key), values(found, name), strict=True))
+    assert (type(rows[row]), rows[row]) == (type(value), value)
+
+
+@pytest.mark.parametrize("table", sorted(COLUMNS))
+def test_owed_columns_are_not_there(table: str) -> None:
+    names = {column.name for column in report(CPU, "params" if table == "outputs" else table).table(table).columns}
+    assert names.isdisjoint(OWED_COLUMNS.get(table, ()))
+
+
+def test_owed_tables_are_not_there() -> None:
+    assert {table.name for one in PASSES for table in report(ADAMW, one.name).tables}.isdisjoint(OWED_TABLES)
+
+
+@pytest.mark.parametrize(("table", "column"), EMPTY_COLUMNS)
+def test_columns_that_wait_for_their_analysis_are_empty(table: str, column: str) -> None:
+    assert set(values(report(ADAMW, table).table(table), column)) == {None}

@@ -1,0 +1,248 @@
+"""The Python call: what a source can be, which module of it, which passes, and the errors."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect import HloInspectError, InputError, ParseError, Report, UsageError, inspect, inspect_all
+
+DATA = Path(__file__).parent / "data"
+DIRECTORY = DATA / "xla_dump_to"
+IN_LOG = DATA / "handmade/in_log.txt"
+
+TEXT = """HloModule small, num_partitions=2
+
+ENTRY %main (p: f32[4]) -> f32[8] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %g = f32[8]{0} all-gather(%p), channel_id=1, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true
+}
+"""
+SECOND = TEXT.replace("small", "other.2").replace("f32[4]", "f32[16]").replace("f32[8]", "f32[32]")
+
+
+def names(reports: list[Report]) -> list[str]:
+    return [str(report.facts["module.name"]) for report in reports]
+
+
+def is_the_small_one(report: Report, path: str) -> bool:
+    assert (report.facts["module.name"], report.facts["params.bytes"]) == ("small", 16)
+    assert report.facts["collectives.operand_bytes"] == 16
+    assert (report.input.path, report.input.first_line, report.input.lines) == (path, 1, 6)
+    assert report.input.bytes == len(TEXT)
+    return True
+
+
+def test_text_in_memory() -> None:
+    assert is_the_small_one(inspect(TEXT), "<text>")
+    assert is_the_small_one(inspect(TEXT.encode()), "<text>")
+    assert is_the_small_one(inspect(StringIO(TEXT)), "<file>")
+    assert is_the_small_one(inspect(BytesIO(TEXT.encode())), "<file>")
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    assert is_the_small_one(inspect(path), str(path))
+    assert is_the_small_one(inspect(str(path)), str(path))
+    with path.open("rb") as binary:
+        assert is_the_small_one(inspect(binary), str(path))
+    with path.open(encoding="utf-8") as text:
+        assert is_the_small_one(inspect(text), str(path))
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert is_the_small_one(inspect(path), str(path))
+
+
+def test_line_ends_of_windows(tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    assert inspect(path).facts == inspect(TEXT).facts
+
+
+def test_several_modules_of_one_text() -> None:
+    reports = list(inspect_all(TEXT + "\n" + SECOND, ("params",)))
+    assert names(reports) == ["small", "other.2"]
+    assert [report.facts["params.bytes"] for report in reports] == [16, 64]
+    assert [(report.input.first_line, report.input.lines) for report in reports] == [(1, 6), (8, 6)]
+
+
+def test_modules_in_a_log() -> None:
+    reports = list(inspect_all(IN_LOG))
+    assert names(reports) == ["jit_step", "jit_loss"]
+    assert [report.input.first_line for report in reports] == [4, 15]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("jit_loss", ["jit_loss"]), ("^jit", ["jit_step", "jit_loss"]), ("ss$|none", ["jit_loss"])]
+)
+def test_the_module_that_a_pattern_names(pattern: str, found: list[str]) -> None:
+    assert names(list(inspect_all(IN_LOG, module=pattern))) == found
+
+
+def test_a_pattern_finds_the_name_that_the_report_gives() -> None:
+    """A module without a header is called after its entry."""
+    assert inspect(DATA / "handmade/headerless.txt", module="^module_only$").facts["module.name"] == "module_only"
+
+
+def test_inspect_wants_one_module() -> None:
+    with pytest.raises(UsageError, match=r"2 modules \(jit_step, jit_loss\): name one with module="):
+        inspect(IN_LOG)
+    assert inspect(IN_LOG, module="loss").facts["params.bytes"] == 32
+
+
+def test_no_module_of_that_name() -> None:
+    with pytest.raises(InputError, match="no module that is named like 'train'") as raised:
+        inspect(IN_LOG, module="train")
+    assert raised.value.path == str(IN_LOG)
+
+
+def test_a_pattern_that_is_none() -> None:
+    with pytest.raises(UsageError, match=r"'\(' is no regular expression"):
+        inspect(TEXT, module="(")
+
+
+def test_a_dump_directory() -> None:
+    """Of the first module the optimized text, of the second what there is, with a note."""
+    first, second = inspect_all(DIRECTORY)
+    assert Path(first.input.path).name == "module_0000.jit_step.cpu_after_optimizations.txt"
+    assert Path(second.input.path).name == "module_0002.jit_step.before_optimizations.txt"
+    assert (first.facts["params.bytes"], second.facts["params.bytes"]) == (576, 48)
+    assert not any("after optimizations" in note for note in first.notes)
+    assert [note for note in second.notes if note.startswith("module_0002.jit_step.before_optimizations.txt: ")] != []
+
+
+@pytest.mark.parametrize(
+    ("stage", "size"),
+    [("before_optimizations", [1792, 48]), ("after_spmd-partitioning", [576]), ("after_shardy-xla", [1792])],
+)
+def test_another_stage_of_a_dump_directory(stage: str, size: list[int]) -> None:
+    assert [report.facts["params.bytes"] for report in inspect_all(str(DIRECTORY), ("params",), stage=stage)] == size
+
+
+def test_a_stage_that_no_file_has() -> None:
+    with pytest.raises(UsageError, match="'after_sharding'"):
+        list(inspect_all(DIRECTORY, stage="after_sharding"))
+
+
+def test_a_directory_without_dumps(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="without XLA dumps"):
+        inspect(tmp_path)
+
+
+def test_passes_by_name() -> None:
+    assert inspect(TEXT).command == "summary"
+    report = inspect(TEXT, ("collectives", "params"))
+    assert report.command == "collectives"
+    assert [table.name for table in report.tables] == ["collectives", "collectives_by_kind", "params", "outputs"]
+    assert {"collectives.count", "params.count", "module.name"} <= report.facts.keys()
+    assert "fusions.count" not in report.facts
+
+
+def test_parameters_is_another_name_of_params() -> None:
+    assert inspect(TEXT, ("parameters",)) == inspect(TEXT, ("params",))
+    assert inspect(TEXT, ("parameters",)).command == "params"
+
+
+def test_a_pass_that_is_named_twice_answers_once() -> None:
+    once = inspect(TEXT, ("params",))
+    assert inspect(TEXT, ("params", "parameters")).tables == once.tables
+    assert inspect(TEXT, ("summary", "params")).findings == inspect(TEXT).findings
+
+
+@pytest.mark.parametrize("passes", [("nothing",), ("params", "Summary"), ()])
+def test_a_pass_that_is_not_there(passes: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="no pass"):
+        inspect(TEXT, passes)
+
+
+def test_facts_of_the_module_come_first() -> None:
+    facts = list(inspect(TEXT, ("params",)).facts)
+    of_module = [fact for fact in facts if fact.startswith("module.")]
+    assert facts[: len(of_module)] == of_module
+
+
+def test_a_table_by_name() -> None:
+    report = inspect(TEXT, ("collectives",))
+    assert report.table("collectives").rows[0][:2] == ("g", "all-gather")
+    with pytest.raises(UsageError, match="no table 'params'"):
+        report.table("params")
+
+
+@pytest.mark.parametrize("passes", ["summary", "params", "fusions", "collectives"])
+def test_strict_reads_everything_and_refuses_the_first_fault(passes: str) -> None:
+    with pytest.raises(ParseError) as raised:
+        inspect(DATA / "handmade/unreadable_lines.txt", (passes,), strict=True)
+    assert (raised.value.line, raised.value.column) == (5, 3)
+    assert inspect(TEXT, (passes,), strict=True).facts.items() >= {"module.name": "small", "module.unparsed_lines": 0}.items()
+
+
+def test_strict_gives_the_reports_before_the_fault() -> None:
+    broken = SECOND.replace("parameter(0)", "parameter(0")
+    reports = inspect_all(TEXT + "\n" + broken, ("params",), strict=True)
+    assert next(reports).facts["module.name"] == "small"
+    with pytest.raises(ParseError):
+        next(reports)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere.txt", "cannot be read"),
+        (b"", "empty"),
+        ("no HLO\nat all\n", "holds no HLO module"),
+        (b"\x00\x01\x02", "binary"),
+    ],
+)
+def test_what_cannot_be_read(source: str | bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        inspect(source)
+    assert raised.value.path == ("nowhere.txt" if source == "nowhere.txt" else "<text>")
+    assert isinstance(raised.value, HloInspectError)
+
+
+def test_a_profile_is_named_in_the_report() -> None:
+    assert inspect(TEXT).profile is None
+    assert inspect(TEXT, profile="h100-sxm").profile == "h100-sxm"
+    with pytest.raises(UsageError):
+        inspect(TEXT, profile="h99")
+
+
+def test_garbage_collection_is_left_as_it_was() -> None:
+    assert gc.isenabled()
+    for _ in inspect_all(TEXT + "\n" + SECOND):
+        assert gc.isenabled()
+    with pytest.raises(InputError):
+        inspect("nowhere.txt")
+    assert gc.isenabled()
+
+
+def test_what_is_public() -> None:
+    errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location"}
+    assert set(hlo_inspect.__all__) == errors | {"inspect", "inspect_all", "Report", "__version__"}
+    assert all(hasattr(hlo_inspect, name) for name in hlo_inspect.__all__)
+
+
+def test_a_program_that_jax_has_compiled() -> None:
+    jax = pytest.importorskip("jax")
+
+    def step(weight: Any, x: Any) -> Any:
+        return weight - 0.5 * (x.T @ (x @ weight)), (x @ weight).sum()
+
+    shapes = (jax.ShapeDtypeStruct((16, 8), "float32"), jax.ShapeDtypeStruct((4, 16), "float32"))
+    compiled = jax.jit(step, donate_argnums=0).lower(*shapes).compile()
+    memory = compiled.memory_analysis()
+    facts = inspect(compiled.as_text()).facts
+    assert facts["module.name"] == "jit_step"
+    assert facts["params.bytes"] == memory.argument_size_in_bytes == 16 * 8 * 4 + 4 * 16 * 4
+    assert facts["params.aliased_bytes"] == memory.alias_size_in_bytes == 16 * 8 * 4
+    assert (facts["outputs.bytes"], facts["params.unused_count"], facts["collectives.count"]) == (16 * 8 * 4 + 4, 0, 0)

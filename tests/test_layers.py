@@ -1,0 +1,155 @@
+"""One direction of imports: text, meaning, questions, how it is said. The table says who may know whom; nothing else may."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+
+PACKAGE = Path(hlo_inspect.__file__).parent
+ROOT = "hlo_inspect"
+
+# part of the package -> the parts before it that it may import; its own modules it may always
+LAYERS: dict[str, tuple[str, ...]] = {
+    "errors": (),
+    "version": (),
+    "shipped": (),
+    "strict_yaml": ("errors",),
+    "hlo": ("errors",),
+    "analysis": ("errors", "shipped", "strict_yaml", "hlo"),
+    "report.model": ("errors",),
+    "report.units": ("errors", "report.model"),
+    "passes": ("errors", "shipped", "hlo", "analysis", "report.model"),
+    "rules": ("errors", "hlo", "analysis", "report.model"),
+    "checks": ("errors", "strict_yaml", "report.model", "report.units"),
+    "report": ("errors", "version", "report.model", "report.units"),
+    "inspection": ("errors", "hlo", "analysis", "passes", "rules", "report.model"),
+    "": ("errors", "version", "inspection", "report.model"),
+    "cli": (
+        "errors",
+        "version",
+        "shipped",
+        "hlo",
+        "analysis",
+        "passes",
+        "rules",
+        "checks",
+        "report",
+        "report.model",
+        "inspection",
+        "",
+    ),
+    "__main__": ("cli",),
+}
+
+# what is not in the standard library -> the parts that may import it when they are imported themselves
+AT_ONCE = {"click": ("cli",), "yaml": ("strict_yaml",)}
+WHEN_USED = {"rich", "numpy", "zstandard"}
+
+MODULES = {
+    ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def part(module: str) -> str:
+    """The entry of the table that a module belongs to."""
+    inside = module.removeprefix(ROOT).removeprefix(".")
+    return inside if inside in LAYERS else inside.partition(".")[0]
+
+
+def runs_later(node: ast.AST) -> bool:
+    """A function's body, and what only type checkers read."""
+    return isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+
+
+@cache
+def imports(module: str) -> tuple[tuple[str, bool], ...]:
+    """Every module that this one imports, and whether as soon as it is imported."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    late = {id(inner) for node in ast.walk(tree) if runs_later(node) for inner in ast.walk(node)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, id(node) not in late) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports by a relative name"
+            of_module = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [(name if name in MODULES else str(node.module), id(node) not in late) for name in of_module]
+    return tuple(dict.fromkeys(found))
+
+
+def inner(module: str) -> Iterator[str]:
+    return (name for name, _ in imports(module) if name.partition(".")[0] == ROOT)
+
+
+def test_every_module_has_its_layer() -> None:
+    assert {module for module in MODULES if part(module) not in LAYERS} == set()
+    assert {layer for layer in LAYERS if not any(part(module) == layer for module in MODULES)} == set()
+
+
+def test_the_table_has_one_direction() -> None:
+    """Each layer stands behind all that it may import."""
+    order = list(LAYERS)
+    assert all(order.index(before) < order.index(layer) for layer, known in LAYERS.items() for before in known)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_what_it_may_know(layer: str) -> None:
+    wrong = {
+        (module, name)
+        for module in MODULES
+        if part(module) == layer
+        for name in inner(module)
+        if part(name) not in {layer, *LAYERS[layer]}
+    }
+    assert wrong == set()
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """A package stands for its `__init__`, which its modules may be imported through."""
+
+    def reached(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module not in done:
+            for name, at_once in imports(module):
+                if at_once and name in MODULES:
+                    reached(name, (*path, module))
+            done.add(module)
+
+    done: set[str] = set()
+    for module in MODULES:
+        reached(module, ())
+
+
+def test_libraries_are_imported_where_they_are_used() -> None:
+    wrong = set()
+    for module in MODULES:
+        for name, at_once in imports(module):
+            top = name.partition(".")[0]
+            if top == ROOT or top in sys.stdlib_module_names:
+                continue
+            if not (part(module) in AT_ONCE.get(top, ()) or (not at_once and top in WHEN_USED)):
+                wrong.add((module, name))
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [("hlo_inspect", {"click", "rich", "numpy", "yaml"}), ("hlo_inspect.cli.main", {"rich", "numpy", "yaml"})],
+)
+def test_importing_does_not_import_what_is_not_needed_yet(module: str, absent: set[str]) -> None:
+    program = f"import sys, {module}; print(*sys.modules)"
+    path = {"PYTHONPATH": str(PACKAGE.parent)}
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], env=path, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert module in loaded
+    assert absent.intersection(loaded) == set()
