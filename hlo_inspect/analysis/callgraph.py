@@ -14,14 +14,15 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.induction import RUNNING_OPCODES
 from hlo_inspect.analysis.trip_counts import find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module, Wants
 
-WANTS = Wants(opcodes=frozenset({"async-start", "call", "call-start", "conditional", "while"}), loops=True)
+WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""
 
-_CALLING = WANTS.opcodes | {"custom-call", "fusion", "fusion-start"}
+_CALLING = RUNNING_OPCODES | {"custom-call", "fusion", "fusion-start"}
 
 _Amounts = Counter[tuple[str, int | None]]  # collectives of a kind and operand size
 

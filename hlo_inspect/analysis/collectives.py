@@ -35,6 +35,8 @@ OPCODES = frozenset(opcode for kind in (*KINDS, *POINT_TO_POINT) for opcode in (
 )
 """What has to be kept of a module: collectives, and what decides how and how often they run."""
 
+_STARTING = frozenset({*KINDS, *(f"{kind}-start" for kind in KINDS), *POINT_TO_POINT, *OLD_NAMES})
+
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 TARGETS = frozenset({ASYNC_START_TARGET})
 
@@ -98,10 +100,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 
 def _is_collective(instruction: Instruction) -> bool:
     """A done or an update only refers to its start."""
-    if instruction.opcode in POINT_TO_POINT:
-        return True
-    opcode = instruction.opcode.removesuffix("-start")
-    return OLD_NAMES.get(opcode, opcode) in KINDS
+    return instruction.opcode in _STARTING
 
 
 def _callers(module: Module) -> dict[str, Instruction]:
@@ -141,7 +140,7 @@ def _collective(
     mode = group_mode(kind, attributes)
     members = participants(attributes.get("replica_groups"), mode, counts)
     result = _result_shape(inner, kind)
-    operand_bytes = _operand_bytes(inner, kind, result, members.size)
+    operand_bytes = _operand_bytes(inner, attributes, kind, result, members.size)
     if start.opcode == "fusion" and kind == "all-reduce" and _is_smaller(start.shape, operand_bytes):
         kind, result = "reduce-scatter", start.shape
     return Collective(
@@ -169,7 +168,7 @@ def _is_smaller(shape: Shape | None, size: int | None) -> bool:
 
 
 def _bytes(shape: Shape | None) -> int | None:
-    return None if shape is None else total(leaf.bytes for _, leaf in array_leaves(shape))
+    return None if shape is None else shape.array_bytes
 
 
 def _result_shape(instruction: Instruction, kind: str) -> Shape | None:
@@ -191,10 +190,12 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
     return shape
 
 
-def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
+def _operand_bytes(
+    instruction: Instruction, attributes: dict[str, str], kind: str, result: Shape | None, size: int | None
+) -> int | None:
     """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes
-    if "slice_sizes" in instruction.attributes:
+    if "slice_sizes" in attributes:
         shapes = shapes[:1]  # a permute in place names the output and two offsets behind its operand
     known = [_bytes(shape) for shape in shapes]
     if known and None not in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from hlo_inspect.analysis import partitioning
+from hlo_inspect.analysis.callgraph import CallGraph, Executed, executed_totals
 from hlo_inspect.analysis.collectives import Collective, find_collectives
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
@@ -42,6 +43,15 @@ class Context:
     def axes(self) -> list[str | None]:
         """The mesh axes that each of `collectives` runs over."""
         return axis_labels(self.collectives, self.device_counts, self.mesh)
+
+    @cached_property
+    def call_graph(self) -> CallGraph:
+        return CallGraph(self.module)
+
+    @cached_property
+    def executed(self) -> Executed:
+        """How often the collectives run, and what they move then."""
+        return executed_totals(self.call_graph, self.collectives)
 
     @cached_property
     def interface(self) -> Interface:

@@ -49,7 +49,7 @@ def find_fusions(module: Module) -> list[Fusion]:
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
         attributes = instruction.attributes_named(("kind", "calls"))
-        names = instruction.callees(attributes).get("calls", ())
+        names = instruction.callees(attributes).get("calls", ()) if "calls" in attributes else ()
         found.append(
             Fusion(
                 instruction=instruction,
@@ -96,11 +96,9 @@ def find_custom_calls(module: Module) -> list[CustomCall]:
 
 def operand_bytes(instruction: Instruction) -> int | None:
     """Bytes of the arrays of all operands; an operand that is used twice counts twice."""
-    return total(
-        None if shape is None else total(leaf.bytes for _, leaf in array_leaves(shape)) for shape in instruction.operand_shapes
-    )
+    return total([None if shape is None else shape.array_bytes for shape in instruction.operand_shapes])
 
 
 def result_bytes(instruction: Instruction) -> int | None:
     """Bytes of the arrays of the result."""
-    return None if instruction.shape is None else total(leaf.bytes for _, leaf in array_leaves(instruction.shape))
+    return None if instruction.shape is None else instruction.shape.array_bytes

@@ -22,10 +22,12 @@ from hlo_inspect.hlo.shapes import ArrayShape, subshape
 MAX_STEPS = 150
 """So many instructions are followed for one loop; real ones take about twenty."""
 
+RUNNING_OPCODES = frozenset({"async-start", "call", "call-start", "conditional", "while"})
+"""What runs a computation that can hold a loop."""
+
 Path = tuple[int, ...]
 
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
-_CALLING = frozenset({"async-start", "call", "conditional", "while"})  # what runs a computation that can hold a loop
 
 
 class UnknownError(Exception):
@@ -189,7 +191,7 @@ class Induction:
     @cached_property
     def _callers(self) -> Mapping[str, list[Instruction]]:
         callers: defaultdict[str, list[Instruction]] = defaultdict(list)
-        for instruction in self._module.with_opcodes(_CALLING):
+        for instruction in self._module.with_opcodes(RUNNING_OPCODES):
             for names in instruction.callees(instruction.attributes).values():
                 for name in names:
                     callers[name].append(instruction)

@@ -84,7 +84,7 @@ class Collector:
             if kept and kept[-1].line == line and kept[-1].name == row[1]:
                 kept[-1].is_root = True
             elif self._entry and computation.is_entry:
-                self._keep(computation, Lines([("ROOT ", *row[1:])], [row[2]], [head], line, row[3]), 0)
+                self._keep(computation, Lines([("ROOT ", *row[1:])], [row[2]], [head], line, row[3], 0, len(row[3])), 0)
         if self._checked:
             self._names.end()
         if self._loops:
@@ -138,7 +138,7 @@ class Collector:
                     self._keep(last, lines, index)
         if self._last is not None and not self._roots and self._last[2] not in kept:
             row, head, line = self._last
-            self._keep(last, Lines([("ROOT ", *row[1:])], [row[2]], [head], line, row[3]), 0)
+            self._keep(last, Lines([("ROOT ", *row[1:])], [row[2]], [head], line, row[3], 0, len(row[3])), 0)
 
     def blocks(self, blocks: Sequence[Block], line: int, text: str) -> int:
         """Takes whole computations, the first one's header at `line`; says how many it took. The one behind them has a shape
@@ -147,19 +147,25 @@ class Collector:
         texts = [row[2] for block in blocks for row in block.rows]
         heads = [self._heads[text] for text in texts]
         at = 0
-        for number, block in enumerate(blocks):
+        taken: list[Lines] = []
+        for block in blocks:
             end = at + len(block.rows)
-            lines = Lines(block.rows, texts[at:end], heads[at:end], line + block.line + 1, text[block.start : block.end])
+            lines = Lines(block.rows, texts[at:end], heads[at:end], line + block.line + 1, text, block.start, block.end)
             if self._heads.unreadable and not self._heads.unreadable.isdisjoint(lines.texts):
-                return number
+                break
+            taken.append(lines)
             computation = self.begin(block.name, line + block.line, is_entry=block.is_entry)
-            self._note_shardings(computation, lines.text)
+            if block.is_entry:
+                self._note_shardings(computation, lines.text)
             self._take(computation, lines)
             if self._graph:
                 computation.keep_text(lines.first, text[block.start - 1 : block.end])
             self.end(computation)
             at = end
-        return len(blocks)
+        if self._checked and taken and not self._names.knows_callees(text[blocks[0].start : blocks[len(taken) - 1].end]):
+            for lines in taken:
+                self._names.note_callees(lines)
+        return len(taken)
 
     # -- lines ----------------------------------------------------------------------------------------------------------
 
@@ -194,12 +200,11 @@ class Collector:
         """
         if self._every_line or self._entry or self._hits is None:
             return start
-        limit = len(text)
+        hit = self._hits.search(text, start)  # first: the next one bounds all other searches
+        limit = hit.start() if hit else len(text)
         for mark in _STOPS:
             stop = text.find(mark, start, limit)
             limit = stop if stop >= 0 else limit
-        hit = self._hits.search(text, start, limit) if self._hits else None
-        limit = hit.start() if hit else limit
         for call in rows.CALLS.finditer(text, start, limit) if self._kept_names else ():
             if call[1] in self._kept_names:
                 limit = call.start()
@@ -258,7 +263,10 @@ class Collector:
         if self._heads.unreadable and not self._heads.unreadable.isdisjoint(texts):
             return False
         self._remember({row[1]: head for row, head in zip(found, heads, strict=True)}, single=len(found) == 1)
-        self._take(computation, Lines(found, texts, heads, line, text))
+        lines = Lines(found, texts, heads, line, text, 0, len(text))
+        self._take(computation, lines)
+        if self._checked and not self._names.knows_callees(text):
+            self._names.note_callees(lines)
         return True
 
     def _take(self, computation: Computation, lines: Lines) -> None:

@@ -12,15 +12,23 @@ from hlo_inspect.hlo.rows import Row
 class Lines:
     """Consecutive instructions of one computation.
 
-    `texts` are the rows' heads as text, `first` is the line of the first row, `text` holds all of their attributes.
+    `texts` are the rows' heads as text, `first` is the line of the first row; the rows stand in `source[start:end]`.
     """
 
-    def __init__(self, rows: Sequence[Row], texts: list[str], heads: list[Head], first: int, text: str) -> None:
+    def __init__(
+        self, rows: Sequence[Row], texts: list[str], heads: list[Head], first: int, source: str, start: int, end: int
+    ) -> None:
         self.rows = rows
         self.texts = texts
         self.heads = heads
         self.first = first
-        self.text = text
+        self._place = (source, start, end)
+
+    @property
+    def text(self) -> str:
+        """Text in which all of the rows' attributes stand."""
+        source, start, end = self._place
+        return source[start:end]
 
     @cached_property
     def definitions(self) -> dict[str, Head]:

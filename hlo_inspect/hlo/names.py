@@ -62,7 +62,6 @@ class NameCheck:
             uses = self._precisely(lines)
         if self._computation.reads is not None:
             self._computation.reads.take(lines, uses)
-        self._note_callees(lines)
 
     def _note_duplicates(self, lines: Lines) -> None:
         seen: set[str] = set()
@@ -86,9 +85,12 @@ class NameCheck:
                         self._pending.setdefault(name, line)
         return uses
 
-    def _note_callees(self, lines: Lines) -> None:
-        if all(callee in self._known for callee in _callees(lines.text)):
-            return
+    def knows_callees(self, text: str) -> bool:
+        """Whether every computation that `text` calls is defined so far."""
+        return all(callee in self._known for callee in _callees(text))
+
+    def note_callees(self, lines: Lines) -> None:
+        """Notes the computations that are called and not defined so far."""
         for line, row in enumerate(lines.rows, lines.first):
             if any(callee not in self._known for callee in _callees(row[3])):
                 for callee in _precise_callees(row[3]):

@@ -250,7 +250,7 @@ class _ModuleReader:
             except scan.ScanError as error:
                 if isinstance(error, scan.IncompleteError) and cursor.remaining() <= MAX_ITEM_CHARS and cursor.more():
                     continue
-                if self._seen_entry or not _CUT_START.match(cursor.text, cursor.position):
+                if self._seen_entry or not _CUT_START.match(cursor.text, cursor.position) or cursor.more():
                     return False
                 self._collector.problem("HI002", "the text ends at the start of a computation", line)
                 cursor.advance(len(cursor.text))

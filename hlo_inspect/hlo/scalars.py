@@ -67,6 +67,8 @@ class Scalars:
         The root is the one marked so, else the `last` instruction. It counts where it is a scalar, or where the computation can
         be a loop's body: from a tuple to a tuple. The entry's root feeds nothing.
         """
+        if not self._found:
+            return {}
         root = self._root or last
         names = [o.name for i in computation.instructions if i.opcode in HANDING_OPCODES for o in i.operands]
         if root is not None and not computation.is_entry and self._counts(root):

@@ -181,11 +181,14 @@ def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[t
         yield item, end
 
 
-_COMMON_ATTRIBUTE = re.compile(
-    r', ([A-Za-z_][\w.\-]*+)=(%?[\w.\-]++|\{(?:[^{}()\[\]"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}()\[\]"\n]*+\})*+\})(?=, [a-z]|$)',
-    re.ASCII,
+_COMMON_VALUES = (
+    r"%?[\w.\-]++",
+    r'\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}"\n]*+\})*+\}',
+    r"\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?",
+    r"mesh\[['\w=,]++\](?:, device_ids=\(\[[\d,]++\](?:T\([\d,]++\))?\))? \{['\w,]*+\}",
 )
-"""An attribute as most are: a word, or braces nested at most once. What it does not match takes the long way."""
+_COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, [a-z]|$)", re.ASCII)
+"""An attribute as most are: a word, braces nested at most once, device groups. What it does not match takes the long way."""
 
 
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:

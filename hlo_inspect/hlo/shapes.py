@@ -82,6 +82,11 @@ class ArrayShape:
             return dtypes.POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
 
+    @property
+    def array_bytes(self) -> int | None:
+        """Bytes of the array; 0 for what is none."""
+        return self.bytes if self.is_array else 0
+
     @cached_property
     def padded_bytes(self) -> int | None:
         """Bytes with the layout's tiles and tail padding, as `ShapeUtil::ArraySize` counts them."""
@@ -130,6 +135,11 @@ class TupleShape:
         """Bytes of all elements; the tuple's own index table is not counted."""
         return total(element.bytes for element in self.elements)
 
+    @cached_property
+    def array_bytes(self) -> int | None:
+        """Bytes of the arrays among the elements, at any depth."""
+        return total(element.array_bytes for element in self.elements)
+
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
@@ -176,10 +186,31 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 def parse_shape(text: str) -> Shape:
     """The shape that `text` spells; `ShapeError` when it is none."""
     text = scan.without_comments(text)
+    flat = _flat_tuple(text)
+    if flat is not None:
+        return flat
     shape, end = scan_shape(text, 0)
     end = _skip(text, end)
     if end != len(text):
         raise ShapeError(f"unexpected text after the shape: {text[end : end + 20]!r}", end)
+    return shape
+
+
+def _flat_tuple(text: str) -> TupleShape | None:
+    """A tuple of arrays as printers write it: thousands of elements are not rare, and few different ones among them."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return None
+    try:
+        return TupleShape(tuple([_whole_array(part) for part in text[1:-1].split(", ")]))
+    except ShapeError:
+        return None  # the long way tells what is wrong, and where
+
+
+@lru_cache(maxsize=1 << 14)
+def _whole_array(text: str) -> ArrayShape:
+    shape, end = _scan_array(text, 0)
+    if end != len(text):
+        raise ShapeError("more than an array", end)
     return shape
 
 

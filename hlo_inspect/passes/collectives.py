@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hlo_inspect.analysis import callgraph
 from hlo_inspect.analysis.collectives import KINDS, OPCODES, POINT_TO_POINT, TARGETS, Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.scopes import PHASES
@@ -21,13 +22,15 @@ class Collectives(Pass):
     """
 
     name = "collectives"
-    wants = Wants(opcodes=OPCODES, targets=TARGETS)
+    wants = Wants(opcodes=OPCODES, targets=TARGETS) | callgraph.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
         FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),
         FactSpec("collectives.result_bytes", "bytes", "bytes of their results"),
         FactSpec("collectives.wire_bytes", "bytes", "bytes that one device has to send for them"),
         FactSpec("collectives.async_count", "count", "those whose start and done are apart"),
+        FactSpec("collectives.executed_count", "count", "how often they run in one run of the entry"),
+        FactSpec("collectives.executed_operand_bytes", "bytes", "bytes of their operands then"),
         FactSpec("collectives.<kind>.count", "count", "collectives of a kind", frozenset((*KINDS, *POINT_TO_POINT))),
         FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(KINDS)),
         FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
@@ -46,6 +49,8 @@ class Collectives(Pass):
             "collectives.result_bytes": total(c.result_bytes for c in found),
             "collectives.wire_bytes": total(c.wire_bytes for c in found),
             "collectives.async_count": sum(c.is_async for c in found),
+            "collectives.executed_count": context.executed.count,
+            "collectives.executed_operand_bytes": context.executed.operand_bytes,
         }
         for kind in KINDS:
             of_kind = [c for c in found if c.kind == kind]
@@ -65,7 +70,8 @@ class Collectives(Pass):
         return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
 
     def tables(self, context: Context) -> list[Table]:
-        return [_listed(context), by_kind(context.collectives), by_axis(context), by_phase(context)]
+        tables = [_listed(context), by_kind(context.collectives), by_axis(context), by_phase(context), loops(context)]
+        return [table for table in tables if table.rows or table.name == self.name]
 
     def findings(self, context: Context) -> list[Finding]:
         findings = []
@@ -78,7 +84,7 @@ class Collectives(Pass):
             elif not members.uniform:
                 message = f"{name}: its groups differ in size; the largest, of {members.size} devices, is counted"
                 findings.append(Finding("HI202", "info", message, place, name, collective.operand_bytes or 0))
-        return findings
+        return findings + _loop_findings(context)
 
     def notes(self, context: Context) -> list[str]:
         """One line for each fact that is not known, naming the first collective that keeps it from being known."""
@@ -86,9 +92,23 @@ class Collectives(Pass):
         for fact, value in self.facts(context).items():
             if value is None and fact.startswith("mesh."):
                 notes.append(f"{fact}: {context.mesh.reason}")
-            elif value is None:
+            elif value is None and not fact.startswith("collectives.executed"):
                 notes.append(f"{fact}: {_why(fact, context)}")
-        return notes
+        return [*notes, *context.executed.notes]
+
+
+def _loop_findings(context: Context) -> list[Finding]:
+    """Trip counts that are printed and make no sense, and computations that call themselves."""
+    graph, module = context.call_graph, context.module
+    findings = [
+        Finding("HI501", "warning", loop.fault, module.location(loop.instruction.line), loop.instruction.name)
+        for loop in graph.loops
+        if loop.fault is not None
+    ]
+    for name in sorted(set(graph.calls) - set(graph.order)):
+        line = module.computations[name].line if name in module.computations else None
+        findings.append(Finding("HI502", "error", f"computation {name} calls itself", module.location(line), name))
+    return findings
 
 
 def _counted(context: Context) -> list[Collective]:
@@ -127,6 +147,7 @@ def _listed(context: Context) -> Table:
         Column("group_size", "number", optional=True),
         Column("replica_groups", detail=5),
         Column("source_target_pairs", detail=9),
+        Column("trip_count", "count", detail=5),
         Column("axis", detail=2, optional=True),
         Column("phase", detail=3),
         Column("channel_id", "number", detail=9, optional=True),
@@ -140,13 +161,14 @@ def _listed(context: Context) -> Table:
     )
     found = zip(context.collectives, context.axes, context.phases, strict=True)
     largest_first = sorted(found, key=lambda one: one[0].operand_bytes or 0, reverse=True)
-    rows = tuple(_row(collective, axis, phase) for collective, axis, phase in largest_first)
+    rows = tuple(_row(context, collective, axis, phase) for collective, axis, phase in largest_first)
     return Table("collectives", "Collectives, by operand bytes", columns, rows)
 
 
-def _row(collective: Collective, axis: str | None, phase: str) -> Row:
+def _row(context: Context, collective: Collective, axis: str | None, phase: str) -> Row:
     start = collective.start
     sizes = (collective.operand_bytes, collective.result_bytes, collective.wire_bytes)
+    runs = context.call_graph.executions.get(collective.inner.computation.name)
     return (
         start.name,
         collective.kind,
@@ -156,6 +178,7 @@ def _row(collective: Collective, axis: str | None, phase: str) -> Row:
         collective.group_size,
         collective.replica_groups,
         collective.source_target_pairs,
+        runs,
         axis,
         phase,
         collective.channel_id,
@@ -167,6 +190,19 @@ def _row(collective: Collective, axis: str | None, phase: str) -> Row:
         collective.origin.source,
         start.line,
     )
+
+
+def loops(context: Context) -> Table:
+    """The loops that collectives run in, with their trip counts."""
+    columns = (
+        Column("loop"),
+        Column("trip_count", "count"),
+        Column("known_from", detail=1),
+        Column("line", "number", detail=2),
+    )
+    found = context.call_graph.loops
+    rows = tuple((loop.instruction.name, loop.trip_count, loop.source or "", loop.instruction.line) for loop in found)
+    return Table("loops", "Loops", columns, rows)
 
 
 def by_axis(context: Context) -> Table:

@@ -45,6 +45,9 @@ class Summary(Pass):
             _buffers(context.interface),
             fusions.by_kind(context.fusions),
             collectives.by_kind(context.collectives),
+            collectives.by_axis(context),
+            collectives.by_phase(context),
+            collectives.loops(context),
             fusions.by_target(context.custom_calls),
             _opcodes(context),
         ]

@@ -243,3 +243,9 @@ def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
     found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
     assert found == Executed(2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
+
+
+def test_an_asynchronous_call_as_sugar() -> None:
+    text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == Executed(1, 32)
