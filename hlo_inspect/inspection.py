@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
@@ -47,12 +48,18 @@ def inspect_all(
         name = one.name
         modules = read_modules(one, _wants(chosen) | Wants(checked=strict), strict=strict)
         holds = False
-        while (found := _next(modules)) is not None:
+        while True:
+            with _without_collection():
+                found = next(modules, None)
+                wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
+                report = _report(found, chosen, note) if found is not None and wanted else None
+            if found is None:
+                break
             holds = True
             seen += 1
-            if pattern is None or pattern.search(found.name):
+            if report is not None:
                 matched += 1
-                yield replace(_report(found, chosen, note), profile=hardware)
+                yield replace(report, profile=hardware)
         if not holds:
             empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
     if empty is not None:  # of a dump directory the other files are read all the same
@@ -61,12 +68,13 @@ def inspect_all(
         raise InputError(f"holds no module that is named like {module!r}, but {seen} others", Location(name))
 
 
-def _next(modules: Iterator[Module]) -> Module | None:
-    """The next module. Reading makes many small objects and no cycles: the collector would only look at them over and over."""
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Reading makes many small objects and no cycles: the garbage collector would only look at them over and over."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return next(modules, None)
+        yield
     finally:
         if collecting:
             gc.enable()

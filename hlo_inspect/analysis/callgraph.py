@@ -23,6 +23,8 @@ WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""
 
 _CALLING = RUNNING_OPCODES | {"custom-call", "fusion", "fusion-start"}
+_ONE_CALLEE = {"fusion": "calls", "call": "to_apply", "async-start": "calls"}
+"""Opcodes that run one computation once, by the attribute that names it."""
 
 _Amounts = Counter[tuple[str, int | None]]  # collectives of a kind and operand size
 
@@ -77,6 +79,12 @@ class CallGraph:
         return (i for i in (computation.body() if whole else computation.instructions) if i.opcode in _CALLING)
 
     def _calls(self, instruction: Instruction) -> list[Call]:
+        if instruction.opcode in _ONE_CALLEE:
+            attribute = _ONE_CALLEE[instruction.opcode]
+            names = list(instruction.callees(instruction.attributes_named((attribute,))).get(attribute, ()))
+            return [Call(instruction, name, 1) for name in names[:1] if self._holds_something(name)]
+        if instruction.opcode == "custom-call" and not instruction.mentions("called_computations="):
+            return []
         names = [name for found in instruction.callees(instruction.attributes).values() for name in found]
         place = f"{instruction.name} (line {instruction.line})"
         if instruction.opcode == "while":
@@ -90,6 +98,11 @@ class CallGraph:
         if instruction.opcode == "custom-call":
             return [Call(instruction, name, None, f"{place} is a custom call, which runs it as it likes") for name in names]
         return [Call(instruction, name, 1) for name in names[:1]]
+
+    def _holds_something(self, name: str) -> bool:
+        """Whether anything was kept of a computation; of most fusions' nothing is."""
+        computation = self._module.computations.get(name)
+        return self._module.wants.graph or (computation is not None and bool(computation.instructions or computation.scalars))
 
     @cached_property
     def executions(self) -> Mapping[str, int | None]:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.metadata import origin
-from hlo_inspect.hlo.header import Alias, ShapeIndex
+from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
@@ -36,15 +36,29 @@ class ParameterLeaf:
 
     number: int
     index: ShapeIndex
-    name: str
+    instruction: Instruction | None
     shape: ArrayShape
     sharding: str
-    path: str
-    line: int | None
     alias: Alias | None
     donor: bool
     unused: bool | None
     kept_because: str
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name if self.instruction else ""
+
+    @property
+    def line(self) -> int | None:
+        return self.instruction.line if self.instruction else None
+
+    @property
+    def path(self) -> str:
+        """The argument's path in the caller's tree, which JAX gives as the parameter's op_name."""
+        if self.instruction is None:
+            return ""
+        name = origin(self.instruction.attributes_named(("metadata",)), _NO_FRAMES).op_name
+        return "" if _SCOPE.search(name) else name
 
     @property
     def donated(self) -> bool:
@@ -55,6 +69,7 @@ class ParameterLeaf:
         return self.kept_because == FITS
 
 
+_NO_FRAMES = StackFrames()
 FITS = "an output fits it"
 NO_OUTPUT = "no output has its shape and type"
 OTHER_SHARDING = "outputs of its shape are sharded otherwise"
@@ -145,8 +160,7 @@ def _parameters(
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
-        attributes = instruction.attributes if instruction else {}
-        sharding = attributes.get("sharding", "")
+        sharding = instruction.attributes_named(("sharding",)).get("sharding", "") if instruction else ""
         arrays = array_leaves(shapes[number])
         parts = split_sharding(sharding) if sharding else None
         for n, (index, shape) in enumerate(arrays):
@@ -156,11 +170,9 @@ def _parameters(
                 ParameterLeaf(
                     number=number,
                     index=index,
-                    name=instruction.name if instruction else "",
+                    instruction=instruction,
                     shape=shape,
                     sharding=own,
-                    path=_path(module, attributes),
-                    line=instruction.line if instruction else None,
                     alias=next((aliases[p] for p in prefixes if p in aliases), None),
                     donor=any(p in donors for p in prefixes),
                     unused=_is_unused(entry, instruction, index),
@@ -179,12 +191,6 @@ def _is_unused(entry: Computation | None, instruction: Instruction | None, index
         return True
     read = entry.reads.elements.get(instruction.name)
     return read is not None and bool(index) and index[0] not in read
-
-
-def _path(module: Module, attributes: dict[str, str]) -> str:
-    """The argument's path in the caller's tree: JAX gives it as the parameter's op_name."""
-    name = origin(attributes, module.frames).op_name
-    return "" if _SCOPE.search(name) else name
 
 
 def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> tuple[ParameterLeaf, ...]:

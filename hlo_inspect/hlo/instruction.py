@@ -113,6 +113,10 @@ class Instruction:
             self.computation.note_fault(self.name, self.line, error.message)
         return found
 
+    def mentions(self, text: str) -> bool:
+        """Whether `text` stands in the operands or attributes: a cheap look before they are parsed."""
+        return text in self._tail
+
     def attributes_named(self, names: Iterable[str]) -> dict[str, str]:
         """The text of these attributes, as far as they are there; what stands behind the last of them is not looked at."""
         missing = set(names)

@@ -1,0 +1,228 @@
+"""Damages dumps by chance and looks whether hlo-inspect bears it.
+
+    python tests/fuzz/mutate.py --count 20000 DUMP…
+
+A dump is a file or a folder, compressed or not. Every mutation has a seed of its own, which is printed where something fails:
+an exception other than `HloInspectError`, a report that is no JSON, or a reading that takes more than ten times the time of the
+undamaged text and more than 0.2 s. `--first` starts at another seed, so that `--first SEED --count 1 DUMP` repeats one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import hlo_inspect
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.passes import PASSES
+from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.model import Report
+
+GARBAGE = [
+    *(b"{", b"}", b"(", b")", b"[", b"]", b'"', b"'", b"/*", b"*/", b"//", b",", b"=", b" = ", b"\n", b"\r", b"\t", b"\\", b"%", b"#"),
+    *(b"\xff", b"\xc3", b"\xed\xa0\x80", "\u202e\u0663\u00e9".encode(), b"\x1b[31m", b"<=", b"->", b"-1", b"?", b"...", b"\xef\xbb\xbf"),
+    *(b"9" * 25, b"1" + b"0" * 400, b"-", b"1e999", b"nan", b"(" * 300, b"{" * 300, b"[" * 50, b"((" + b"(f32[2], " * 120),
+    *(b"ROOT ", b"ENTRY ", b"HloModule m\n", b"HloModule m, ", b"ENTRY %e (p: f32[]) -> f32[] {\n", b"x = f32[] add(", b"}\n\n"),
+    *(b"f32[0]", b"f32[<=9]", b"f32[?]", b"s4[3]{0:E(4)}", b"token[]", b"f99[2]", b"(f32[2], (s32[], ()))", b"{1,0:T(8,128)(2,1)S(5)}"),
+    *(b", replica_groups={{0,1},{2", b", replica_groups=[9999,9999]<=[99980001]", b", replica_groups=mesh['a'=0] {'a'}", b"T(0,0)"),
+    *(b", to_apply=%nobody", b", calls=%", b", body=%body, condition=%body", b", metadata={op_name=", b", backend_config={", b"#1#2"),
+    *(b', custom_call_target="', b", source_target_pairs={{0}}", b", input_output_alias={ {9}: (99, {9}) }", b", is_scheduled=true"),
+    *(b"StackFrames\n1 {file_location_id=99999999999999999999}\n", b", metadata={stack_frame_id=7}", b"while(", b"parameter(0)"),
+]
+
+LIMIT_SECONDS = 60
+PASS_NAMES = [one.name for one in PASSES]
+
+
+class Mutator:
+    """One damaged text for each seed. Most damage is small: at least half of the texts can still be read in part."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)  # noqa: S311 - damage, not secrets
+
+    def __call__(self, text: bytes) -> bytes:
+        for _ in range(self.chance.choice([1, 1, 2, 3, 8])):
+            text = self.chance.choice(self._damages())(text)
+        return text
+
+    def _damages(self) -> list[Callable[[bytes], bytes]]:
+        on_bytes = [self.flip, self.insert, self.insert, self.drop, self.repeat, self.number]
+        return on_bytes + [self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut]
+
+    def _at(self, text: bytes) -> int:
+        return self.chance.randint(0, len(text))
+
+    def flip(self, text: bytes) -> bytes:
+        changed = bytearray(text)
+        for _ in range(self.chance.choice([1, 1, 5, 50]) if changed else 0):
+            changed[self.chance.randrange(len(changed))] = self.chance.choice([self.chance.randrange(1, 256), *b'{}()[]"=,%\n'])
+        return bytes(changed)
+
+    def insert(self, text: bytes) -> bytes:
+        at = self._at(text)
+        return text[:at] + self.chance.choice(GARBAGE) + text[at:]
+
+    def drop(self, text: bytes) -> bytes:
+        at = self._at(text)
+        return text[:at] + text[at + self.chance.choice([1, 1, 10, 200]) :]
+
+    def repeat(self, text: bytes) -> bytes:
+        at, size = self._at(text), self.chance.choice([1, 20, 300])
+        return text[:at] + text[at : at + size] * self.chance.choice([2, 2, 20]) + text[at + size :]
+
+    def number(self, text: bytes) -> bytes:
+        """Another number in place of one."""
+        at = self._at(text)
+        while at < len(text) and not text[at : at + 1].isdigit():
+            at += 1
+        end = at
+        while end < len(text) and text[end : end + 1].isdigit():
+            end += 1
+        return text[:at] + self.chance.choice([b"0", b"-1", b"7", b"2147483648", b"9" * 19, b"9" * 30, b""]) + text[end:]
+
+    def _lines(self, text: bytes) -> tuple[list[bytes], int, int]:
+        lines = text.splitlines(keepends=True)
+        start = self.chance.randint(0, len(lines))
+        return lines, start, start + self.chance.choice([1, 1, 2, 10])
+
+    def drop_lines(self, text: bytes) -> bytes:
+        lines, start, end = self._lines(text)
+        return b"".join(lines[:start] + lines[end:])
+
+    def repeat_lines(self, text: bytes) -> bytes:
+        lines, start, end = self._lines(text)
+        return b"".join(lines[:start] + lines[start:end] * self.chance.choice([2, 2, 50]) + lines[end:])
+
+    def move_lines(self, text: bytes) -> bytes:
+        lines, start, end = self._lines(text)
+        rest = lines[:start] + lines[end:]
+        to = self.chance.randint(0, len(rest))
+        return b"".join(rest[:to] + lines[start:end] + rest[to:])
+
+    def join_lines(self, text: bytes) -> bytes:
+        lines, start, end = self._lines(text)
+        return b"".join(lines[:start] + [line.rstrip(b"\r\n") for line in lines[start:end]] + lines[end:])
+
+    def split_line(self, text: bytes) -> bytes:
+        at = self._at(text)
+        return text[:at] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[at:]
+
+    def cut(self, text: bytes) -> bytes:
+        """The end is missing, or less often the start; most of the text stays."""
+        at = self.chance.randint(len(text) // 2, len(text))
+        return text[:at] if self.chance.random() < 0.7 else text[len(text) - at :]
+
+
+def reports(text: bytes, passes: Sequence[str], *, strict: bool = False) -> list[Report]:
+    return list(hlo_inspect.inspect_all(text, passes, strict=strict))
+
+
+def read_all(text: bytes) -> list[Report]:
+    """Reads a text with every pass together, each alone, and strictly; every report has to be JSON. What the first says."""
+    found: list[Report] = []
+    for passes, strict in [(PASS_NAMES, False), *(([name], False) for name in PASS_NAMES), (PASS_NAMES, True)]:
+        try:
+            made = reports(text, passes, strict=strict)
+        except hlo_inspect.HloInspectError as error:
+            if not str(error):
+                raise ValueError("an error without a message") from error
+            continue
+        out = io.StringIO()
+        FORMATS["json"](made, out, RenderOptions())
+        json.loads(out.getvalue())
+        if passes is PASS_NAMES and not strict:
+            found = made
+    return found
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raises `TimeoutError` after so many seconds, where the system can."""
+
+    def expired(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"still reading after {seconds} s")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def seconds_for(text: bytes) -> float:
+    start = time.perf_counter()
+    read_all(text)
+    return time.perf_counter() - start
+
+
+@dataclass
+class Dump:
+    """An undamaged text and how long it takes to read."""
+
+    path: Path
+    text: bytes
+    seconds: float
+
+
+def load(path: Path) -> Dump:
+    text = "".join(open_source(path).pieces()).encode()
+    return Dump(path, text, min(seconds_for(text) for _ in range(2)))
+
+
+def failure(dump: Dump, seed: int) -> str | None:
+    """What is wrong with the reading of one mutation, if anything is."""
+    text = Mutator(seed)(dump.text)
+    try:
+        with time_limit(LIMIT_SECONDS):
+            took = seconds_for(text)
+            limit = max(10 * dump.seconds, 0.2)
+            if took > limit:
+                took = min(took, *(seconds_for(text) for _ in range(2)))  # another program may have been busy
+    except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
+        return traceback.format_exc()
+    return f"took {took:.2f} s, the undamaged text {dump.seconds:.3f} s" if took > limit else None
+
+
+def files(paths: Sequence[Path]) -> list[Path]:
+    found = [file for path in paths for file in (sorted(path.rglob("*.txt*")) if path.is_dir() else [path])]
+    return [file for file in found if file.is_file() and file.stat().st_size]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dumps", nargs="+", type=Path)
+    parser.add_argument("--count", type=int, default=1000, help="mutations over all dumps")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--max-bytes", type=int, default=400_000, help="leave larger texts out")
+    options = parser.parse_args()
+    dumps = [dump for dump in map(load, files(options.dumps)) if len(dump.text) <= options.max_bytes]
+    failed = 0
+    for number in range(options.count):
+        seed, dump = options.first + number, dumps[(options.first + number) % len(dumps)]
+        trouble = failure(dump, seed)
+        if trouble is not None:
+            failed += 1
+            sys.stdout.write(f"FAIL --first {seed} --count 1 {dump.path}\n{trouble}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{options.count} mutations of {len(dumps)} dumps, {failed} failed\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
