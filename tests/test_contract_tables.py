@@ -34,6 +34,9 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "group_size": ((CPU, 172, 4), (TPU, 174, 4)),
             "replica_groups": ((CPU, 173, "{{0,4},{1,5},{2,6},{3,7}}"), ("tpu/bf16_master.after", 116, "[4,2]<=[2,4]T(1,0)")),
             "source_target_pairs": ((GROUPS, 28, "{{0,1},{1,2},{2,3},{3,0}}"), (CPU, 172, "")),
+            "axis": ((CPU, 173, "d0"), (CPU, 184, "d0,d1")),
+            "trip_count": (("cpu/scan_forward.after", 87, 3), (CPU, 172, 1)),
+            "phase": ((ADAMW, 320, "backward"), (CPU, 172, "unknown")),
             "channel_id": ((ADAMW, 320, 2), (TPU, 174, 2)),
             "reduction": ((CPU, 173, "max"), (TPU, 174, "add")),
             "is_async": ((GPU, 148, True), (GPU, 153, False)),
@@ -90,7 +93,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
     ),
 }
 
-OWED_COLUMNS = {"collectives": ("axis", "trip_count", "phase")}
+OWED_COLUMNS: dict[str, tuple[str, ...]] = {}
 OWED_TABLES = ("optimizer", "optimizer_groups")
 EMPTY_COLUMNS = (("params", "role"),)
 """Columns that stand there without a value."""

@@ -143,7 +143,14 @@ def test_passes_by_name() -> None:
     assert inspect(TEXT).command == "summary"
     report = inspect(TEXT, ("collectives", "params"))
     assert report.command == "collectives"
-    assert [table.name for table in report.tables] == ["collectives", "collectives_by_kind", "params", "outputs"]
+    assert [table.name for table in report.tables] == [
+        "collectives",
+        "collectives_by_kind",
+        "collectives_by_axis",
+        "collectives_by_phase",
+        "params",
+        "outputs",
+    ]
     assert {"collectives.count", "params.count", "module.name"} <= report.facts.keys()
     assert "fusions.count" not in report.facts
 

@@ -114,7 +114,7 @@ def test_parameter_numbers(text: str, number: int | None) -> None:
 
 def test_attributes_that_stop_making_sense_are_noted() -> None:
     computation = Computation("main", 1, is_entry=True)
-    found = Instruction(computation, ("", "a", "f32[] negate", "b), x=1, y={(}, z=2"), Head("negate", None), 7)
+    found = Instruction(computation, ("", "a", "f32[] negate", "b), x=1, y={{{(}}}, z=2"), Head("negate", None), 7)
     assert found.attributes == {"x": "1"}
     assert computation.faults == {"a": (7, "'}' does not close '('")}
 

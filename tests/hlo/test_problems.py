@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.problems import MAX_OF_A_KIND, Problem, Problems
 
@@ -13,21 +15,29 @@ def problem(message: str, line: int | None = 1, code: str = "HI001") -> Problem:
 def test_the_same_fault_again_is_counted_at_its_first_place() -> None:
     problems = Problems()
     for line in (4, 9, 12):
-        problems.add(problem("odd", line))
-    problems.add(problem("odd", 5, "HI004"))
-    assert [(p.code, p.location.line, p.times) for p in problems] == [("HI001", 4, 3), ("HI004", 5, 1)]
+        problems.add(problem("odd", line, "HI004"))
+    problems.add(problem("odd", 5, "HI006"))
+    assert [(p.code, p.location.line, p.times) for p in problems] == [("HI004", 4, 3), ("HI006", 5, 1)]
     assert problems.left_out == {}
 
 
-def test_of_a_code_only_so_many_are_kept() -> None:
+def test_of_lines_that_cannot_be_read_each_is_a_fault() -> None:
+    problems = Problems()
+    for line in (4, 9, 9):
+        problems.add(problem("odd", line))
+    assert [(p.location.line, p.times) for p in problems] == [(4, 1), (9, 2)]
+
+
+@pytest.mark.parametrize("code", ["HI001", "HI004"])
+def test_of_a_code_only_so_many_are_kept(code: str) -> None:
     problems = Problems()
     for number in range(MAX_OF_A_KIND + 7):
-        problems.add(problem(f"odd {number}", number))
-    problems.add(problem("other", code="HI004"))
-    problems.add(problem("odd 0"))
+        problems.add(problem(f"odd {number}", number, code))
+    problems.add(problem("other", code="HI006"))
+    problems.add(problem("odd 0", 0, code))
     assert len(list(problems)) == MAX_OF_A_KIND + 1
     assert next(iter(problems)).times == 2
-    assert problems.left_out == {"HI001": 7}
+    assert problems.left_out == {code: 7}
 
 
 def test_faults_from_a_line_on_can_be_forgotten() -> None:

@@ -235,7 +235,7 @@ def test_attributes(tail: str, expected: list[tuple[str, str]] | None) -> None:
         (", a=1,", 6, "expected a value"),
         (", a=", 4, "expected a value"),
         (", a={1", 4, "'{' is not closed"),
-        (", a={(}", 6, "'}' does not close '('"),
+        (", a={{{(}}}", 8, "'}' does not close '('"),
         (', a="x', 4, "expected a value"),
     ],
 )
