@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo import rows
 from hlo_inspect.hlo.rows import Row
 
-_HEADER = re.compile(rf"\n{rows.COMPUTATION.pattern[:-2]}(?=\n)", re.ASCII)
+_BLANK = re.compile(r"\n*+")
 
 
 class Block(NamedTuple):
@@ -35,37 +35,54 @@ def find_blocks(text: str, start: int, *, balanced: bool) -> list[Block]:
 
     `balanced` asks for all brackets to be closed too.
     """
-    blocks = _candidates(text, start)
-    if not blocks:
+    extents = _extents(text, start)
+    if not extents:
         return []
-    counted, end = sum(len(block.rows) for block in blocks), blocks[-1].behind
-    if text.count(" = ", start, end) == counted and (not balanced or rows.is_balanced(text, start, end)):
-        return blocks
-    for number, block in enumerate(blocks):
-        if rows.find_rows(text, block.start, block.end, balanced=True) is None:
-            return blocks[:number]
+    end = extents[-1].behind
+    found = rows.ROW.findall(text, start - 1, end)
+    lines = sum(extent.lines for extent in extents)
+    plain = len(found) == lines == text.count(" = ", start, end) and (not balanced or rows.is_balanced(text, start, end))
+    blocks = []
+    at = 0
+    for extent in extents:
+        if plain:
+            own: list[Row] | None = found[at : at + extent.lines]
+            at += extent.lines
+        else:  # which of them it is has to be found out
+            own = rows.find_rows(text, extent.start, extent.end, balanced=True)
+        if own is None:
+            break
+        blocks.append(Block(extent.name, extent.is_entry, extent.line, own, extent.start, extent.end, extent.behind))
     return blocks
 
 
-def _candidates(text: str, start: int) -> list[Block]:
-    """Blocks whose lines are rows, by their number."""
-    blocks: list[Block] = []
+class _Extent(NamedTuple):
+    name: str
+    is_entry: bool
+    line: int
+    lines: int
+    start: int
+    end: int
+    behind: int
+
+
+def _extents(text: str, start: int) -> list[_Extent]:
+    """Computations by their first and last lines."""
+    extents: list[_Extent] = []
     line, position = 0, start
-    for header in _HEADER.finditer(text, start - 1):
-        between = text[position : header.start() + 1]
-        if between.strip("\n"):
-            break
-        line += len(between)
-        body = header.end() + 1
+    while True:
+        blank = _BLANK.match(text, position)
+        begin = blank.end() if blank else position
+        header = rows.COMPUTATION.match(text, begin)
+        if header is None:
+            return extents
+        line += begin - position
+        body = header.end()
         close = text.find("\n}", body - 1) + 1
         closer = rows.CLOSER.match(text, close) if close else None
         if closer is None:
-            break
+            return extents
         lines = text.count("\n", body, close)
-        found = rows.ROW.findall(text, body - 1, close)
-        if len(found) != lines:
-            break
-        blocks.append(Block(header[2], bool(header[1]), line, found, body, close, closer.end()))
-        line += lines + 2
         position = closer.end()
-    return blocks
+        extents.append(_Extent(header[2], bool(header[1]), line, lines, body, close, position))
+        line += lines + 2

@@ -34,7 +34,7 @@ class Collector:
 
     def __init__(self, module: Module, *, strict: bool) -> None:
         self.module = module
-        self._strict = strict
+        self.strict = strict
         wants = module.wants
         self._every_line = wants.reads_every_line
         self._checked = wants.checked
@@ -171,6 +171,8 @@ class Collector:
 
     def lines(self, computation: Computation, cursor: Cursor, end: int) -> bool:
         """Takes the whole lines from the cursor to `end`; false, with nothing taken, where they have to be read one by one."""
+        if self.strict:  # the grammar looks at every attribute too
+            return False
         text, start = cursor.text, cursor.position
         self.note_partitioning(text, start, end)
         if computation.is_entry:
@@ -347,7 +349,7 @@ class Collector:
         self._add(Problem("HI001", message, location), text)
 
     def _add(self, problem: Problem, text: str) -> None:
-        if self._strict:
+        if self.strict:
             raise ParseError(problem.message, problem.location, text or None)
         self.module.problems.add(problem)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES
+from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, operands_end
 from hlo_inspect.hlo.rows import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
@@ -35,14 +35,19 @@ def scan_instruction(text: str, start: int) -> tuple[Row, int]:
     return ("ROOT " if is_root else "", name, head, text[bracket + 1 : end]), end
 
 
-def _marked_name(text: str, start: int, mark: str, message: str) -> tuple[bool, str, int]:
-    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows."""
+def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple[str, ...] = ()) -> tuple[bool, str, int]:
+    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows; in front of what may be `nameless` the
+    name may be missing.
+    """
     position = start
     word = scan.IDENTIFIER.match(text, position)
     marked = word is not None and word[0] == mark
     if word is not None and marked:
         position = scan.skip_space(text, word.end())
-    name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
+    percent = text.startswith("%", position)
+    name = scan.IDENTIFIER.match(text, position + percent)
+    if name is None and text.startswith(nameless, position + percent):
+        return marked, "", position + percent
     if name is None:
         raise _expected(message, text, position, start)
     return marked, name[0], scan.skip_space(text, name.end())
@@ -86,9 +91,22 @@ def _attributes_end(text: str, position: int) -> int:
         position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
 
 
+def check_attributes(text: str, start: int, end: int) -> None:
+    """Looks through the operands and attributes in `text[start:end]`, which follow an opcode's parenthesis."""
+    tail = text[start:end]
+    try:
+        for _ in scan.attributes(tail, operands_end(tail) + 1):
+            pass
+    except scan.ScanError as error:
+        raise type(error)(error.message, start + error.position) from None
+
+
 def scan_computation(text: str, start: int) -> tuple[str, bool, int]:
-    """The start of a computation, `[ENTRY] name [(parameters) -> shape] {`: its name and whether it is the entry."""
-    is_entry, name, position = _marked_name(text, start, "ENTRY", "expected a computation")
+    """The start of a computation, `[ENTRY] [name] [(parameters) -> shape] {`: its name and whether it is the entry.
+
+    XLA leaves the name out where it is told to print no ids.
+    """
+    is_entry, name, position = _marked_name(text, start, "ENTRY", "expected a computation", ("(", "{"))
     if text.startswith("(", position):
         arrow = scan.skip_space(text, scan.balanced_end(text, position))
         if not text.startswith("->", arrow):

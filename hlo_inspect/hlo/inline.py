@@ -29,7 +29,7 @@ def bodies(row: Row, line: int) -> Iterator[Body]:
         return
     start = operands_end(tail) + 1
     for name, value in scan.attributes(tail, start):
-        if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in value:
+        if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in scan.without_comments(value):
             at = line + tail.count("\n", 0, tail.index(value, start))
             inside = value[1:-1]
             if not inside.lstrip().startswith("{"):
@@ -44,6 +44,8 @@ def read_bodies(waiting: list[Body], collector: Collector) -> None:
     """Hands the computations to the collector, those inside of them too."""
     while waiting:
         name, text, line = waiting.pop(0)
+        if name in collector.module.computations:  # instructions of two computations may have one name
+            name = f"{name} (line {line})"
         with collector.aside():
             computation = collector.begin(name, line, is_entry=False)
             position = scan.skip_space(text, 0)

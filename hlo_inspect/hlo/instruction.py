@@ -179,12 +179,12 @@ def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
     if not _UNCOMMON_OPERANDS.search(tail, 0, close):
         names = tail[:close].replace("%", "")
         return close, tuple(Operand(name, (), None) for name in names.split(", ")) if names else ()
-    return close, tuple(_operand(tail[start:end]) for start, end in scan.split_items(tail, 0, close))
+    tail = scan.without_comments(tail[:close])
+    return close, tuple(_operand(tail[start:end].strip()) for start, end in scan.split_items(tail))
 
 
 def _operand(text: str) -> Operand:
     """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
-    text = scan.without_comments(text).strip()
     use = _USE.fullmatch(text)
     if use is None or text == "null":
         return Operand(None, (), _shape_or_none(text))

@@ -122,8 +122,9 @@ def _precise_callees(tail: str) -> list[str]:
     callees: list[str] = []
     try:
         for name, value in scan.attributes(tail, operands_end(tail) + 1):
+            value = scan.without_comments(value)
             if name in CALLEE_ATTRIBUTES and "=" not in value:
-                callees += _NAME.findall(scan.without_comments(value))
+                callees += _NAME.findall(value)
     except scan.ScanError:
         pass  # a fault of its own
     return callees
@@ -143,10 +144,10 @@ def _uses(lines: Lines) -> set[str]:
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
     names.update(joined.split(", "))
+    names.discard("")
     if ("[" in joined or "#" in joined) and not _TIGHT.search(joined):
         # printed shapes stand before the name, tuple indices behind it
         names = {name.rpartition(" ")[2].partition("#")[0] for name in names}
-    names.discard("")
     return names
 
 

@@ -167,7 +167,7 @@ class _ModuleReader:
     def _blocks(self) -> bool:
         """Reads the computations at the cursor that are as printers write them; false where there are none."""
         cursor, collector = self._cursor, self._collector
-        if not collector.module.wants.reads_every_line or not cursor.at_line_start():
+        if collector.strict or not collector.module.wants.reads_every_line or not cursor.at_line_start():
             return False
         blocks = find_blocks(cursor.text, cursor.position, balanced=collector.module.wants.checked)
         blocks = blocks[: collector.blocks(blocks, cursor.line, cursor.text)]
@@ -259,7 +259,7 @@ class _ModuleReader:
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
         self._unreadable_run = 0
-        computation = self._collector.begin(name, line, is_entry=is_entry)
+        computation = self._collector.begin(name or f"(line {line})", line, is_entry=is_entry)
         closed = self._body(computation)
         computation.is_cut_off = not closed
         self._collector.end(computation)
@@ -272,12 +272,12 @@ class _ModuleReader:
     def _computation_start(self) -> tuple[str, bool, int]:
         """Name of the computation at the cursor, whether it is the entry, and the index of its first instruction.
 
-        Behind the entry stands other text too: there an instruction has to follow.
+        Behind the entry stands other text too: there, and where the name is missing, an instruction has to follow.
         """
         text, position = self._cursor.text, self._cursor.position
         fast = rows.COMPUTATION.match(text, position)
         start = (fast[2], bool(fast[1]), fast.end()) if fast else grammar.scan_computation(text, position)
-        if self._seen_entry:
+        if self._seen_entry or not start[0]:
             grammar.scan_instruction(text, scan.skip_space(text, start[2]))
         return start
 
@@ -345,6 +345,8 @@ class _ModuleReader:
     def _item(self, computation: Computation) -> bool | None:
         cursor = self._cursor
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
+        if row is not None and self._collector.strict:
+            grammar.check_attributes(cursor.text, row[1] - len(row[0][3]), row[1])
         if row is not None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0
@@ -363,7 +365,7 @@ class _ModuleReader:
         while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
             found, end = grammar.scan_instruction(cursor.text, cursor.position)
         if not self._collector.row(computation, found, cursor.line):
-            raise _shape_fault(cursor.text, start, found)
+            raise _shape_fault(cursor.text, cursor.position, found)
         self._inline += bodies(found, cursor.line)
         cursor.advance(end)
         self._unreadable_run = 0

@@ -44,6 +44,8 @@ def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] |
     rows: list[Row] = ROW.findall(text, start - 1, end)
     if len(rows) != text.count("\n", start, end) or text.count(" = ", start, end) != len(rows):
         return None
+    if text.find("{\n", start, end) >= 0:  # a computation in place, whose lines are rows too
+        return None
     return rows if not balanced or is_balanced(text, start, end) else None
 
 

@@ -285,7 +285,7 @@ def parse_layout(text: str, start: int = 0) -> Layout:
     minor_to_major = _integers(order, start)
     values: dict[str, int] = {}
     tiles: list[tuple[int | None, ...]] = []
-    for match in _FIELD.finditer(fields):
+    for match in _FIELD.finditer("".join(fields.split())):
         if match[1] == "T":
             tiles += [_tile(t, start) for t in _TILE.findall(match[2])]
         elif match[1] in {"E", "S", "L"}:
@@ -295,7 +295,7 @@ def parse_layout(text: str, start: int = 0) -> Layout:
 
 
 def _tile(text: str, start: int) -> tuple[int | None, ...]:
-    tile = tuple(None if part.strip() == "*" else _integers(part, start)[0] for part in text.split(","))
+    tile = tuple(None if part.strip() == "*" else next(iter(_integers(part, start)), 0) for part in text.split(","))
     if 0 in tile:
         raise ShapeError(f"a tile of size 0: {text!r}", start)
     return tile

@@ -71,7 +71,7 @@ class Collectives(Pass):
 
     def tables(self, context: Context) -> list[Table]:
         tables = [_listed(context), by_kind(context.collectives), by_axis(context), by_phase(context), loops(context)]
-        return [table for table in tables if table.rows or table.name == self.name]
+        return [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
 
     def findings(self, context: Context) -> list[Finding]:
         findings = []

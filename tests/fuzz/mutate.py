@@ -3,8 +3,8 @@
     python tests/fuzz/mutate.py --count 20000 DUMP…
 
 A dump is a file or a folder, compressed or not. Every mutation has a seed of its own, which is printed where something fails:
-an exception other than `HloInspectError`, a report that is no JSON, or a reading that takes more than ten times the time of the
-undamaged text and more than 0.2 s. `--first` starts at another seed, so that `--first SEED --count 1 DUMP` repeats one.
+an exception other than `HloInspectError`, a report that is no JSON, or a reading that takes more than 0.2 s and more than ten
+times the time of the undamaged text, or of as much text where the damage made it longer. `--first` starts at another seed, so that `--first SEED --count 1 DUMP` repeats one.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def failure(dump: Dump, seed: int) -> str | None:
     try:
         with time_limit(LIMIT_SECONDS):
             took = seconds_for(text)
-            limit = max(10 * dump.seconds, 0.2)
+            limit = max(10 * dump.seconds * max(1.0, len(text) / len(dump.text)), 0.2)
             if took > limit:
                 took = min(took, *(seconds_for(text) for _ in range(2)))  # another program may have been busy
     except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for

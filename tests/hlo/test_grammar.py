@@ -94,6 +94,10 @@ def test_what_is_no_instruction(text: str, line: int, column: int, message: str)
         ("ENTRY\n  %main // here\n {", "main", True),
         ("ENTRY /*x*/ %main /*y*/ (p: f32[2]) /*z*/ -> /*z*/ f32[2] /*z*/ {", "main", True),
         ("%b (p: b(f32[4])) -> b(f32[4]) {", "b", False),
+        ("%(p: f32[2], p: f32[2]) -> f32[2] {", "", False),
+        ("ENTRY %(p: f32[2]) -> f32[2] {", "", True),
+        ("ENTRY {", "", True),
+        ("{", "", False),
     ],
 )
 def test_computations(text: str, name: str, is_entry: bool) -> None:
@@ -105,11 +109,13 @@ def test_computations(text: str, name: str, is_entry: bool) -> None:
     ("text", "line", "column", "message"),
     [
         ("", 1, 1, "expected a computation"),
-        ("{", 1, 1, "expected a computation"),
-        ("(p: f32[]) -> f32[] {", 1, 1, "expected a computation"),
+        ("= f32[] {", 1, 1, "expected a computation"),
+        ("1 (p: f32[]) -> f32[] {", 1, 1, "expected a computation"),
+        ("% main {", 1, 1, "expected a computation"),
         ("main", 1, 5, "expected '{'"),
         ("main;", 1, 5, "expected '{'"),
         ("main (p: f32[]) {", 1, 17, "expected '->'"),
+        ("(p: f32[]) {", 1, 12, "expected '->'"),
         ("main (p: f32[]) -> f32[]\n  ;", 2, 3, "expected '{'"),
         ("main (p: f32[]", 1, 6, "'(' is not closed"),
         ("main (p: f32[]] -> f32[] {", 1, 15, "']' does not close '('"),

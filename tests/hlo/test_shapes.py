@@ -53,6 +53,7 @@ def array(text: str) -> ArrayShape:
             Layout((0,), ((4,),), element_bits=32, memory_space=3, tail_padding=2),
         ),
         ("f32[4,4]{1,0:SC(1:16,32)}", "f32", (4, 4), Layout((1, 0))),
+        ("f32[4] { 0 : T ( 8 , 4 ) (2) S\n(1) }", "f32", (4,), Layout((0,), ((8, 4), (2,)), memory_space=1)),
         ("f32[10]sparse{5}", "f32", (10,), None),
         ("token[]", "token", (), None),
         ("opaque[]", "opaque", (), None),

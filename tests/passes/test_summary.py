@@ -47,7 +47,13 @@ def test_the_facts_of_the_other_passes_are_those_of_their_commands() -> None:
 
 def test_tables() -> None:
     report = hlo_inspect.inspect(TEXT)
-    assert [table.name for table in report.tables] == ["buffers", "collectives_by_kind", "opcodes"]
+    assert [table.name for table in report.tables] == [
+        "buffers",
+        "collectives_by_kind",
+        "collectives_by_axis",
+        "collectives_by_phase",
+        "opcodes",
+    ]
     assert report.table("buffers").rows == (
         ("parameters", 2, 2051),
         ("  donated to an output", 1, 2048),
