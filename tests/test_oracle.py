@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from hlo_inspect.hlo.dtypes import BITS, NOT_ARRAYS
-from hlo_inspect.hlo.module import Computation, Instruction, Module, Wants
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation, Module, Wants
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, Layout
 from tests.hlo.reading import module
@@ -28,9 +29,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE / "hlo" / "xla_reads.py"
 NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", "-memory-usage-report.txt")
 TEXTS = sorted(
-    path.relative_to(HERE / "data").as_posix()
-    for path in (HERE / "data").rglob("*.txt")
-    if not path.name.endswith(NO_MODULES)
+    path.relative_to(HERE / "data").as_posix() for path in (HERE / "data").rglob("*.txt") if not path.name.endswith(NO_MODULES)
 )
 
 # What jaxlib 0.10.2 refuses, and why. An entry that it reads after all has to go.
@@ -97,7 +96,9 @@ COMPARED = sorted(set(TEXTS) - set(REFUSED) - WRITTEN_IN_PLACE)
 
 def wrapped(found: dict[str, Any], ours: Module) -> set[str]:
     """The computations that XLA puts round what is printed as sugar (`reduce-scatter-start`)."""
-    return set(found["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
+    return (
+        set(found["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
+    )
 
 
 SUGAR = re.compile(r"(?!async|all-gather|all-reduce|collective-permute|copy|send|recv).*-(start|update|done)")
@@ -148,7 +149,9 @@ def test_opcodes_and_shapes_whatever_the_names(name: str) -> None:
     for key, computation in theirs["computations"].items():
         rows = computation["instructions"]
         if key not in hidden:
-            expected.update((op, shape, *(rows[operand][0] for operand in operands)) for op, shape, operands, _ in rows.values())
+            expected.update(
+                (op, shape, *(rows[operand][0] for operand in operands)) for op, shape, operands, _ in rows.values()
+            )
     found: Counter[tuple[Any, ...]] = Counter()
     for one in ours.computations.values():
         opcodes = {i.name: plain(i.opcode) for i in one.body()}

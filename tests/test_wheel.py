@@ -29,7 +29,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(installed: Path, *arguments: str) -> str:
     result = subprocess.run(
-        [installed / "hlo-inspect", *arguments], check=True, capture_output=True, text=True, cwd=installed, env={"LANG": "C.UTF-8"}
+        [installed / "hlo-inspect", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=installed,
+        env={"LANG": "C.UTF-8"},
     )
     return result.stdout
 

@@ -171,9 +171,9 @@ class Collector:
 
     def lines(self, computation: Computation, cursor: Cursor, end: int) -> bool:
         """Takes the whole lines from the cursor to `end`; false, with nothing taken, where they have to be read one by one."""
-        if self.strict:  # the grammar looks at every attribute too
-            return False
         text, start = cursor.text, cursor.position
+        if self.strict and start < end:  # the grammar looks at every attribute too
+            return False
         self.note_partitioning(text, start, end)
         if computation.is_entry:
             self._note_shardings(computation, text[start:end])

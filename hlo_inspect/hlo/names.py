@@ -122,9 +122,9 @@ def _precise_callees(tail: str) -> list[str]:
     callees: list[str] = []
     try:
         for name, value in scan.attributes(tail, operands_end(tail) + 1):
-            value = scan.without_comments(value)
-            if name in CALLEE_ATTRIBUTES and "=" not in value:
-                callees += _NAME.findall(value)
+            text = scan.without_comments(value)
+            if name in CALLEE_ATTRIBUTES and "=" not in text:
+                callees += _NAME.findall(text)
     except scan.ScanError:
         pass  # a fault of its own
     return callees

@@ -19,7 +19,8 @@ DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
 
 # A line that starts an instruction, a computation or a module: it never continues what stands before it.
 FRESH_LINE = re.compile(
-    r"[ \t]*+(?:(?:ROOT[ \t]++)?(?:%[A-Za-z_][\w.\-]*+[ \t]*+|[A-Za-z_][\w.\-]*+[ \t]++)=[ \t][^\n]*\(|ENTRY[ \t]|HloModule[ \t]"
+    r"[ \t]*+(?:(?:ROOT[ \t]++)?(?:%[A-Za-z_][\w.\-]*+[ \t]*+|[A-Za-z_][\w.\-]*+[ \t]++)=[ \t][^\n]*\("
+    r"|ENTRY[ \t]|HloModule[ \t]"
     r"|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )

@@ -29,7 +29,13 @@ def run(tmp_path: Path) -> Run:
 
     def call(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path, input=given, env=environment, check=False
+            [*COMMAND, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            input=given,
+            env=environment,
+            check=False,
         )
 
     return call
@@ -73,7 +79,9 @@ def test_csv_of_the_summary_is_facts(run: Run) -> None:
 def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
     result = run("collectives", COLLECTIVES, "--format", "markdown", "-o", "report.md")
     assert (result.returncode, result.stdout) == (0, "")
-    assert (tmp_path / "report.md").read_text(encoding="utf-8") == run("collectives", COLLECTIVES, "--format", "markdown").stdout
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == run(
+        "collectives", COLLECTIVES, "--format", "markdown"
+    ).stdout
 
 
 def test_a_narrow_encoding_gets_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

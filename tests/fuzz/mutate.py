@@ -4,7 +4,8 @@
 
 A dump is a file or a folder, compressed or not. Every mutation has a seed of its own, which is printed where something fails:
 an exception other than `HloInspectError`, a report that is no JSON, or a reading that takes more than 0.2 s and more than ten
-times the time of the undamaged text, or of as much text where the damage made it longer. `--first` starts at another seed, so that `--first SEED --count 1 DUMP` repeats one.
+times the time of the undamaged text, or of as much text where the damage made it longer. `--first` starts at another seed,
+so that `--first SEED --count 1 DUMP` repeats one.
 """
 
 from __future__ import annotations
@@ -29,17 +30,51 @@ from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 
-GARBAGE = [
-    *(b"{", b"}", b"(", b")", b"[", b"]", b'"', b"'", b"/*", b"*/", b"//", b",", b"=", b" = ", b"\n", b"\r", b"\t", b"\\", b"%", b"#"),
-    *(b"\xff", b"\xc3", b"\xed\xa0\x80", "\u202e\u0663\u00e9".encode(), b"\x1b[31m", b"<=", b"->", b"-1", b"?", b"...", b"\xef\xbb\xbf"),
-    *(b"9" * 25, b"1" + b"0" * 400, b"-", b"1e999", b"nan", b"(" * 300, b"{" * 300, b"[" * 50, b"((" + b"(f32[2], " * 120),
-    *(b"ROOT ", b"ENTRY ", b"HloModule m\n", b"HloModule m, ", b"ENTRY %e (p: f32[]) -> f32[] {\n", b"x = f32[] add(", b"}\n\n"),
-    *(b"f32[0]", b"f32[<=9]", b"f32[?]", b"s4[3]{0:E(4)}", b"token[]", b"f99[2]", b"(f32[2], (s32[], ()))", b"{1,0:T(8,128)(2,1)S(5)}"),
-    *(b", replica_groups={{0,1},{2", b", replica_groups=[9999,9999]<=[99980001]", b", replica_groups=mesh['a'=0] {'a'}", b"T(0,0)"),
-    *(b", to_apply=%nobody", b", calls=%", b", body=%body, condition=%body", b", metadata={op_name=", b", backend_config={", b"#1#2"),
-    *(b', custom_call_target="', b", source_target_pairs={{0}}", b", input_output_alias={ {9}: (99, {9}) }", b", is_scheduled=true"),
-    *(b"StackFrames\n1 {file_location_id=99999999999999999999}\n", b", metadata={stack_frame_id=7}", b"while(", b"parameter(0)"),
+MARKS = b"{ } ( ) [ ] \" ' /* */ // , = \\ % # <= -> -1 ? ... - 1e999 nan".split()
+SNIPPETS = [
+    *(
+        b" = ",
+        b"\n",
+        b"\r",
+        b"\t",
+        b"\xff",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbf",
+        b"\x1b[31m",
+        "\u202e\u0663\u00e9".encode(),
+    ),
+    *(b"9" * 25, b"1" + b"0" * 400, b"(" * 300, b"{" * 300, b"[" * 50, b"((" + b"(f32[2], " * 120, b"}\n\n", b"ROOT "),
+    *(b"ENTRY ", b"HloModule m\n", b"HloModule m, ", b"ENTRY %e (p: f32[]) -> f32[] {\n", b"x = f32[] add(", b"token[]"),
+    *(b"f32[0]", b"f32[<=9]", b"f32[?]", b"s4[3]{0:E(4)}", b"f99[2]", b"(f32[2], (s32[], ()))", b"{1,0:T(8,128)(2,1)S(5)}"),
+    *(
+        b", replica_groups={{0,1},{2",
+        b", replica_groups=[9999,9999]<=[99980001]",
+        b", replica_groups=mesh['a'=0] {'a'}",
+        b"T(0,0)",
+    ),
+    *(
+        b", to_apply=%nobody",
+        b", calls=%",
+        b", body=%body, condition=%body",
+        b", metadata={op_name=",
+        b", backend_config={",
+        b"#1#2",
+    ),
+    *(
+        b', custom_call_target="',
+        b", source_target_pairs={{0}}",
+        b", input_output_alias={ {9}: (99, {9}) }",
+        b", is_scheduled=true",
+    ),
+    *(
+        b"StackFrames\n1 {file_location_id=99999999999999999999}\n",
+        b", metadata={stack_frame_id=7}",
+        b"while(",
+        b"parameter(0)",
+    ),
 ]
+GARBAGE = MARKS + SNIPPETS
 
 LIMIT_SECONDS = 60
 PASS_NAMES = [one.name for one in PASSES]
@@ -57,8 +92,8 @@ class Mutator:
         return text
 
     def _damages(self) -> list[Callable[[bytes], bytes]]:
-        on_bytes = [self.flip, self.insert, self.insert, self.drop, self.repeat, self.number]
-        return on_bytes + [self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut]
+        on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
+        return [*on_bytes, self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut]
 
     def _at(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -194,7 +229,7 @@ def failure(dump: Dump, seed: int) -> str | None:
             limit = max(10 * dump.seconds * max(1.0, len(text) / len(dump.text)), 0.2)
             if took > limit:
                 took = min(took, *(seconds_for(text) for _ in range(2)))  # another program may have been busy
-    except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
+    except Exception:  # whatever it is, it is what is looked for
         return traceback.format_exc()
     return f"took {took:.2f} s, the undamaged text {dump.seconds:.3f} s" if took > limit else None
 

@@ -11,8 +11,20 @@ AWKWARD = [
     *("(", ")", "{", "}", "[", "]", "//", "/*", "*/", "'", '\\"', "\\\\", " = ", ", calls=%x", "%a = f32[] add("),
     *("\u00e9", "=", "ROOT ", "ENTRY e {", " all-reduce(", "plain", "\\n}"),
 ]
-GROUPS = ["{}", "{{0,1},{2,3}}", "[2,4]<=[8]", "[2,4]<=[4,2]T(1,0)", "mesh['a'=2,'b'=4] {'b'}", "mesh['a'=8], device_ids=([8]) {'a':(1)2}"]
-SHARDINGS = ["{replicated}", "{devices=[2,1,4]<=[8] last_tile_dim_replicate}", "{{maximal device=3}, {manual}}", "{mesh['a'=2], [{'a'}, {?}]}"]
+GROUPS = [
+    "{}",
+    "{{0,1},{2,3}}",
+    "[2,4]<=[8]",
+    "[2,4]<=[4,2]T(1,0)",
+    "mesh['a'=2,'b'=4] {'b'}",
+    "mesh['a'=8], device_ids=([8]) {'a':(1)2}",
+]
+SHARDINGS = [
+    "{replicated}",
+    "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
+    "{{maximal device=3}, {manual}}",
+    "{mesh['a'=2], [{'a'}, {?}]}",
+]
 WINDOWS = ["{[0:8:4], [2:5]}", "1_2x-1_-1_2", "{size=2x1 pad=0_1x1_0}", "b01f_01io->b01f", "{0,1}", "{}", "7", "kLoop", "true"]
 SCALARS = ["1", "-2.5e-3", "inf", "-nan(0x1f)", "true", "(1, 2)", "{...}", "{}", "/*i0=0*/ 3"]
 
@@ -35,7 +47,9 @@ class Writer:
         self.plain = plain
 
     def name(self) -> str:
-        return "".join(self.chance.choices("abcdxyzXYZ_", k=self.chance.randint(1, 3))) + self.chance.choice(["", ".1", "-b", "_9.clone"])
+        return "".join(self.chance.choices("abcdxyzXYZ_", k=self.chance.randint(1, 3))) + self.chance.choice(
+            ["", ".1", "-b", "_9.clone"]
+        )
 
     def array(self) -> str:
         if self.chance.random() < 0.1:
@@ -132,7 +146,9 @@ class Writer:
         for number in range(count):
             made.append(self.computation(number, opcodes, made, is_entry=number == count - 1))
         signature = self.chance.choice(["", "(p: f32[2], q: (s32[], f32[])) -> (f32[2], s32[]) "])
-        header = self.chance.choice(["", ", is_scheduled=true", ", num_partitions=8, input_output_alias={ {}: (0, {}, may-alias) }"])
+        header = self.chance.choice(
+            ["", ", is_scheduled=true", ", num_partitions=8, input_output_alias={ {}: (0, {}, may-alias) }"]
+        )
         blank = self.chance.choice(["\n", "", "\n\n"])
         return f"HloModule m{header}\n\n" + blank.join(one.text(signature) for one in made), made
 

@@ -25,7 +25,10 @@ def place(text: str, position: int) -> tuple[int, int]:
         ("%b = b(f32[4]{0}) custom-call(%p)", ("", "b", "b(f32[4]{0}) custom-call", "%p)")),
         ("%s8 = s8[3] constant({1, 2,\n 3}), x=1", ("", "s8", "s8[3] constant", "{1, 2,\n 3}), x=1")),
         ("%c = f32[]{:T(128)} copy(%b)", ("", "c", "f32[]{:T(128)} copy", "%b)")),
-        ("%b = f32[4] custom-call(), custom_call_target=\"a) = ( {\"", ("", "b", "f32[4] custom-call", "), custom_call_target=\"a) = ( {\"")),
+        (
+            '%b = f32[4] custom-call(), custom_call_target="a) = ( {"',
+            ("", "b", "f32[4] custom-call", '), custom_call_target="a) = ( {"'),
+        ),
         ("a-b_c.d = token[] after-all()", ("", "a-b_c.d", "token[] after-all", ")")),
         ("%c = f32[2]/*x*/ /*y*/copy(%b)", ("", "c", "f32[2] copy", "%b)")),
         ("ROOT /*x*/ %c /*y*/ = /*z*/ f32[2] copy // w\n(%b)", ("ROOT ", "c", "f32[2] copy", "%b)")),
@@ -65,9 +68,9 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
         ("%a = f32[] add(b), x={1\n%c = f32[] negate(d)\n", 1, 22, "'{' is not closed"),
         ("%a = f32[] add(b), x={1 ]", 1, 25, "']' does not close '{'"),
         ("%a = f32[] add(b), x={1\n  ]", 1, 22, "'{' is not closed"),  # what closes on a later line may well be right
-        ("%a = f32[] add(b), x=\"it", 1, 22, "expected a value"),
-        ("%a = f32[] add(b), x={\"it", 1, 23, "a string is not closed"),
-        ("%a = f32[] add(b), backend_config={\"it\"\n", 1, 35, "'{' is not closed"),
+        ('%a = f32[] add(b), x="it', 1, 22, "expected a value"),
+        ('%a = f32[] add(b), x={"it', 1, 23, "a string is not closed"),
+        ('%a = f32[] add(b), backend_config={"it"\n', 1, 35, "'{' is not closed"),
         ("%a = f32[] add(b) /* it", 1, 19, "a comment is not closed"),
     ],
 )

@@ -7,6 +7,17 @@ import pytest
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
 
+RECOVERY = """{
+  {"a"} : {"b"},
+  "
+HloModule r
+
+ENTRY e {
+  x = f32[] add(y)
+}
+"
+}"""
+
 
 def header(text: str) -> Header:
     return scan_header(text, 0, final=True)[0]
@@ -34,12 +45,9 @@ def header(text: str) -> Header:
             {"frontend_attributes": '{note="a } {",x.y={"k":"{[("}}', "a": "1"},
         ),
         (
-            'HloModule m, origin_recovery_table={\n  {"a"} : {"b"},\n  "\nHloModule r\n\nENTRY e {\n  x = f32[] add(y)\n}\n"\n}, a=1\n',
+            f"HloModule m, origin_recovery_table={RECOVERY}, a=1\n",
             "m",
-            {
-                "origin_recovery_table": '{\n  {"a"} : {"b"},\n  "\nHloModule r\n\nENTRY e {\n  x = f32[] add(y)\n}\n"\n}',
-                "a": "1",
-            },
+            {"origin_recovery_table": RECOVERY, "a": "1"},
         ),
         (
             'HloModule m,\ndebug_attributes={\n  {"p"}:({op_id=3}),\n}\n',
@@ -60,7 +68,13 @@ def test_names_and_attributes(text: str, name: str, attributes: dict[str, str]) 
 
 @pytest.mark.parametrize(
     ("marked"),
-    ["HloModule m^\n\n%f (", "HloModule m, a={1}^\n", "HloModule m, a=1,^\n\nbody {\n", "HloModule m^ ENTRY e {\n", "HloModule ^{\n"],
+    [
+        "HloModule m^\n\n%f (",
+        "HloModule m, a={1}^\n",
+        "HloModule m, a=1,^\n\nbody {\n",
+        "HloModule m^ ENTRY e {\n",
+        "HloModule ^{\n",
+    ],
 )
 def test_where_it_ends(marked: str) -> None:
     assert scan_header(marked.replace("^", ""), 0, final=True)[1] == marked.index("^")

@@ -1,145 +1,16 @@
-"""Instructions as views of their text: operands, attributes, callees."""
+"""What is kept of a module and its computations."""
 
 from __future__ import annotations
 
-import pytest
-
-from hlo_inspect.hlo import grammar, scan
+from hlo_inspect.hlo import grammar
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_end, parse_operands
+from hlo_inspect.hlo.instruction import Instruction, head_of
 from hlo_inspect.hlo.module import Computation, Module, Wants
-from hlo_inspect.hlo.shapes import ShapeError, parse_shape
 
 
-def instruction(text: str, computation: Computation | None = None) -> Instruction:
+def instruction(text: str, computation: Computation) -> Instruction:
     row, _ = grammar.scan_instruction(text, 0)
-    return Instruction(computation or Computation("main", 1, is_entry=True), row, head_of(row[2]), 7)
-
-
-def operands(text: str) -> list[tuple[str | None, tuple[int, ...], str | None]]:
-    found = parse_operands(text)[1]
-    return [(o.name, o.path, str(o.shape) if o.shape is not None else None) for o in found]
-
-
-@pytest.mark.parametrize(
-    ("tail", "expected"),
-    [
-        (")", []),
-        (" )", []),
-        ("%a)", [("a", (), None)]),
-        ("%a, b.1, %c-d_e)", [("a", (), None), ("b.1", (), None), ("c-d_e", (), None)]),
-        ("%a,%b , c)", [("a", (), None), ("b", (), None), ("c", (), None)]),
-        ("\n  %a,\n  %b\n)", [("a", (), None), ("b", (), None)]),
-        ("%a, /*index=1*/%b, /* c, d) */ %e)", [("a", (), None), ("b", (), None), ("e", (), None)]),
-        ("%a, // b, c)\n %d)", [("a", (), None), ("d", (), None)]),
-        ("f32[2,3]{1,0} %a, s32[] b)", [("a", (), "f32[2,3]"), ("b", (), "s32[]")]),
-        ("(f32[2]{0}, (s32[], token[])) %t)", [("t", (), "(f32[2], (s32[], token[]))")]),
-        ("f32[]%a, f32[]b)", [("a", (), "f32[]"), ("b", (), "f32[]")]),
-        ("f32[2]{0:T(8,128)}\n%a)", [("a", (), "f32[2]")]),
-        ("%t#0, %t#1#10)", [("t", (0,), None), ("t", (1, 10), None)]),
-        ("f32[10]{0} %t#0)", [("t", (0,), "f32[10]")]),
-        ("null , %a)", [(None, (), None), ("a", (), None)]),
-        ("f32[10], f32[])", [(None, (), "f32[10]"), (None, (), "f32[]")]),
-        ("f32[] parameter(0), f32[] sqrt(f32[] constant(4)))", [(None, (), None), (None, (), None)]),
-        ("%a, %b, %c, %d, ...(+7))", [("a", (), None), ("b", (), None), ("c", (), None), ("d", (), None), (None, (), None)]),
-        ("%null, nullable)", [("null", (), None), ("nullable", (), None)]),
-    ],
-)
-def test_operands(tail: str, expected: list[tuple[str | None, tuple[int, ...], str | None]]) -> None:
-    assert operands(tail) == expected
-
-
-@pytest.mark.parametrize(
-    "marked",
-    ["^)", "%a, %b^), x=(1)", "f32[2]{0:T(8,128)} %a^)", "{ {1}, {2} }^), a=b", "(1, 2)^)", '"a)"^)', "/* ) */ a^)", "'q)'^)"],
-)
-def test_where_operands_end(marked: str) -> None:
-    assert operands_end(marked.replace("^", "")) == marked.index("^")
-
-
-def test_operands_that_do_not_end() -> None:
-    with pytest.raises(scan.ScanError):
-        operands_end("%a, %b")
-
-
-def test_an_instruction() -> None:
-    text = "ROOT %r = f32[8]{0} all-reduce(f32[8]{0} %p), replica_groups={{0,1}}, to_apply=%add, metadata={op_name=\"x, y\"}"
-    found = instruction(text)
-    assert (found.name, found.opcode, str(found.shape), found.is_root, found.line) == ("r", "all-reduce", "f32[8]", True, 7)
-    assert found.operand_text == "f32[8]{0} %p"
-    assert found.operands == (Operand("p", (), parse_shape("f32[8]{0}")),)
-    assert found.attributes == {"replica_groups": "{{0,1}}", "to_apply": "%add", "metadata": "{op_name=\"x, y\"}"}
-    assert found.callees(found.attributes) == {"to_apply": ("add",)}
-
-
-@pytest.mark.parametrize(
-    ("text", "callees"),
-    [
-        ("a = f32[] fusion(b), kind=kLoop, calls=%f.1", {"calls": ("f.1",)}),
-        ("a = f32[] while(b), condition=%c, body=d", {"condition": ("c",), "body": ("d",)}),
-        (
-            "a = f32[] conditional(b, c, d), branch_computations={%e, /*index=1*/ f}",
-            {"branch_computations": ("e", "f")},
-        ),
-        (
-            "a = f32[] conditional(b, c, d), true_computation=%e, false_computation=%f",
-            {"true_computation": ("e",), "false_computation": ("f",)},
-        ),
-        ("a = f32[] custom-call(b), custom_call_target=\"t\", called_computations={%e, %f}", {"called_computations": ("e", "f")}),
-        ("a = f32[] custom-call(b), custom_call_target=\"t\", calls=%e, %f", {"calls": ("e", "f")}),
-        ("a = f32[] select-and-scatter(b, c, d), select=%e, scatter=%f", {"select": ("e",), "scatter": ("f",)}),
-        ("a = f32[] map(b), to_apply={ ROOT x = f32[] negate(y) }", {}),
-        ("a = f32[] negate(b), metadata={op_name=\", calls=%e\"}", {}),
-    ],
-)
-def test_callees(text: str, callees: dict[str, tuple[str, ...]]) -> None:
-    found = instruction(text)
-    assert found.callees(found.attributes) == callees
-
-
-@pytest.mark.parametrize("opcode", ["constant", "parameter"])
-def test_what_has_no_operands(opcode: str) -> None:
-    found = instruction(f"a = s32[] {opcode}(12)")
-    assert found.operands == ()
-    assert found.operand_text == "12"
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("0", 0), (" /*x*/ 12 ", 12), ("-1", None), ("a", None), ("", None), ("9999999999", None), ("\u0663", None)],
-)
-def test_parameter_numbers(text: str, number: int | None) -> None:
-    assert instruction(f"a = s32[] parameter({text})").parameter_number == number
-
-
-def test_attributes_that_stop_making_sense_are_noted() -> None:
-    computation = Computation("main", 1, is_entry=True)
-    found = Instruction(computation, ("", "a", "f32[] negate", "b), x=1, y={{{(}}}, z=2"), Head("negate", None), 7)
-    assert found.attributes == {"x": "1"}
-    assert computation.faults == {"a": (7, "'}' does not close '('")}
-
-
-def test_a_repeated_attribute_counts_once() -> None:
-    assert instruction("a = f32[] negate(b), x=1, x=2").attributes == {"x": "1"}
-
-
-def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
-    definitions = [
-        {"a": head_of("f32[2]{0} negate"), "t": head_of("(f32[2], (s32[], pred[3])) tuple"), "u": head_of(" negate")},
-        {"a": head_of("f32[9] negate"), "b": head_of("s8[4] negate")},
-    ]
-    found = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
-    found.resolve_operands(definitions)
-    shapes = [None if shape is None else str(shape) for shape in found.operand_shapes]
-    assert shapes == ["f32[2]", "f32[5]", "s8[4]", "pred[3]", None, None, None, "f32[7]"]
-
-
-def test_heads() -> None:
-    assert head_of("f32[2]{0} negate") == Head("negate", parse_shape("f32[2]{0}"))
-    assert head_of(" negate") == Head("negate", None)
-    assert head_of("f99[2] negate") == Head("negate", None)
-    with pytest.raises(ShapeError):
-        head_of("f32[2 negate")
+    return Instruction(computation, row, head_of(row[2]), 7)
 
 
 def test_the_union_of_wants() -> None:
@@ -164,10 +35,42 @@ def test_instructions_of_a_module() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
     for name in ("first", "second"):
         computation = Computation(name, 1, is_entry=False)
-        computation.instructions = [instruction(f"{name}.{opcode} = f32[] {opcode}(x)") for opcode in ("negate", "sqrt")]
+        computation.instructions = [
+            instruction(f"{name}.{opcode} = f32[] {opcode}(x)", computation) for opcode in ("negate", "sqrt")
+        ]
         computation.opcodes = ["negate", "sqrt"]
         module.computations[name] = computation
     assert [i.name for i in module.instructions] == ["first.negate", "first.sqrt", "second.negate", "second.sqrt"]
     assert [i.name for i in module.with_opcodes(frozenset({"sqrt"}))] == ["first.sqrt", "second.sqrt"]
     assert module.opcode_counts == {"negate": 2, "sqrt": 2}
     assert str(module.location(3, 4)) == "a.txt:3:4"
+
+
+def test_opcodes_are_collected_one_stretch_after_the_other() -> None:
+    one, other = Computation("one", 1, is_entry=False), Computation("other", 1, is_entry=False)
+    assert one.opcodes == []
+    one.add_opcodes(["add"])
+    one.add_opcodes(["negate", "add"])
+    assert (one.opcodes, other.opcodes) == (["add", "negate", "add"], [])
+
+
+def test_faults_of_a_computation() -> None:
+    computation = Computation("main", 1, is_entry=True)
+    assert dict(computation.faults) == {}
+    computation.note_fault("a", 3, "odd")
+    computation.note_fault("b", 4, "odder")
+    assert computation.faults == {"a": (3, "odd"), "b": (4, "odder")}
+
+
+def test_a_body_is_made_of_the_text_that_was_kept() -> None:
+    computation = Computation("main", 1, is_entry=True)
+    assert computation.body() == []
+    computation.keep_text(3, "\n  p = f32[] parameter(0)\n  q = f32[] sqrt(p)\n")
+    computation.keep_text(6, ("", "r", "f32[] negate", "q)"))
+    assert [(i.name, i.opcode, i.line, i.is_root) for i in computation.body()] == [
+        ("p", "parameter", 3, False),
+        ("q", "sqrt", 4, False),
+        ("r", "negate", 6, True),  # the last, since none is marked
+    ]
+    computation.keep_text(7, "\n  ROOT s = f32[] negate(r)\n  t = f32[] negate(s)\n")
+    assert [i.name for i in computation.body() if i.is_root] == ["s"]

@@ -6,7 +6,12 @@ import pytest
 
 from tests.hlo.reading import module, problems
 
-ADD = "%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n  ROOT %s = f32[] add(%x, %y)\n}\n"
+ADD = """%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+"""
 
 
 def entry(*lines: str) -> str:
@@ -25,7 +30,7 @@ def faults(*lines: str) -> list[tuple[str, int | None, str]]:
         ("p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p, p)"),
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(f32[2]{0} %p,f32[2]{0} %p)"),
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add( %p /*index=1*/ ,\n %p )"),
-        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] custom-call(%p, // %ghost, nobody\n %p), custom_call_target=\"t\""),
+        ("%p = f32[2] parameter(0)", 'ROOT %r = f32[2] custom-call(%p, // %ghost, nobody\n %p), custom_call_target="t"'),
         ("%p = (f32[2], f32[2]) parameter(0)", "ROOT %r = f32[2] add(%p#0, %p#1)"),
         ("%p = (f32[2], f32[2]) parameter(0)", "ROOT %r = f32[2] add(f32[2]{0} %p#0, f32[2] %p#1)"),
         ("%p = f32[2] parameter(0)", "%r = f32[2] add(null , %p)"),
@@ -34,7 +39,7 @@ def faults(*lines: str) -> list[tuple[str, int | None, str]]:
         ("%c = s32[] constant(7)", "ROOT %d = s8[2] constant({a, b})"),
         ("ROOT %r = f32[2] negate(%p)", "%p = f32[2] parameter(0)"),  # before its line, but defined
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] reduce(%p, %p), dimensions={0}, to_apply=%add"),
-        ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] negate(%p), metadata={op_name=\"x, to_apply=%nobody, calls=none\"}"),
+        ("%p = f32[2] parameter(0)", 'ROOT %r = f32[2] negate(%p), metadata={op_name="x, to_apply=%nobody, calls=none"}'),
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] map(%p), to_apply={ ROOT %q = f32[] negate(f32[] parameter(0)) }"),
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] conditional(%p), branch_computations={%add, /*index=1*/ add}"),
     ],

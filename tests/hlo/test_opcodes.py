@@ -6,8 +6,43 @@ import pytest
 
 from hlo_inspect.hlo.opcodes import OPCODES, base_opcode, is_known
 
-UNEXPECTED = ["opt-barrier", "exponential", "exponential-minus-one", "log-plus-one", "count-leading-zeros", "popcnt", "cosine", "sine", "round-nearest-afz", "round-nearest-even", "is-finite", "atan2", "rng-get-and-update-state", "bitcast-convert", "add-dependency", "after-all", "partition-id"]
-RECENT = ["collective-broadcast", "ragged-all-to-all", "ragged-dot", "scaled-dot", "scan", "mulhi", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "tan", "erf", "topk"]
+UNEXPECTED = [
+    "opt-barrier",
+    "exponential",
+    "exponential-minus-one",
+    "log-plus-one",
+    "count-leading-zeros",
+    "popcnt",
+    "cosine",
+    "sine",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "is-finite",
+    "atan2",
+    "rng-get-and-update-state",
+    "bitcast-convert",
+    "add-dependency",
+    "after-all",
+    "partition-id",
+]
+RECENT = [
+    "collective-broadcast",
+    "ragged-all-to-all",
+    "ragged-dot",
+    "scaled-dot",
+    "scan",
+    "mulhi",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atanh",
+    "cosh",
+    "sinh",
+    "tan",
+    "erf",
+    "topk",
+]
 REMOVED = ["trace", "tuple-select", "cross-replica-sum"]
 NATIVE_ASYNC = [
     *(f"{name}-{end}" for name in ("all-gather", "all-reduce", "collective-permute", "copy") for end in ("start", "done")),

@@ -69,7 +69,9 @@ def test_a_headerless_module_behind_another() -> None:
     assert (first.computation_count, second.computation_count, second.header.printed) == (2, 1, False)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "HloModule m\n", "ENTRY\n", "ENTRY e {\n}\n", "e {\n  no instruction\n}\n", "a = f32[] b(c)\n"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "HloModule m\n", "ENTRY\n", "ENTRY e {\n}\n", "e {\n  no instruction\n}\n", "a = f32[] b(c)\n"]
+)
 def test_what_holds_no_module(text: str) -> None:
     assert modules(text.encode()) == []
 
@@ -107,7 +109,10 @@ def test_modules_on_one_line() -> None:
         (['%q = f32[2] sqrt(%p), x="1'], [(5, 27, "expected a value", 1)]),
         (["%q = f32[2 sqrt(%p)"], [(5, 11, "'[' is not closed", 1)]),
         (["%q = f32[2,a] sqrt(%p)"], [(5, 12, "'a' is no dimension", 1)]),
-        (["oops", "%q = f32[2] sqrt(%p)", "oops"], [(5, 3, "expected an instruction", 1), (7, 3, "expected an instruction", 1)]),
+        (
+            ["oops", "%q = f32[2] sqrt(%p)", "oops"],
+            [(5, 3, "expected an instruction", 1), (7, 3, "expected an instruction", 1)],
+        ),
         (["oops", "oops"], [(5, 3, "expected an instruction", 1)]),  # what follows may continue the line before
         (["%q = f32[2] sqrt(%p) /* open"], [(5, 24, "a comment is not closed", 1)]),
     ],
@@ -127,19 +132,27 @@ def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, i
 
 
 @pytest.mark.parametrize(
-    ("tail", "column", "message"),
+    ("tail", "line", "column", "message"),
     [
-        (", 1", 25, "expected an attribute"),
-        (", x=1 y=2", 29, "expected ','"),
-        (", x={(}", 29, "'}' does not close '('"),
-        (",", 24, "expected an attribute"),
+        (", 1", 5, 25, "expected an attribute"),
+        (", x=1 y=2", 5, 29, "expected ','"),
+        (", x={(}", 5, 29, "'}' does not close '('"),
+        (",", 6, 3, "expected an attribute"),  # in the next line, where ROOT stands instead
     ],
 )
-def test_strict_reads_the_attributes_too(tail: str, column: int, message: str) -> None:
+def test_strict_reads_the_attributes_too(tail: str, line: int, column: int, message: str) -> None:
     text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"  %q = f32[2] sqrt(%p){tail}\n  ROOT")
     with pytest.raises(ParseError) as caught:
         module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (5, column, message)
+    assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
+
+
+def test_strict_looks_for_an_attribute_on_the_next_line_too() -> None:
+    """As XLA's lexer does, to which a line end is white space."""
+    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", "  %q = f32[2] sqrt(%p),\n  ROOT")
+    with pytest.raises(ParseError) as caught:
+        module(text, strict=True)
+    assert (caught.value.line, caught.value.column, caught.value.message) == (6, 3, "expected an attribute")
 
 
 def test_unreadable_lines_between_computations() -> None:
@@ -194,13 +207,28 @@ def test_a_computation_that_is_not_closed() -> None:
 
 
 def test_threads_and_comments_behind_a_closing_brace() -> None:
-    for closer in ('}, execution_thread="host"', '}, execution_thread="host" // body', "} // body", '}\n, execution_thread="x"'):
+    for closer in (
+        '}, execution_thread="host"',
+        '}, execution_thread="host" // body',
+        "} // body",
+        '}\n, execution_thread="x"',
+    ):
         found = module(f"HloModule m\n{BODY[:-2]}{closer}\n{ENTRY}")
         assert (found.computation_count, codes(found)) == (2, [])
 
 
 def test_stack_frame_tables() -> None:
-    tables = 'FileNames\n1 "a {.py"\nFunctionNames\n1 "f"\n\nFileLocations\n1 {file_name_id=1 function_name_id=1 line=3}\nStackFrames\n1 {file_location_id=1}\n\n'
+    tables = """FileNames
+1 "a {.py"
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3}
+StackFrames
+1 {file_location_id=1}
+
+"""
     found = module(f"HloModule m\n\n{tables}{ENTRY}")
     assert codes(found) == []
     frame = found.frames.source_line(1)

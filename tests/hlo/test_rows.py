@@ -10,11 +10,11 @@ PRINTED = (
     "  %p = f32[8]{0} parameter(0)",
     "  ROOT %out.1 = (f32[8]{0}, (s32[], token[])) tuple(%p, /*index=1*/%q)",
     "a-b_c.d = f32[] constant(-1.5e-3)",
-    "\tx = s8[2,2]{1,0:T(8,128)(4,1)E(4)S(1)} constant({ { 1, 2 }, { 3, 4 } }), metadata={op_name=\"a b\"}",
-    "  %c = f32[4] custom-call(%p), custom_call_target=\"odd)({ = f32[2] add(\", backend_config=\"\\\"}\"",
-    "  %j = f32[4] fusion(%p), kind=kLoop, calls=%f, backend_config={\"a\":\"}{\",\"b\":[1]}",
+    '\tx = s8[2,2]{1,0:T(8,128)(4,1)E(4)S(1)} constant({ { 1, 2 }, { 3, 4 } }), metadata={op_name="a b"}',
+    '  %c = f32[4] custom-call(%p), custom_call_target="odd)({ = f32[2] add(", backend_config="\\"}"',
+    '  %j = f32[4] fusion(%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}',
     "  ROOT r = pred[] compare(f32[] %a, f32[]{:T(128)} %b), direction=LT // is it",
-    "  %w = (s32[], /*index=1*/f32[3]{0}) while(%t), condition=%c, body=%b, backend_config={\"known_trip_count\":{\"n\":\"4\"}}",
+    '  %w = (s32[], /*index=1*/f32[3]{0}) while(%t), condition=%c, body=%b, backend_config={"known_trip_count":{"n":"4"}}',
 )
 
 
@@ -62,8 +62,8 @@ def test_a_line_alone_is_what_the_grammar_finds(line: str) -> None:
         ["  %a = f32[2] add(%b,", "    %c)"],
         ["  %a = f32[2] add(%b, %c),", "    x=1"],
         ["  %a = f32[2] negate(%b) %c = f32[2] negate(%a)"],
-        ["  %a = f32[2] negate(%b), metadata={op_name=\"x", "y\"}"],
-        ["  %a = f32[2] custom-call(%p), custom_call_target=\"odd)({ = f32[2] add(\""],
+        ['  %a = f32[2] negate(%b), metadata={op_name="x', 'y"}'],
+        ['  %a = f32[2] custom-call(%p), custom_call_target="odd)({ = f32[2] add("'],
         ["  %a = f32[2] negate(%b /* open", "  */), x=1"],
         ["  %a = f32[2] negate(%b"],
         ["  %a = f32[2] negate(%b), x={1"],
@@ -149,7 +149,10 @@ def test_braces_that_close_something_else(line: str) -> None:
 
 
 def test_the_callees_of_a_text() -> None:
-    assert rows.CALLS.findall("a = f32[] fusion(b), kind=kLoop, calls=%f.1\nc = f32[] fusion(d), calls=g-2, x=1") == ["f.1", "g-2"]
+    assert rows.CALLS.findall("a = f32[] fusion(b), kind=kLoop, calls=%f.1\nc = f32[] fusion(d), calls=g-2, x=1") == [
+        "f.1",
+        "g-2",
+    ]
 
 
 def test_name_and_root_of_a_small_computation() -> None:

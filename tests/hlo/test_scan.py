@@ -100,7 +100,9 @@ def test_brackets_that_do_not_close(text: str, position: int, message: str) -> N
     assert (caught.value.position, caught.value.message) == (position, message)
 
 
-@pytest.mark.parametrize(("text", "more_may_help"), [("(a", True), ('("', True), ("(/*", True), ("(a}", False), ("(\nENTRY x", False)])
+@pytest.mark.parametrize(
+    ("text", "more_may_help"), [("(a", True), ('("', True), ("(/*", True), ("(a}", False), ("(\nENTRY x", False)]
+)
 def test_more_text_helps_only_where_the_text_ends(text: str, more_may_help: bool) -> None:
     with pytest.raises(scan.ScanError) as caught:
         scan.balanced_end(text, 0)
@@ -126,7 +128,7 @@ def test_a_body_in_place_may_hold_instructions() -> None:
         ("replica_groups", "mesh['a'=2,'b'=4] {'b'}^, x=2"),
         ("replica_groups", "mesh['a'=2], device_ids=([4,2]T(1,0)) {'b'}^, x=2"),
         ("literal", "f32[2]{0} {1, 2}^, x=2"),
-        ("metadata", "{op_name=\"a } b\" source_line=1}^, x=2"),
+        ("metadata", '{op_name="a } b" source_line=1}^, x=2'),
         ("source_target_pairs", "{{0,1},{1,0}}^"),
         ("custom_call_target", '"odd)({ = f32[2] add("^, x=2'),
         ("custom_call_target", "'single }'^, x=2"),
@@ -208,12 +210,12 @@ def test_items_of_a_part() -> None:
             [("replica_groups", "mesh['a'=2,'b'=4], device_ids=(1,0) {'b'}"), ("c", "1")],
         ),
         (
-            ", metadata={op_name=\", to_apply=%none\" source_line=3}, x=1",
-            [("metadata", "{op_name=\", to_apply=%none\" source_line=3}"), ("x", "1")],
+            ', metadata={op_name=", to_apply=%none" source_line=3}, x=1',
+            [("metadata", '{op_name=", to_apply=%none" source_line=3}'), ("x", "1")],
         ),
         (", a=1, a=2", [("a", "1"), ("a", "2")]),
         (", sharding={{replicated}, {maximal device=0}}", [("sharding", "{{replicated}, {maximal device=0}}")]),
-        (", k={a={b={c=\"}\"}}}, l=[1,(2,3)]", [("k", "{a={b={c=\"}\"}}}"), ("l", "[1,(2,3)]")]),
+        (', k={a={b={c="}"}}}, l=[1,(2,3)]', [("k", '{a={b={c="}"}}}'), ("l", "[1,(2,3)]")]),
         (", to_apply={ ROOT x = f32[] add(y, z) }, q=1", [("to_apply", "{ ROOT x = f32[] add(y, z) }"), ("q", "1")]),
     ],
 )

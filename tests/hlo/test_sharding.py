@@ -198,14 +198,17 @@ def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
     [
         ("{replicated}", None),
         ("{}", None),
-        ("{devices=[2,1]<=[2] metadata={{op_name=\"x\"}, {op_type=\"y\"}}}", None),
+        ('{devices=[2,1]<=[2] metadata={{op_name="x"}, {op_type="y"}}}', None),
         ("{{replicated}, {devices=[1,8]<=[8]}}", ("{replicated}", "{devices=[1,8]<=[8]}")),
         ("{ {replicated} }", ("{replicated}",)),
         (
             '{{maximal device=0 metadata={op_name="a }, {b"}}, /*index=1*/ {manual}}',
             ('{maximal device=0 metadata={op_name="a }, {b"}}', "{manual}"),
         ),
-        ("{{mesh['a'=2], [{'a'}, {}]}, {mesh['a'=2], replicated}}", ("{mesh['a'=2], [{'a'}, {}]}", "{mesh['a'=2], replicated}")),
+        (
+            "{{mesh['a'=2], [{'a'}, {}]}, {mesh['a'=2], replicated}}",
+            ("{mesh['a'=2], [{'a'}, {}]}", "{mesh['a'=2], replicated}"),
+        ),
     ],
 )
 def test_shardings_of_a_tuple(text: str, parts: tuple[str, ...] | None) -> None:

@@ -1,0 +1,27 @@
+"""An input that is one instruction."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.hlo.single import as_module
+
+DOT = "%d = f32[32,16]{1,0} dot(f32[32,64]{1,0} %lhs, f32[64,16]{1,0} %rhs), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def test_each_operand_is_a_parameter() -> None:
+    facts = hlo_inspect.inspect(DOT + "\n").facts
+    assert (facts["params.count"], facts["params.bytes"]) == (2, 4 * (32 * 64 + 64 * 16))
+    assert (facts["outputs.bytes"], facts["module.instructions"]) == (4 * 32 * 16, 3)
+
+
+def test_the_name_may_be_left_out() -> None:
+    facts = hlo_inspect.inspect("\n\n" + DOT.removeprefix("%d = ") + "\n").facts
+    assert (facts["opcode.dot"], facts["module.computations"]) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["", "prose about f32[2]", "a = f32[2] negate(b)", DOT + "\n" + DOT, "x = 1"])
+def test_what_is_none(text: str) -> None:
+    """Operands need shapes: nothing else tells what the parameters are."""
+    assert as_module(text) is None
