@@ -15,11 +15,12 @@ MAX_REDUCER_LINES = 16
 
 
 def note_skipped(module: Module, heads: Heads, text: str, start: int, end: int, line: int) -> None:
-    """Notes the small computations between `start`, in line `line`, and `end`."""
+    """Notes the small computations with scalar results between `start`, in line `line`, and `end`."""
     counted = start
     for small in rows.SMALL.finditer(text, start - 1, end):
         name, root = small[1], sys.intern(small[4])
-        module.root_opcodes[name] = root
+        if "[]" in small[3]:  # a reducer gives scalars; most of the other computations do not, and they are many
+            module.root_opcodes[name] = root
         if module.wants.loops and SCALAR_ROOT.match(small[3]):
             first = small.start(2)
             line += text.count("\n", counted, first)

@@ -222,12 +222,12 @@ def load(path: Path) -> Dump:
 
 
 def failure(dump: Dump, seed: int) -> str | None:
-    """What is wrong with the reading of one mutation, if anything is. Beside all passes together one alone is tried, or strict."""
+    """What is wrong with the reading of one mutation, if anything is: by all passes, and by one alone or strictly."""
     text = Mutator(seed)(dump.text)
     try:
         with time_limit(LIMIT_SECONDS):
             took = seconds_for(text)
-            alone = ([PASS_NAMES, *([name] for name in PASS_NAMES)])[seed % (len(PASS_NAMES) + 1)]
+            alone = [PASS_NAMES, *([name] for name in PASS_NAMES)][seed % (len(PASS_NAMES) + 1)]
             read(text, alone, strict=alone is PASS_NAMES)
             limit = max(10 * dump.seconds * max(1.0, len(text) / len(dump.text)), 0.2)
             if took > limit:
