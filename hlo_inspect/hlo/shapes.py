@@ -94,7 +94,7 @@ class ArrayShape:
             return self.bytes
         dims = [d or 0 for d in self.dimensions]
         order = self.layout.minor_to_major
-        physical = [dims[i] for i in reversed(order)] if len(order) == len(dims) else dims
+        physical = [dims[i] for i in reversed(order)] if sorted(order) == list(range(len(dims))) else dims
         for tile in self.layout.tiles:
             physical = _tiled(physical, tile)
         elements = math.prod(physical)
