@@ -159,14 +159,19 @@ class Mutator:
         return text[:at] if self.chance.random() < 0.7 else text[len(text) - at :]
 
 
-def read(text: bytes, passes: Sequence[str], *, strict: bool = False) -> list[Report]:
-    """What the passes report, nothing where the package refuses the text; every report has to be JSON."""
+def reports(text: bytes, passes: Sequence[str], *, strict: bool = False) -> list[Report]:
+    """What the passes report, nothing where the package refuses the text."""
     try:
-        found = list(hlo_inspect.inspect_all(text, passes, strict=strict))
+        return list(hlo_inspect.inspect_all(text, passes, strict=strict))
     except hlo_inspect.HloInspectError as error:
         if not str(error):
             raise ValueError("an error without a message") from error
         return []
+
+
+def read(text: bytes, passes: Sequence[str], *, strict: bool = False) -> list[Report]:
+    """The reports, which have to be JSON."""
+    found = reports(text, passes, strict=strict)
     out = io.StringIO()
     FORMATS["json"](found, out, RenderOptions())
     json.loads(out.getvalue())
@@ -203,7 +208,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 def seconds_for(text: bytes) -> float:
     """The processor's time for all passes together."""
     start = time.process_time()
-    read(text, PASS_NAMES)
+    reports(text, PASS_NAMES)
     return time.process_time() - start
 
 
@@ -227,6 +232,7 @@ def failure(dump: Dump, seed: int) -> str | None:
     try:
         with time_limit(LIMIT_SECONDS):
             took = seconds_for(text)
+            read(text, PASS_NAMES)
             alone = [PASS_NAMES, *([name] for name in PASS_NAMES)][seed % (len(PASS_NAMES) + 1)]
             read(text, alone, strict=alone is PASS_NAMES)
             limit = max(10 * dump.seconds * max(1.0, len(text) / len(dump.text)), 0.2)
