@@ -33,9 +33,9 @@ class Cursor:
         self._is_ascii = self.text.isascii()
         return True
 
-    def advance(self, position: int) -> None:
-        """Moves forward to `position`."""
-        self.line += self.text.count("\n", self.position, position)
+    def advance(self, position: int, lines: int | None = None) -> None:
+        """Moves forward to `position`, over so many `lines` if the caller has counted them."""
+        self.line += self.text.count("\n", self.position, position) if lines is None else lines
         passed = self.text[self.position : position] if not self._is_ascii else None
         self.bytes_before += position - self.position if passed is None else len(passed.encode(errors="replace"))
         self.position = position

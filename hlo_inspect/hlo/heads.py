@@ -8,6 +8,7 @@ from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.instruction import Head, head_of
 from hlo_inspect.hlo.shapes import Shape, ShapeError, TupleShape
 
+_CALLING = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
 _MAX_HEADS = 1 << 17
 _SCALAR = re.compile(r"[su]\d{1,2}|pred", re.ASCII)
 
@@ -16,14 +17,19 @@ class Heads(dict[str, Head]):
     """`shape opcode` -> Head, parsed once for each text.
 
     `unreadable` are texts that are no head at all, `unknown` those with an opcode or element type that XLA does not have,
-    `wanted` those with a wanted opcode, `scalar` those of integer scalars and of tuples that hold some.
+    `wanted` those with a wanted opcode, `calling` those with another one that can run a computation of its own (or, as a custom
+    call, be wanted for its target), `special` all but the first of these, `scalar` those of integer scalars and of tuples that
+    hold some. The head of nothing, which stands for the first line of a computation, has no opcode.
     """
 
     def __init__(self, wanted_opcodes: frozenset[str]) -> None:
-        super().__init__()
+        super().__init__({"": Head("", None)})
+        self.opcodes = Opcodes(self)
         self.unreadable: set[str] = set()
         self.unknown: dict[str, tuple[str, str]] = {}
         self.wanted: set[str] = set()
+        self.calling: set[str] = set()
+        self.special: set[str] = set()
         self.scalar: set[str] = set()
         self._wanted_opcodes = wanted_opcodes
 
@@ -40,11 +46,29 @@ class Heads(dict[str, Head]):
             self.unknown[text] = ("HI004", f"unknown opcode {head.opcode!r}")
         if head.opcode in self._wanted_opcodes:
             self.wanted.add(text)
+        elif self._wanted_opcodes and opcodes.base_opcode(head.opcode) in _CALLING:
+            self.calling.add(text)
+        if text in self.wanted or text in self.calling or text in self.unknown:
+            self.special.add(text)
         if holds_scalar(head.shape):
             self.scalar.add(text)
         if len(self) < _MAX_HEADS:
             self[text] = head
         return head
+
+
+class Opcodes(dict[str, str]):
+    """The opcode of each of the `heads`, which is all that most rows are read for."""
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__()
+        self._heads = heads
+
+    def __missing__(self, text: str) -> str:
+        opcode = self._heads[text].opcode
+        if text in self._heads:
+            self[text] = opcode
+        return opcode
 
 
 def holds_scalar(shape: Shape | None) -> bool:

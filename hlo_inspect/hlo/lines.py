@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.instruction import Head
 from hlo_inspect.hlo.rows import Row
 
+MAX_SINGLE = 1 << 15
+
 
 class Lines:
-    """Consecutive instructions of one computation.
+    """Consecutive instructions of one computation. `texts` are the rows' heads, `first` is the line of the first row."""
 
-    `texts` are the rows' heads as text, `first` is the line of the first row; the rows stand in `source[start:end]`.
-    """
-
-    def __init__(
-        self, rows: Sequence[Row], texts: list[str], heads: list[Head], first: int, source: str, start: int, end: int
-    ) -> None:
+    def __init__(self, rows: Sequence[Row], texts: Sequence[str], table: Heads, first: int) -> None:
         self.rows = rows
         self.texts = texts
-        self.heads = heads
         self.first = first
-        self._place = (source, start, end)
+        self._table = table
+
+    def head(self, index: int) -> Head:
+        return self._table[self.texts[index]]
+
+    @cached_property
+    def opcodes(self) -> list[str]:
+        return list(map(self._table.opcodes.__getitem__, self.texts))
 
     @property
     def text(self) -> str:
         """Text in which all of the rows' attributes stand."""
-        source, start, end = self._place
-        return source[start:end]
+        return "\n".join([row[3] for row in self.rows])
 
     @cached_property
     def definitions(self) -> dict[str, Head]:
         """The head of each name; of a name that is defined twice the last."""
-        return {row[1]: head for row, head in zip(self.rows, self.heads, strict=True)}
+        return {row[1]: self._table[row[2]] for row in self.rows}
+
+
+class Reach:
+    """The definitions in a computation that what comes after them may refer to: those of the last lines, and of single ones."""
+
+    def __init__(self) -> None:
+        self._single: dict[str, Head] = {}
+        self._last: Lines | None = None
+
+    def add(self, lines: Lines) -> None:
+        if len(lines.rows) > 1:
+            self._last = lines
+            return
+        self._single.update(lines.definitions)
+        while len(self._single) > MAX_SINGLE:
+            self._single.pop(next(iter(self._single)))
+
+    def __iter__(self) -> Iterator[dict[str, Head]]:
+        yield self._single
+        if self._last is not None:
+            yield self._last.definitions

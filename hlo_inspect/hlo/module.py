@@ -96,7 +96,7 @@ class Computation:
 
     def add_opcodes(self, opcodes: list[str]) -> None:
         if self.opcodes is _NO_OPCODES:
-            self.opcodes = opcodes
+            self.opcodes = opcodes.copy()
         else:
             self.opcodes += opcodes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
@@ -11,6 +11,8 @@ from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, LITERAL_OPCODES, oper
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.parameter_reads import ParameterReads
+from hlo_inspect.hlo.regions import Block
+from hlo_inspect.hlo.rows import Row
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 
@@ -18,7 +20,8 @@ _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
 _OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
-_TIGHT = re.compile(r",(?![\d ])")  # a comma that stands in no shape, and not as printers write it
+_PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what stands before a name, but another name
+_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 
 
 class Complain(Protocol):
@@ -53,15 +56,24 @@ class NameCheck:
 
     def check(self, lines: Lines) -> None:
         """Takes rows of the computation that was begun."""
-        definitions = lines.definitions
-        if len(definitions) != len(lines.rows) or not self._names.isdisjoint(definitions):
+        defined = {row[1] for row in lines.rows}
+        if len(defined) != len(lines.rows) or not self._names.isdisjoint(defined):
             self._note_duplicates(lines)
-        self._names.update(definitions)
-        uses = _uses(lines)
+        self._names.update(defined)
+        uses = used_names(operand_texts(lines.rows, lines.opcodes))
         if not uses <= self._names:
             uses = self._precisely(lines)
         if self._computation.reads is not None:
             self._computation.reads.take(lines, uses)
+
+    def doubtful(self, rows: Sequence[Row], opcodes: Sequence[str], blocks: Iterable[Block]) -> Iterator[int]:
+        """Those of whole computations, by number, that may define a name twice or use one that they do not define."""
+        names = [row[1] for row in rows]
+        operands = operand_texts(rows, opcodes)
+        for number, (_, _, first, behind, _) in enumerate(blocks):
+            defined = set(names[first:behind])
+            if len(defined) != behind - first or not used_names(operands[first:behind]) <= defined:
+                yield number
 
     def _note_duplicates(self, lines: Lines) -> None:
         seen: set[str] = set()
@@ -74,8 +86,8 @@ class NameCheck:
     def _precisely(self, lines: Lines) -> set[str]:
         """The uses, operand by operand; notes which are not defined so far."""
         uses: set[str] = set()
-        for line, (row, head) in enumerate(zip(lines.rows, lines.heads, strict=True), lines.first):
-            if head.opcode not in LITERAL_OPCODES:
+        for line, (row, opcode) in enumerate(zip(lines.rows, lines.opcodes, strict=True), lines.first):
+            if opcode not in LITERAL_OPCODES:
                 names = _precise_uses(row[3])
                 uses.update(names)
                 if self._computation.reads is not None and not names and row[3].partition(")")[0].strip():
@@ -130,44 +142,38 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def _uses(lines: Lines) -> set[str]:
-    """The names that stand as operands, or strings that are no names where the text is not as printers write it."""
-    operands = [
-        row[3].partition(")")[0]
-        for row, head in zip(lines.rows, lines.heads, strict=True)
-        if head.opcode not in LITERAL_OPCODES
-    ]
-    joined = ", ".join(operands).replace("%", "")
-    names: set[str] = set()
-    if "(" in joined or "\n" in joined:
-        joined, names = _nested_uses(lines)
+def operand_texts(rows: Sequence[Row], opcodes: Iterable[str]) -> list[str]:
+    """The names in each row's operands, with `, ` between them, if the text is as printers write it."""
+    texts = ["" if opcode in LITERAL_OPCODES else row[3].partition(")")[0] for row, opcode in zip(rows, opcodes, strict=True)]
+    joined = "\n".join(texts)
+    if "(" in joined:  # printed shapes of tuples and with tiles, mostly
+        texts = [_nested_names(row[3]) if "(" in text else text for row, text in zip(rows, texts, strict=True)]
+        joined = "\n".join(texts)
+    if joined.count("\n") != len(texts) - 1:  # an instruction on several lines
+        return [", ".join(_precise_uses(row[3])) if text else "" for row, text in zip(rows, texts, strict=True)]
+    joined = joined.replace("%", "")
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
-    names.update(joined.split(", "))
+    if "[" in joined:
+        joined = _PRINTED_SHAPE.sub("", joined)
+    if "#" in joined:
+        joined = _INDEX.sub("", joined)
+    return joined.split("\n")
+
+
+def used_names(operands: Sequence[str]) -> set[str]:
+    """The names in texts of operands."""
+    names = set(", ".join(operands).split(", "))
     names.discard("")
-    if ("[" in joined or "#" in joined) and not _TIGHT.search(joined):
-        # printed shapes stand before the name, tuple indices behind it
-        names = {name.rpartition(" ")[2].partition("#")[0] for name in names}
     return names
 
 
-def _nested_uses(lines: Lines) -> tuple[str, set[str]]:
-    """The operands without brackets in one text, and the names in those with brackets: printed tuple shapes, mostly."""
-    plain: list[str] = []
-    names: set[str] = set()
-    for row, head in zip(lines.rows, lines.heads, strict=True):
-        if head.opcode in LITERAL_OPCODES:
-            continue
-        operands = row[3].partition(")")[0]
-        if "(" not in operands and "\n" not in operands:
-            plain.append(operands)
-            continue
-        end = _OPERANDS_END.search(row[3])
-        if end is not None and "%" in row[3][: end.start()]:
-            names.update(_MARKED.findall(row[3], 0, end.start()))
-        else:
-            names.update(_precise_uses(row[3]))
-    return ", ".join(plain).replace("%", ""), names
+def _nested_names(tail: str) -> str:
+    """The names in operands that hold brackets."""
+    end = _OPERANDS_END.search(tail)
+    if end is not None and "%" in tail[: end.start()]:
+        return ", ".join(_MARKED.findall(tail, 0, end.start()))
+    return ", ".join(_precise_uses(tail))
 
 
 def _precise_uses(tail: str) -> list[str]:

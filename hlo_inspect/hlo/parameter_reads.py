@@ -26,10 +26,10 @@ class ParameterReads:
 
     def take(self, lines: Lines, uses: set[str]) -> None:
         """Takes rows, and the names that stand as operands in them."""
-        for row, head in zip(lines.rows, lines.heads, strict=True):
-            if head.opcode == "parameter":
+        for index, (row, opcode) in enumerate(zip(lines.rows, lines.opcodes, strict=True)):
+            if opcode == "parameter":
                 self.unread.add(row[1])
-                if isinstance(head.shape, TupleShape):
+                if isinstance(lines.head(index).shape, TupleShape):
                     self.elements[row[1]] = set()
         self.unread -= uses
         if not uses.isdisjoint(self.elements):
@@ -37,8 +37,8 @@ class ParameterReads:
 
     def _take_elements(self, lines: Lines) -> None:
         """Of a tuple that is only taken apart the elements are read, of any other all."""
-        for row, head in zip(lines.rows, lines.heads, strict=True):
-            if head.opcode in LITERAL_OPCODES:
+        for row, opcode in zip(lines.rows, lines.opcodes, strict=True):
+            if opcode in LITERAL_OPCODES:
                 continue
             try:
                 operands = parse_operands(row[3])[1]
@@ -47,7 +47,7 @@ class ParameterReads:
             for operand in operands:
                 if operand.name not in self.elements:
                     continue
-                index = _INDEX.search(row[3]) if head.opcode == "get-tuple-element" else None
+                index = _INDEX.search(row[3]) if opcode == "get-tuple-element" else None
                 if operand.path:
                     self.elements[operand.name].add(operand.path[0])
                 elif index is not None:

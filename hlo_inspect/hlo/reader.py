@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator
 
 from hlo_inspect.hlo import grammar, rows, scan
-from hlo_inspect.hlo.blocks import find_blocks
 from hlo_inspect.hlo.collect import Collector
 from hlo_inspect.hlo.cursor import Cursor
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
 from hlo_inspect.hlo.inline import Body, bodies, read_bodies
 from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.regions import MAX_CHARS, MIN_CHARS, find_region
 from hlo_inspect.hlo.shapes import ShapeError, parse_shape
 from hlo_inspect.hlo.single import as_module
 from hlo_inspect.hlo.source import Source
@@ -140,6 +140,7 @@ class _ModuleReader:
         self._seen_entry = False
         self._unreadable_run = 0
         self._run_mark = (0, 0)
+        self._region_chars = MAX_CHARS
         self._inline: list[Body] = []
         self._mark_end()
 
@@ -150,7 +151,7 @@ class _ModuleReader:
     def read(self) -> None:
         cursor = self._cursor
         while self._skip_blank():
-            if self._blocks():
+            if self._region():
                 continue
             table = self._table()
             if table is not None:
@@ -164,18 +165,25 @@ class _ModuleReader:
             elif _MODULE.match(cursor.text, cursor.position) or (not self._computation() and not self._foreign_line()):
                 return
 
-    def _blocks(self) -> bool:
-        """Reads the computations at the cursor that are as printers write them; false where there are none."""
+    def _region(self) -> bool:
+        """Reads the computations at the cursor that are as printers write them; false where there are none.
+
+        Where they are not, it is tried again with fewer.
+        """
         cursor, collector = self._cursor, self._collector
         if collector.strict or not collector.module.wants.reads_every_line or not cursor.at_line_start():
             return False
-        blocks = find_blocks(cursor.text, cursor.position, balanced=collector.module.wants.checked)
-        blocks = blocks[: collector.blocks(blocks, cursor.line, cursor.text)]
-        if not blocks:
+        if cursor.text.find("\n}", cursor.position) < 0:
             return False
-        collector.note_partitioning(cursor.text, cursor.position, blocks[-1].behind)
-        cursor.advance(blocks[-1].behind)
-        self._seen_entry = self._seen_entry or any(block.is_entry for block in blocks)
+        region = find_region(cursor.text, cursor.position, cursor.position + self._region_chars)
+        while region is None and self._region_chars > MIN_CHARS:
+            self._region_chars = max(MIN_CHARS, self._region_chars // 8)
+            region = find_region(cursor.text, cursor.position, cursor.position + self._region_chars)
+        if region is None or not collector.region(region, cursor.line, cursor.text):
+            return False
+        self._region_chars = min(MAX_CHARS, 2 * self._region_chars)
+        self._seen_entry = self._seen_entry or region.has_entry
+        cursor.advance(region.end, region.lines)
         self._unreadable_run = 0
         self._mark_end()
         return True

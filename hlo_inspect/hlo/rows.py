@@ -1,7 +1,7 @@
 """The fast path: the lines that XLA's printers write, many at a time.
 
-A line is matched whole, strings included, so that brackets and equal signs inside of strings cannot mislead; whoever uses
-the rows compares their number with the number of lines. What does not match goes to the grammar.
+One expression finds the rows of many lines; that each line is one row, and nothing but that, is counted over all of them
+together, brackets and equal signs inside of strings aside. What does not come out right goes to the grammar.
 """
 
 from __future__ import annotations
@@ -12,11 +12,23 @@ Row = tuple[str, str, str, str]
 """An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the rest from behind the opening parenthesis."""
 
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
-_TAIL = r'[^"\n]*+(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"[^"\n]*+)*+'
 _NAME = r"[A-Za-z_][\w.\-]*+"
+_HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
 
-ROW = re.compile(rf"\n[ \t]*+(ROOT )?%?({_NAME}) = ({_SHAPE} [a-z][a-z0-9\-]*+)\(({_TAIL})(?=\n)", re.ASCII)
+ROW = re.compile(rf"\n[ \t]*+(ROOT )?%?({_NAME}) = ({_HEAD})\(([^\n]*+)", re.ASCII)
 """One instruction a line; starts at the line end before it."""
+
+ITEM = re.compile(
+    rf"\n(?:  (ROOT )?+%?({_NAME}) = ({_HEAD})\(|"
+    r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)([^\n]*+)',
+    re.ASCII,
+)
+"""The same for an indented instruction, or the last line of a computation with the first one of the next, which is its last
+part and has nothing before it.
+"""
+
+START = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
+"""The first line of a computation as printers write it: `"ENTRY "` or nothing, and its name."""
 
 COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
 CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
@@ -31,35 +43,42 @@ SMALL = re.compile(
 CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 _OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
-_STRING = re.compile(r'(")(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
+_STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
 _DEFINITION = re.compile(r"(?:^|[\s)}\]])%?[A-Za-z_][\w.\-]*+\s+=\s|%[A-Za-z_][\w.\-]*+\s*=", re.ASCII)
+_NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*'))
 _NEXT = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)  # what does not continue the line before it
 
 
-def find_rows(text: str, start: int, end: int, *, balanced: bool) -> list[Row] | None:
+def find_rows(text: str, start: int, end: int) -> list[Row] | None:
     """The rows of the whole lines in `text[start:end]`, `None` where one of them is not as printers write it.
 
-    `text[start - 1]` has to be a line end. `balanced` asks for the brackets to be closed too, which who skips lines can spare.
+    `text[start - 1]` has to be a line end.
     """
     rows: list[Row] = ROW.findall(text, start - 1, end)
-    if len(rows) != text.count("\n", start, end) or text.count(" = ", start, end) != len(rows):
+    if len(rows) != text.count(" = ", start, end):
         return None
-    if text.find("{\n", start, end) >= 0:  # a computation in place, whose lines are rows too
+    marks = find_marks(text, start, end)
+    if marks is None or len(rows) != marks.count(b"\n") or b"{\n" in marks:  # a computation in place, whose lines are rows too
         return None
-    return rows if not balanced or is_balanced(text, start, end) else None
+    return rows
 
 
-def is_balanced(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]` opens as many brackets as it closes, and no comment that goes on behind its line."""
-    for opening, closing in ("()", "{}", "[]"):
-        if text.count(opening, start, end) != text.count(closing, start, end):
-            return False
-    return text.find("/*", start, end) < 0 or _OPEN_COMMENT.search(text, start, end) is None
+def find_marks(text: str, start: int, end: int) -> bytes | None:
+    """The brackets, stars and line ends of `text[start:end]` that do not stand in strings.
 
-
-def is_whole(tail: str) -> bool:
-    """Whether a row's tail closes the operands and every other bracket, those in strings aside."""
-    return _closes(tail) or _closes(_STRING.sub(r"\1", tail))
+    `None` where a string or a comment goes on behind its line, or where a kind of bracket closes not as often as it opens.
+    """
+    part = text[start:end]
+    if "\\" in part:
+        part = (part.replace("\\\\", "") if "\\\\" in part else part).replace('\\"', "")
+    between = part.encode(errors="replace").translate(None, _NO_MARKS).split(b'"')
+    if len(between) % 2 == 0 or b"\n" in b"".join(between[1::2]):
+        return None
+    marks = b"".join(between[::2])
+    for opening, closing in (b"()", b"{}", b"[]"):
+        if marks.count(opening) != marks.count(closing):
+            return None
+    return None if b"*" in marks and _OPEN_COMMENT.search(part) else marks
 
 
 def _closes(tail: str) -> bool:
@@ -73,8 +92,8 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     match = ROW.match(text, start - 1)
     if match is None:
         return None
-    plain = _STRING.sub(r"\1", match[4])
-    if not _closes(plain) or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
+    plain = _STRING.sub("s", match[4])
+    if '"' in plain or not _closes(plain) or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
         return None
     if not _NEXT.match(text, match.end()):
         return None

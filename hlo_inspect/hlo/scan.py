@@ -29,6 +29,11 @@ _TOKEN = re.compile(
     r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+|[()\[\]{}\n,]|["]|/\*',
     re.ASCII | re.DOTALL,
 )
+_WITHOUT_COMMAS = re.compile(
+    r'\[[^()\[\]{}"\'\n/]*+\]|\{[^()\[\]{}"\'\n/]*+\}|' + _TOKEN.pattern.replace("\\n,]", "\\n]"), re.ASCII | re.DOTALL
+)
+"""The same without commas, and with whole brackets that hold no others, which is what most are: `[2,3]`, `{1,0}`."""
+
 _STRING_OR_COMMENT = re.compile(
     r'("(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\')|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+', re.DOTALL
 )
@@ -73,10 +78,13 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
     `holds_lines` (a computation written in place, a quoted module).
     """
     stack: list[tuple[str, int]] = []
-    for match in _TOKEN.finditer(text, start):
+    for match in _WITHOUT_COMMAS.finditer(text, start):
         token = match[0]
         if token in "([{":
             stack.append((token, match.start()))
+        elif token[0] in "[{":
+            if not stack:
+                return match.end()
         elif token in ")]}":
             if stack[-1][0] != _CLOSES[token]:
                 raise _mismatch(text, stack[-1], match)

@@ -47,7 +47,7 @@ def test_the_fast_path_takes_what_the_grammar_takes_or_nothing(seed: int, plain:
     lines = [indent + root + writer.line() for indent in ("  ", "", "\t") for root in ("", "ROOT ")]
     expected = [one_by_one(line.strip()) for line in lines]
     text = "\n" + "\n".join(lines) + "\n}\n"
-    together = rows.find_rows(text, 1, len(text) - 2, balanced=True)
+    together = rows.find_rows(text, 1, len(text) - 2)
     assert together == expected if plain else together in (None, expected)
     start = 1
     for line, row in zip(lines, expected, strict=True):
@@ -61,7 +61,7 @@ def grammar_only(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "find_rows", lambda *_args, **_options: None)
         patch.setattr(rows, "find_row", lambda *_args: None)
-        patch.setattr(reader, "find_blocks", lambda *_args, **_options: [])
+        patch.setattr(reader, "find_region", lambda *_args: None)
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         yield
 

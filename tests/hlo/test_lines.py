@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from hlo_inspect.hlo.instruction import head_of
-from hlo_inspect.hlo.lines import Lines
+import pytest
+
+from hlo_inspect.hlo import lines as module
+from hlo_inspect.hlo.heads import Heads
+from hlo_inspect.hlo.lines import Lines, Reach
 from hlo_inspect.hlo.rows import find_rows
 
 TEXT = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
 
 
 def test_definitions_and_text() -> None:
-    rows = find_rows(TEXT, 1, len(TEXT), balanced=True)
+    rows = find_rows(TEXT, 1, len(TEXT))
     assert rows is not None
-    texts = [row[2] for row in rows]
-    lines = Lines(rows, texts, [head_of(text) for text in texts], 7, TEXT, 1, len(TEXT))
-    assert lines.text == TEXT[1:]
+    lines = Lines(rows, [row[2] for row in rows], Heads(frozenset()), 7)
+    assert lines.text == "0)\n1)\n%a)"
+    assert lines.opcodes == ["parameter", "constant", "negate"]
+    assert lines.head(1).opcode == "constant"
     assert {name: head.opcode for name, head in lines.definitions.items()} == {"a": "negate", "b": "constant"}
     assert lines.first == 7
+
+
+def test_single_definitions_stay_in_reach_and_so_do_those_of_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SINGLE", 2)
+    reach = Reach()
+    for row in (("", f"x{number}", "f32[] negate", "%y)") for number in range(3)):
+        reach.add(Lines([row], [row[2]], Heads(frozenset()), 1))
+    found = find_rows(TEXT, 1, len(TEXT)) or []
+    reach.add(Lines(found, [row[2] for row in found], Heads(frozenset()), 1))
+    assert [sorted(definitions) for definitions in reach] == [["x1", "x2"], ["a", "b"]]

@@ -18,9 +18,9 @@ PRINTED = (
 )
 
 
-def taken(lines: list[str], *, balanced: bool = True) -> list[rows.Row] | None:
+def taken(lines: list[str]) -> list[rows.Row] | None:
     text = "\n" + "\n".join(lines) + "\n"
-    return rows.find_rows(text, 1, len(text), balanced=balanced)
+    return rows.find_rows(text, 1, len(text))
 
 
 def test_printed_lines_are_taken_together() -> None:
@@ -104,15 +104,25 @@ def test_a_line_that_may_go_on_is_left_to_the_grammar(text: str) -> None:
     assert rows.find_row("\n" + text, 1) is None
 
 
-def test_brackets_may_be_left_unbalanced_by_who_skips_lines() -> None:
-    line = "  %a = f32[2] negate(%b), x={1"
-    assert taken([line]) is None
-    assert taken([line], balanced=False) == [("", "a", "f32[2] negate", "%b), x={1")]
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("  a(b), c={d[1]}\n  e\n", b"(){[]}\n\n"),
+        ('  "([{", "\\"(", "\\\\", /*x*/ (y)\n', b"**()\n"),
+        ('  "(\n)"\n', None),
+        ('  "a\n', None),
+        ("  (\n", None),
+        ("  {}}\n", None),
+        ("  /* a\n */\n", None),
+    ],
+)
+def test_marks_outside_of_strings(text: str, marks: bytes | None) -> None:
+    assert rows.find_marks("x" + text + "(", 1, len(text) + 1) == marks
 
 
 def test_only_the_lines_asked_for_are_taken() -> None:
     text = "\nx = f32[] negate(b)\ny = f32[] negate(x)\nz = f32[] negate(y)\n"
-    found = rows.find_rows(text, text.index("y ="), text.index("z ="), balanced=True)
+    found = rows.find_rows(text, text.index("y ="), text.index("z ="))
     assert found == [("", "y", "f32[] negate", "x)")]
 
 
