@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.induction import RUNNING_OPCODES
 from hlo_inspect.analysis.trip_counts import find_loops
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.instruction import Instruction, head_of
 from hlo_inspect.hlo.module import Computation, Module, Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
@@ -58,7 +58,7 @@ class CallGraph:
     def __init__(self, module: Module) -> None:
         self._module = module
         self.loops = find_loops(module)
-        self._loops = {(loop.instruction.computation.name, loop.instruction.name): loop for loop in self.loops}
+        self._loops = {_place(loop.instruction): loop for loop in self.loops}
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
         self._reasons: dict[str, str] = {}
@@ -75,8 +75,12 @@ class CallGraph:
         return reached
 
     def _calling(self, computation: Computation) -> Iterator[Instruction]:
-        whole = self._module.wants.graph and not _CALLING.isdisjoint(computation.opcodes)
-        return (i for i in (computation.body() if whole else computation.instructions) if i.opcode in _CALLING)
+        if not self._module.wants.graph:
+            return (i for i in computation.instructions if i.opcode in _CALLING)
+        if _CALLING.isdisjoint(computation.opcodes):
+            return iter(())
+        calling = ((line, row) for line, row in computation.rows() if head_of(row[2]).opcode in _CALLING)
+        return (i for line, row in calling if (i := computation.instruction(row, line)) is not None)
 
     def _calls(self, instruction: Instruction) -> list[Call]:
         if instruction.opcode in _ONE_CALLEE:
@@ -88,16 +92,22 @@ class CallGraph:
         names = [name for found in instruction.callees(instruction.attributes).values() for name in found]
         place = f"{instruction.name} (line {instruction.line})"
         if instruction.opcode == "while":
-            loop = self._loops[instruction.computation.name, instruction.name]
-            times = loop.trip_count
-            pairs = ((loop.body, times), (loop.condition, None if times is None else times + 1))
-            reason = f"the trip count of {place} {loop.reason}"
-            return [Call(instruction, name, times, reason) for name, times in pairs if name is not None]
+            return self._looped(instruction, names, place)
         if instruction.opcode == "conditional" and len(set(names)) > 1:
             return [Call(instruction, name, None, f"{place} runs only one of its branches") for name in names]
         if instruction.opcode == "custom-call":
             return [Call(instruction, name, None, f"{place} is a custom call, which runs it as it likes") for name in names]
         return [Call(instruction, name, 1) for name in names[:1]]
+
+    def _looped(self, instruction: Instruction, names: Iterable[str], place: str) -> list[Call]:
+        """The calls of a while, of which nothing is known where the reader dropped it because its line makes no sense."""
+        loop = self._loops.get(_place(instruction))
+        if loop is None:
+            return [Call(instruction, name, None, f"the trip count of {place} cannot be read") for name in names]
+        times = loop.trip_count
+        pairs = ((loop.body, times), (loop.condition, None if times is None else times + 1))
+        reason = f"the trip count of {place} {loop.reason}"
+        return [Call(instruction, name, times, reason) for name, times in pairs if name is not None]
 
     def _holds_something(self, name: str) -> bool:
         """Whether anything was kept of a computation; of most fusions' nothing is."""
@@ -124,6 +134,11 @@ class CallGraph:
         if computation not in self.executions:
             return f"nothing that was read calls {computation}"
         return self._reasons.get(computation, _recursion(computation))
+
+
+def _place(instruction: Instruction) -> tuple[str, int, str]:
+    """What tells an instruction from any other, also in a text that defines a name twice."""
+    return instruction.computation.name, instruction.line, instruction.name
 
 
 def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:

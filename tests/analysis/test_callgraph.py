@@ -11,7 +11,7 @@ from hlo_inspect.analysis.callgraph import WANTS, CallGraph, Executed, executed_
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Wants
-from tests.analysis.loops import LOOP, START, STATE, STEP, computation, loop_text
+from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
 
 DATA = Path(__file__).parents[1] / "data"
@@ -115,6 +115,23 @@ def test_a_loop_that_never_runs() -> None:
     text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
     assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
     assert executed(text) == Executed(0, 0)
+
+
+def test_a_loop_whose_line_makes_no_sense() -> None:
+    """The reader keeps no such line; in the graph it stands all the same."""
+    broken = LOOP.replace("condition=%cond, body=%body", "body=%body, con)dition=%cond")
+    text = loop_text(entry=(*START, broken)).replace("constant(6)", "constant((6)")
+    graph = CallGraph(module(text.encode(), GRAPH))
+    assert (graph.loops, graph.executions) == ([], {"main": 1, "body": None})
+    assert graph.reason("body") == f"the trip count of loop (line {line_of(text, '%loop = ')}) cannot be read"
+
+
+def test_loops_of_one_name() -> None:
+    """The first runs 10 times, the second, of the same name, 4 times: each its own."""
+    again = computation("%cond.4", (*CONDITION[:-2], "%ten = s32[] constant(4)", CONDITION[-1])) + computation("%body.4", BODY)
+    second = LOOP.replace("%cond", "%cond.4").replace("%body", "%body.4")
+    text = loop_text(entry=(*START, LOOP.replace("ROOT ", ""), second), before=again)
+    assert executions(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
 
 
 def test_a_loop_without_an_end() -> None:
