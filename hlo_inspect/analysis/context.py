@@ -7,6 +7,7 @@ from functools import cached_property
 from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.callgraph import CallGraph, Executed, executed_totals
 from hlo_inspect.analysis.collectives import Collective, find_collectives
+from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
@@ -68,3 +69,7 @@ class Context:
     @cached_property
     def collectives(self) -> list[Collective]:
         return find_collectives(self.module, self.device_counts)
+
+    @cached_property
+    def cost(self) -> ModuleCost:
+        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason)
