@@ -7,7 +7,7 @@ condition once more; a conditional one of its branches. What a reduction, a sort
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -16,8 +16,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.induction import RUNNING_OPCODES
 from hlo_inspect.analysis.trip_counts import find_loops
-from hlo_inspect.hlo.instruction import Instruction, head_of
-from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module, Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""
@@ -50,9 +50,9 @@ class Executed:
 class CallGraph:
     """What one run of a module's entry reaches.
 
-    The module has to be read for `WANTS`. Fusions are followed where the graph is kept, else if they hold what is wanted.
-    `calls` are those of each computation that is reached. `order` has callers before their callees; what calls itself, or is
-    called from there, is not in it: XLA has no recursion.
+    The module has to be read for `WANTS`. Fusions are followed as far as they hold what is wanted, custom calls where they are
+    kept. `calls` are those of each computation that is reached. `order` has callers before their callees; what calls itself, or
+    is called from there, is not in it: XLA has no recursion.
     """
 
     def __init__(self, module: Module) -> None:
@@ -69,18 +69,10 @@ class CallGraph:
         while waiting:
             computation = self._module.computations.get(waiting.pop())
             if computation is not None and computation.name not in reached:
-                calls = [call for instruction in self._calling(computation) for call in self._calls(instruction)]
+                calls = [call for i in computation.instructions if i.opcode in _CALLING for call in self._calls(i)]
                 reached[computation.name] = calls
                 waiting += [call.callee for call in calls]
         return reached
-
-    def _calling(self, computation: Computation) -> Iterator[Instruction]:
-        if not self._module.wants.graph:
-            return (i for i in computation.instructions if i.opcode in _CALLING)
-        if _CALLING.isdisjoint(computation.opcodes):
-            return iter(())
-        calling = ((line, row) for line, row in computation.rows() if head_of(row[2]).opcode in _CALLING)
-        return (i for line, row in calling if (i := computation.instruction(row, line)) is not None)
 
     def _calls(self, instruction: Instruction) -> list[Call]:
         if instruction.opcode in _ONE_CALLEE:
@@ -92,27 +84,21 @@ class CallGraph:
         names = [name for found in instruction.callees(instruction.attributes).values() for name in found]
         place = f"{instruction.name} (line {instruction.line})"
         if instruction.opcode == "while":
-            return self._looped(instruction, names, place)
+            loop = self._loops[_place(instruction)]
+            times = loop.trip_count
+            pairs = ((loop.body, times), (loop.condition, None if times is None else times + 1))
+            reason = f"the trip count of {place} {loop.reason}"
+            return [Call(instruction, name, times, reason) for name, times in pairs if name is not None]
         if instruction.opcode == "conditional" and len(set(names)) > 1:
             return [Call(instruction, name, None, f"{place} runs only one of its branches") for name in names]
         if instruction.opcode == "custom-call":
             return [Call(instruction, name, None, f"{place} is a custom call, which runs it as it likes") for name in names]
         return [Call(instruction, name, 1) for name in names[:1]]
 
-    def _looped(self, instruction: Instruction, names: Iterable[str], place: str) -> list[Call]:
-        """The calls of a while, of which nothing is known where the reader dropped it because its line makes no sense."""
-        loop = self._loops.get(_place(instruction))
-        if loop is None:
-            return [Call(instruction, name, None, f"the trip count of {place} cannot be read") for name in names]
-        times = loop.trip_count
-        pairs = ((loop.body, times), (loop.condition, None if times is None else times + 1))
-        reason = f"the trip count of {place} {loop.reason}"
-        return [Call(instruction, name, times, reason) for name, times in pairs if name is not None]
-
     def _holds_something(self, name: str) -> bool:
         """Whether anything was kept of a computation; of most fusions' nothing is."""
         computation = self._module.computations.get(name)
-        return self._module.wants.graph or (computation is not None and bool(computation.instructions or computation.scalars))
+        return computation is not None and bool(computation.instructions or computation.scalars)
 
     @cached_property
     def executions(self) -> Mapping[str, int | None]:

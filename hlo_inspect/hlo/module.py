@@ -121,32 +121,23 @@ class Computation:
         """The entry's parameters that no instruction reads, where asked for."""
         return self.reads.unread if self.reads is not None else set()
 
-    def rows(self) -> list[tuple[int, Row]]:
-        """Every row with its line, where the graph is wanted."""
-        return [
-            (line + number, row)
-            for line, chunk in self.chunks
-            for number, row in enumerate(ROW.findall(chunk) if isinstance(chunk, str) else (chunk,))
-        ]
-
     def body(self) -> list[Instruction]:
         """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room.
 
         A row whose operands are not closed is noted as a fault and left out.
         """
-        rows = self.rows()
-        found = [instruction for line, row in rows if (instruction := self.instruction(row, line)) is not None]
-        if found and not any(row[0] for _, row in rows):
+        found: list[Instruction] = []
+        marked = False
+        for line, chunk in self.chunks:
+            for number, row in enumerate(ROW.findall(chunk) if isinstance(chunk, str) else (chunk,)):
+                marked = marked or bool(row[0])
+                try:
+                    found.append(Instruction(self, row, head_of(row[2]), line + number))
+                except scan.ScanError as error:
+                    self.note_fault(row[1], line + number, error.message)
+        if found and not marked:
             found[-1].is_root = True
         return found
-
-    def instruction(self, row: Row, line: int) -> Instruction | None:
-        """The instruction of a row; `None`, and a fault, where its operands are not closed."""
-        try:
-            return Instruction(self, row, head_of(row[2]), line)
-        except scan.ScanError as error:
-            self.note_fault(row[1], line, error.message)
-            return None
 
     @property
     def parameters(self) -> list[Instruction]:
