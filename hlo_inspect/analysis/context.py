@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.callgraph import CallGraph, Executed, executed_totals
@@ -16,12 +17,16 @@ from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.phases import find_phases
 from hlo_inspect.hlo.module import Module
 
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
+
 
 class Context:
-    """What passes see of a module."""
+    """What passes see of a module; `profile` is the accelerator that times are asked for."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, profile: HardwareProfile | None = None) -> None:
         self.module = module
+        self.profile = profile
 
     @cached_property
     def device_counts(self) -> DeviceCounts:

@@ -6,23 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.cost.body import Body
+from hlo_inspect.analysis.cost.body import Body, Fusing
 from hlo_inspect.analysis.cost.cost import CUSTOM_CALL, Cost
 from hlo_inspect.analysis.cost.custom_calls import call_cost
+from hlo_inspect.analysis.cost.forms import Forms
 from hlo_inspect.analysis.cost.fusion import FusedTraffic, fused_traffic
-from hlo_inspect.analysis.cost.memory import FREE, accessed_bytes
-from hlo_inspect.analysis.cost.model import WORK, Gap, Tally, UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, Role, callees, elements
-from hlo_inspect.analysis.cost.work import ELEMENTWISE, work_of
-
-_DATA_MOVEMENT = """
-    bitcast broadcast concatenate constant copy dynamic-slice dynamic-update-slice iota pad parameter reshape reverse slice
-    transpose tuple
-"""
-_TOLD_BY_HEADS = frozenset(ELEMENTWISE) | frozenset(_DATA_MOVEMENT.split())
-"""Opcodes whose part in the cost of a fused computation no attribute changes."""
-_TOLD_BY_ATTRIBUTES = frozenset({"dot", "reduce", "reduce-window"})
-"""Opcodes of which a few attributes tell it."""
+from hlo_inspect.analysis.cost.memory import accessed_bytes
+from hlo_inspect.analysis.cost.model import WORK, Gap, Part, Tally, UnknownCostError, Work
+from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, Role, callees, elements, wrapped
+from hlo_inspect.analysis.cost.units import COMPARING, elementwise_part, part_of
+from hlo_inspect.analysis.cost.work import ELEMENTWISE, WORKLESS, work_of
 
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
@@ -33,6 +26,14 @@ class UnknownCall(NamedTuple):
 
     target: str
     line: int
+
+
+class BrokenCall(NamedTuple):
+    """A custom call whose `backend_config` cannot be used, and why."""
+
+    name: str
+    line: int
+    fault: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,115 +51,126 @@ class Fused:
 class Costs:
     """The work of applied computations by opcode and the cost of fused ones, by name, as far as they were counted.
 
-    `unknown_calls` are the custom calls without a rule, by computation and name.
+    `unknown_calls` are the custom calls without a rule, by computation and name; `broken_calls` those with a rule that lacks
+    what it needs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, forms: Forms) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
         self.unknown_calls: dict[tuple[str, str], UnknownCall] = {}
-        self._alike: dict[tuple[object, ...], Fused] = {}
+        self.broken_calls: dict[tuple[str, str], BrokenCall] = {}
+        self._forms = forms
+        self._applied_alike: dict[int, Tally] = {}
+        self._fused_alike: dict[int, Fused] = {}
 
-    def cost(self, op: Operation) -> Cost:
-        """The cost of an instruction that runs no other computation."""
-        if op.opcode == "fusion":
-            return self._fusion(op)
+    def of_row(self, body: Body, index: int) -> Cost:
+        """The cost of a row that runs no other computation."""
+        if body.opcodes[index] == "fusion":
+            return self._fusion(body.fusing(index))
+        return self._cost(body.operation(index))
+
+    def _fusion(self, fusing: Fusing) -> Cost:
+        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
+        fused = found(self.fused, fusing.callee)
+        return fused.kernel if fused.kernel and fusing.kind == "kCustom" else fused.cost
+
+    def _cost(self, op: Operation) -> Cost:
+        if op.opcode == "fusion":  # in the short spelling `fusion-start`
+            return self._fusion(Fusing(op.attributes.get("kind", ""), called(op, "fused")[0]))
         if op.opcode == CUSTOM_CALL:
             return self._custom_call(op)
-        work = Tally()
-        try:
-            work.add(op.opcode, work_of(op, self._applied_work))
-        except UnknownCostError as error:
-            work.miss(op.opcode, WORK, gap_of(op, error))
         try:
             size: int | Gap = accessed_bytes(op)
         except UnknownCostError as error:
             size = gap_of(op, error)
-        return Cost.of(op.opcode, work, size)
+        return Cost.of(op.opcode, self._work(op), size)
+
+    def _work(self, op: Operation) -> Tally:
+        """The work of what is no fusion, no custom call and runs nothing."""
+        work = Tally()
+        if op.opcode not in WORKLESS:
+            try:
+                done = work_of(op, self._applied_work)
+                work.add(part_of(op, done), done)
+            except UnknownCostError as error:
+                work.miss(Part(op.opcode), WORK, gap_of(op, error))
+        return work
 
     def _custom_call(self, op: Operation) -> Cost:
-        work = Tally()
-        cost = call_cost(op)
+        name, line = op.instruction.name, op.instruction.line
+        work, cost = Tally(), call_cost(op)
+        if cost is None or cost.fault:
+            self.unknown_calls[op.instruction.computation.name, name] = UnknownCall(op.custom_call_target, line)
         if cost is None:
-            place = (op.instruction.computation.name, op.instruction.name)
-            self.unknown_calls[place] = UnknownCall(op.custom_call_target, op.instruction.line)
             return Cost.of(CUSTOM_CALL, work, 0)
-        work.add(CUSTOM_CALL, cost.work)
-        return Cost.of(CUSTOM_CALL, work, cost.bytes)
-
-    def _fusion(self, op: Operation) -> Cost:
-        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
-        try:
-            fused = found(self.fused, called(op, "fused")[0])
-        except UnknownCostError as error:
-            gap, work = gap_of(op, error), Tally()
-            work.miss(op.opcode, WORK, gap)
-            return Cost.of(op.opcode, work, gap)
-        return fused.kernel if fused.kernel and op.attributes.get("kind") == "kCustom" else fused.cost
+        gap = Gap(line, f"{name}: {cost.fault}")
+        if cost.fault:
+            self.broken_calls[op.instruction.computation.name, name] = BrokenCall(name, line, cost.fault)
+        if cost.work is None:
+            work.miss(Part(CUSTOM_CALL), WORK, gap)
+        else:
+            work.add(part_of(op, cost.work) if cost.work.matmul_flops else Part(CUSTOM_CALL), cost.work)
+        return Cost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes)
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def fuse(self, name: str, body: Body) -> None:
-        """Counts a fused computation, of those that are alike only the first: a program repeats the same few many times."""
-        key = self._key(body)
-        fused = self._alike.get(key) if key is not None else None
-        if fused is None:
-            fused = self._fuse(body)
-            if key is not None and not fused.cost.gaps:
-                self._alike[key] = fused
-        self.fused[name] = fused
+    def is_alike(self, role: Role, name: str) -> bool:
+        """Whether a computation costs the same as one that was counted; then it is known from here on."""
+        form = self._forms.of(name)
+        if form is None:
+            return False
+        if role == "fused" and form in self._fused_alike:
+            self.fused[name] = self._fused_alike[form]
+        elif role == "applied" and form in self._applied_alike:
+            self.applied[name] = self._applied_alike[form]
+        else:
+            return False
+        return True
 
-    def _fuse(self, body: Body) -> Fused:
+    def fuse(self, name: str, body: Body) -> None:
+        """Counts a fused computation."""
         work = self._work_by_opcode(body)
         traffic, size = self._traffic(body)
         indexed = [i for i, opcode in enumerate(body.opcodes) if opcode in _GATHERS] if not work.gaps else []
-        kernel = self.cost(body.operation(indexed[0])) if indexed else None
-        return Fused(Cost.of("fusion", work, size), traffic, kernel)
-
-    def _key(self, body: Body) -> tuple[object, ...] | None:
-        """What the cost of a fused computation depends on, as far as that is cheaper to tell than to count."""
-        opcodes = set(body.opcodes)
-        telling = opcodes - _TOLD_BY_HEADS
-        if not telling <= _TOLD_BY_ATTRIBUTES:
-            return None
-        structure = body.structure()
-        if structure is None:
-            return None
-        told = [i for i, opcode in enumerate(body.opcodes) if opcode in telling] if telling else ()
-        try:
-            return (structure, *(self._telling(body.operation(i)) for i in told))
-        except UnknownCostError:
-            return None
-
-    def _telling(self, op: Operation) -> tuple[object, ...]:
-        """What an instruction says of its cost beside its shapes: attributes, and the work of what it applies."""
-        works = [found(self.applied, name).work for _, name in callees(op, "fused")]
-        return (*works, *(op.attributes.get(name) for name in ("lhs_contracting_dims", "window")))
+        kernel = self.of_row(body, indexed[0]) if indexed else None
+        fused = self.fused[name] = Fused(Cost.of("fusion", work, size), traffic, kernel)
+        form = self._forms.of(name)
+        if form is not None and not fused.cost.gaps:
+            self._fused_alike[form] = fused
 
     def apply(self, name: str, body: Body) -> None:
         """Counts an applied computation."""
-        self.applied[name] = self._work_by_opcode(body)
+        work = self.applied[name] = self._work_by_opcode(body)
+        form = self._forms.of(name)
+        if form is not None and not work.gaps:
+            self._applied_alike[form] = work
 
     # -- work -----------------------------------------------------------------------------------------------------------
 
     def _work_by_opcode(self, body: Body) -> Tally:
         tally = Tally()
         for index, (opcode, shape) in enumerate(body.heads):
-            if opcode in FREE:
+            if opcode in WORKLESS:
                 continue
             try:
                 column = ELEMENTWISE.get(opcode)
-                if column is None:
-                    self._add_work(tally, body.operation(index))
+                if column is None or opcode in COMPARING:
+                    self._add_work(tally, body, index)
                 else:
-                    tally.add_one(opcode, column, elements(shape))
+                    tally.add_one(elementwise_part(opcode, getattr(shape, "dtype", "")), column, elements(shape))
             except UnknownCostError as error:
-                tally.miss(opcode, WORK, body.gap(index, error))
+                tally.miss(Part(opcode), WORK, body.gap(index, error))
         return tally
 
-    def _add_work(self, tally: Tally, op: Operation) -> None:
-        if op.opcode not in RUNNERS:
-            tally.add_all(self.cost(op).work)
+    def _add_work(self, tally: Tally, body: Body, index: int) -> None:
+        opcode = wrapped(body.opcodes[index])
+        if opcode in {"fusion", CUSTOM_CALL}:
+            tally.add_all(self.of_row(body, index).work)
+            return
+        op = body.operation(index)
+        if opcode not in RUNNERS:
+            tally.add_all(self._work(op))
             return
         works = [found(self.applied, name) for name in called(op, "applied")]
         if op.opcode == "conditional":
@@ -176,16 +188,17 @@ class Costs:
     def _traffic(self, body: Body) -> tuple[FusedTraffic | Gap, int | Gap]:
         """What memory a fused computation touches, and how many bytes that are."""
         nested: dict[str, FusedTraffic | None] = {}
-        for op in body.callers:
-            if op.opcode == "fusion":
-                known = next((self.fused[name] for _, name in callees(op, "fused") if name in self.fused), None)
-                nested[op.instruction.name] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
+        for index in body.callers:
+            if wrapped(body.opcodes[index]) == "fusion":
+                known = next((self.fused[name] for _, name in body.callees(index, "fused") if name in self.fused), None)
+                traffic = known.traffic if known else None
+                nested[body.rows[index][1]] = traffic if isinstance(traffic, FusedTraffic) else None
         try:
-            traffic = fused_traffic(body, nested)
+            touched = fused_traffic(body, nested)
         except UnknownCostError as error:
             gap = error.gap or Gap(body.computation.line, error.reason)
             return gap, gap
-        return traffic, traffic.bytes
+        return touched, touched.bytes
 
 
 def called(op: Operation, role: Role) -> list[str]:

@@ -22,23 +22,32 @@ ANNOTATIONS = frozenset(_ANNOTATIONS.split())
 """Targets that compute and move nothing themselves: they say how something is laid out, or where it starts and ends."""
 
 
+TPU_KERNEL = "tpu_custom_call"
+
+
 class CallCost(NamedTuple):
-    work: Work
-    bytes: int
+    """The cost of a custom call that is known to be something. Where its `backend_config` cannot be used, `fault` says why,
+    and what depends on it is `None`.
+    """
+
+    work: Work | None
+    bytes: int | None
+    fault: str = ""
 
 
 def call_cost(op: Operation) -> CallCost | None:
-    """The cost of a custom call; `None` where there is no rule for it, or the rule lacks what it needs."""
+    """The cost of a custom call; `None` where there is no rule for it. `UnknownCostError` where a shape is missing."""
     target = op.custom_call_target
     if target in ANNOTATIONS:
         return CallCost(Work(), 0)
     rule = _RULES.get(target)
     if rule is None:
-        return _estimate(_config(op).get("custom_call_config"))
+        return _estimate(op)
+    size = _operands_and_result(op)
     try:
-        return CallCost(matmul(rule(op)), _operands_and_result(op))
-    except UnknownCostError:
-        return None
+        return CallCost(matmul(rule(op)), size)
+    except UnknownCostError as error:
+        return CallCost(None, size, error.reason)
 
 
 def _operands_and_result(op: Operation) -> int:
@@ -80,9 +89,13 @@ def _kernel_gradient(op: Operation) -> int:
     return convolution_flops(op, op.operand_array(0), op.array, op.operand_array(1))
 
 
-def _estimate(config: object) -> CallCost | None:
+def _estimate(op: Operation) -> CallCost | None:
     """What a TPU kernel (`tpu_custom_call`) says of itself in the `cost_estimate` of its `custom_call_config`."""
-    estimate = _object(config).get("cost_estimate")
+    try:
+        config = _config(op)
+    except UnknownCostError as error:
+        return CallCost(None, None, error.reason) if op.custom_call_target == TPU_KERNEL else None
+    estimate = _object(config.get("custom_call_config")).get("cost_estimate")
     if not isinstance(estimate, dict):
         return None
     figures = [str(estimate.get(name, 0)) for name in ("flops", "transcendentals", "bytes_accessed")]
@@ -98,11 +111,12 @@ def _is_small(number: object) -> bool:
 
 
 def _config(op: Operation) -> dict[str, Any]:
-    """The `backend_config`, where it is JSON, as an object or in quotes."""
+    """The `backend_config`, an object as it is or in quotes; `UnknownCostError` where it is no JSON."""
+    text = scan.unquote(op.attributes.get("backend_config", "")).strip()
     try:
-        return _object(json.loads(scan.unquote(op.attributes.get("backend_config", ""))))
+        return _object(json.loads(text)) if text else {}
     except (ValueError, RecursionError):
-        return {}
+        raise UnknownCostError("its backend_config is no JSON") from None
 
 
 def _object(value: object) -> dict[str, Any]:

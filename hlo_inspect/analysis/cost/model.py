@@ -1,8 +1,8 @@
-"""What costs are counted in, and sums of them by a label that keep apart what could not be counted."""
+"""What costs are counted in, and sums of them that keep apart what could not be counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
@@ -52,8 +52,18 @@ class Work(NamedTuple):
         )
 
 
+class Part(NamedTuple):
+    """What a sum is for: a label (an opcode, a phase, a line of source) and the unit of the hardware that does the work.
+
+    A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty for bytes, and where nothing tells.
+    """
+
+    label: str
+    unit: str = ""
+
+
 class Tally:
-    """Sums of the figures by label (an opcode, a kind, a line of source), and which of them have gaps.
+    """Sums of the figures by part, and which of them have gaps.
 
     A row holds one amount for each of `FIGURES`.
     """
@@ -61,57 +71,64 @@ class Tally:
     __slots__ = ("gaps", "rows")
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[int]] = {}
-        self.gaps: dict[tuple[str, Figure], Gap] = {}
+        self.rows: dict[Part, list[int]] = {}
+        self.gaps: dict[tuple[Part, Figure], Gap] = {}
 
-    def add(self, label: str, amounts: Sequence[int]) -> None:
+    def add(self, part: Part, amounts: Sequence[int], times: int = 1) -> None:
         """Adds amounts of the first few figures."""
-        row = self.rows.get(label)
+        row = self.rows.get(part)
         if row is None:
-            row = self.rows[label] = [0] * len(FIGURES)
+            row = self.rows[part] = [0] * len(FIGURES)
         for i, amount in enumerate(amounts):
-            row[i] += amount
+            row[i] += amount * times
 
-    def add_one(self, label: str, column: int, amount: int) -> None:
-        row = self.rows.get(label)
+    def add_one(self, part: Part, column: int, amount: int) -> None:
+        row = self.rows.get(part)
         if row is None:
-            row = self.rows[label] = [0] * len(FIGURES)
+            row = self.rows[part] = [0] * len(FIGURES)
         row[column] += amount
 
-    def miss(self, label: str, figures: Iterable[Figure], gap: Gap) -> None:
-        """Notes that figures of this label are not known."""
+    def miss(self, part: Part, figures: Iterable[Figure], gap: Gap) -> None:
+        """Notes that figures of this part are not known."""
         for figure in figures:
-            self.gaps.setdefault((label, figure), gap)
+            self.gaps.setdefault((part, figure), gap)
 
-    def add_all(self, other: Tally, times: int | Gap = 1) -> None:
-        """Adds the sums and gaps of `other` so many times. Where that is not known, all that is not 0 becomes unknown."""
-        for label, row in other.rows.items():
+    def add_all(self, other: Tally, times: int | Gap = 1, label: str | None = None) -> None:
+        """Adds the sums and gaps of `other` so many times, under another label where one is given. Where it is not known how
+        many times, all that is not 0 becomes unknown.
+        """
+        for part, row in other.rows.items():
+            named = part if label is None else Part(label, part.unit)
             if isinstance(times, Gap):
-                self.miss(label, [figure for figure, amount in zip(FIGURES, row, strict=True) if amount], times)
+                self.miss(named, [figure for figure, amount in zip(FIGURES, row, strict=True) if amount], times)
             else:
-                self.add(label, row if times == 1 else [amount * times for amount in row])
+                self.add(named, row, times)
         if times != 0:
-            for (label, figure), gap in other.gaps.items():
-                self.miss(label, (figure,), gap)
+            for (part, figure), gap in other.gaps.items():
+                self.miss(part if label is None else Part(label, part.unit), (figure,), gap)
 
     def add_largest(self, others: Sequence[Tally]) -> None:
         """Adds of each figure the tally in which it is largest, and the gaps of all."""
         for i in range(len(FIGURES) if others else 0):
             amounts = [other.known[i] for other in others]
-            for label, row in others[amounts.index(max(amounts))].rows.items():
-                self.add_one(label, i, row[i])
+            for part, row in others[amounts.index(max(amounts))].rows.items():
+                self.add_one(part, i, row[i])
         for other in others:
-            for (label, figure), gap in other.gaps.items():
-                self.miss(label, (figure,), gap)
+            for (part, figure), gap in other.gaps.items():
+                self.miss(part, (figure,), gap)
 
-    def get(self, label: str, figure: Figure) -> int | None:
-        """The sum of a label, `None` where part of it is not known."""
-        row = self.rows.get(label)
-        amount = row[FIGURES.index(figure)] if row else 0
-        return None if (label, figure) in self.gaps or amount > MAX_COUNT else amount
+    def by_label(self) -> Iterator[tuple[str, Tally]]:
+        """The tally of each label of which something is not 0, or not known."""
+        split: dict[str, Tally] = {}
+        for part, row in self.rows.items():
+            if any(row):
+                split.setdefault(part.label, Tally()).rows[part] = row
+        for (part, figure), gap in self.gaps.items():
+            split.setdefault(part.label, Tally()).gaps[part, figure] = gap
+        return iter(split.items())
 
     def total(self, figure: Figure) -> int | None:
-        """The sum over all labels, `None` where part of it is not known."""
+        """The sum over all parts, `None` where some of it is not known."""
         return None if self.why_unknown(figure) else self.known[FIGURES.index(figure)]
 
     def why_unknown(self, figure: Figure) -> str:
@@ -127,17 +144,12 @@ class Tally:
 
     @property
     def known(self) -> tuple[int, ...]:
-        """The sums over all labels, one for each of `FIGURES`, as far as they are known."""
+        """The sums over all parts, one for each of `FIGURES`, as far as they are known."""
         return tuple(map(sum, zip(*self.rows.values(), strict=True))) or (0,) * len(FIGURES)
 
     @property
-    def labels(self) -> set[str]:
-        """Every label of which something is not 0, or not known."""
-        return {label for label, row in self.rows.items() if any(row)} | {label for label, _ in self.gaps}
-
-    @property
     def work(self) -> Work:
-        """The work of all labels; raises `UnknownCostError` where part of it is not known."""
+        """The work of all parts; raises `UnknownCostError` where some of it is not known."""
         for figure in WORK:
             gap = self.first_gap(figure)
             if gap is not None:

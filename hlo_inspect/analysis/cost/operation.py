@@ -6,12 +6,12 @@ What a rule needs and the text does not tell raises `UnknownCostError`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from hlo_inspect.analysis.cost.model import UnknownCostError
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.instruction import Instruction, Operand
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
 
@@ -54,18 +54,18 @@ class Operation:
     """One instruction with what its operands are.
 
     A short spelling `X-start` of an asynchronous operation stands for the `X` that it wraps: `opcode` and `shape` are that
-    one's. `definitions` are those of the same computation.
+    one's. `uses` are the operands as they are spelled, `definitions` those of the same computation.
     """
 
-    __slots__ = ("_attributes", "_callees", "_operands", "definitions", "instruction", "opcode")
+    __slots__ = ("_attributes", "_callees", "definitions", "instruction", "opcode", "uses")
 
-    def __init__(self, instruction: Instruction, definitions: Shapes) -> None:
+    def __init__(self, instruction: Instruction, uses: Sequence[str], definitions: Shapes) -> None:
         self.instruction = instruction
+        self.uses = uses
         self.definitions = definitions
-        self.opcode = _wrapped(instruction.opcode)
+        self.opcode = wrapped(instruction.opcode)
         self._attributes: dict[str, str] | None = None
         self._callees: dict[str, tuple[str, ...]] | None = None
-        self._operands: tuple[Operand, ...] | None = None
 
     @property
     def shape(self) -> Shape:
@@ -94,30 +94,23 @@ class Operation:
             self._callees = self.instruction.callees(self.attributes)
         return self._callees
 
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        if self._operands is None:
-            self._operands = self.instruction.operands
-        return self._operands
-
     def operand_shape(self, index: int) -> Shape:
-        if index >= len(self.operands):
+        """The shape of an operand: that of its definition, else the one that is printed."""
+        if index >= len(self.uses):
             raise UnknownCostError(f"operand {index} is missing")
-        return self._shape_of(self.operands[index])
+        name, *path = self.uses[index].split("#")
+        defined = self.definitions.shapes.get(name)
+        shape = subshape(defined, map(int, path)) if defined is not None else self.instruction.operands[index].shape
+        if shape is None:
+            raise UnknownCostError(f"the shape of operand {name or '(without a name)'} is not known")
+        return shape
 
     def operand_array(self, index: int) -> ArrayShape:
         """The shape of an operand, or of its first array."""
         return first_array(self.operand_shape(index))
 
     def operand_shapes(self) -> list[Shape]:
-        return [self._shape_of(operand) for operand in self.operands]
-
-    def _shape_of(self, operand: Operand) -> Shape:
-        defined = self.definitions.shapes.get(operand.name or "")
-        shape = subshape(defined, operand.path) if defined is not None else operand.shape
-        if shape is None:
-            raise UnknownCostError(f"the shape of operand {operand.name or '(without a name)'} is not known")
-        return shape
+        return [self.operand_shape(index) for index in range(len(self.uses))]
 
     def integers(self, attribute: str) -> tuple[int, ...]:
         """The numbers of a list `{0,1}`; none where the attribute is missing, as printers leave out empty lists."""
@@ -146,7 +139,7 @@ def callees(op: Operation, caller: Role) -> list[tuple[Role, str]]:
     return [(role, name) for attribute in attributes for name in called.get(attribute, ())]
 
 
-def _wrapped(opcode: str) -> str:
+def wrapped(opcode: str) -> str:
     """The `X` of a short spelling `X-start`; any other opcode as it is."""
     if opcode.endswith(_START) and opcode not in OPCODES:
         return opcode.removesuffix(_START)

@@ -31,7 +31,7 @@ def scanned(op: Operation, applied: Applied) -> Work:
 
 def scattered(op: Operation, applied: Applied) -> Work:
     """`HloCostAnalysis::HandleScatter`: once per element of the first update."""
-    first_update = len(op.operands) // 2 + 1
+    first_update = len(op.uses) // 2 + 1
     return applied(op, "to_apply").times(elements(op.operand_shape(first_update)))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from hlo_inspect.analysis.cost import contraction, reductions
 from hlo_inspect.analysis.cost.model import WORK, UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import Operation, elements
+from hlo_inspect.analysis.cost.operation import CALLERS, Operation, elements
 from hlo_inspect.analysis.cost.reductions import Applied
-from hlo_inspect.hlo.opcodes import is_known
+from hlo_inspect.hlo.opcodes import OPCODES, is_known
 
 _ONE_FLOP = """
     abs add and bitcast-convert ceil clamp compare complex convert count-leading-zeros divide floor imag is-finite maximum
@@ -70,3 +70,6 @@ _APPLYING: dict[str, Callable[[Operation, Applied], Work]] = {
     "reduce-window": reductions.reduce_window,
     "select-and-scatter": reductions.select_and_scatter,
 }
+
+WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - set(_APPLYING) - set(CALLERS) - {"custom-call"}
+"""Opcodes that move data, or not even that, and compute nothing."""

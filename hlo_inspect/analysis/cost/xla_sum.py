@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from hlo_inspect.analysis.cost.model import FIGURES, MAX_COUNT, TOO_LARGE, Figure, Gap
 
 _EXACT = FIGURES.index("matmul_flops")
+_EXACT_UP_TO = 2**24
+"""No float32 rounds an integer up to here."""
 _FLOAT = struct.Struct("f")
 
 
@@ -30,10 +32,9 @@ class XlaSum:
     def add(self, amounts: Sequence[float]) -> None:
         sums = self.amounts
         for i, amount in enumerate(amounts):
-            if amount and i != _EXACT:
-                sums[i] = _rounded(sums[i] + _rounded(amount))
-            elif amount:
-                sums[i] += amount
+            if amount:
+                whole = sums[i] + amount
+                sums[i] = whole if whole <= _EXACT_UP_TO or i == _EXACT else _rounded(sums[i] + _rounded(amount))
 
     def miss(self, figures: Iterable[Figure], gap: Gap) -> None:
         for figure in figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlo_inspect.analysis.cost.body import Body
-from hlo_inspect.analysis.cost.model import FIGURES
+from hlo_inspect.analysis.cost.model import FIGURES, Tally
 from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.hlo.module import Module, Wants
@@ -47,6 +47,11 @@ def as_xla(*lines: str, before: str = "") -> Figures:
 def executed(cost: ModuleCost) -> Figures:
     """The figures of one run."""
     return tuple(cost.opcodes.total(figure) for figure in FIGURES)
+
+
+def by_label(tally: Tally) -> dict[str, tuple[int, ...]]:
+    """The known sums of each label, one for each of `FIGURES`."""
+    return {label: one.known for label, one in tally.by_label()}
 
 
 def body_of(*lines: str, before: str = "") -> Body:

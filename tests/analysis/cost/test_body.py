@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.body import Body
+from hlo_inspect.analysis.cost.body import Body, Fusing
 from hlo_inspect.analysis.cost.model import Gap, UnknownCostError
 from hlo_inspect.hlo.module import Computation
 from tests.analysis.cost.small import body_of
@@ -47,6 +47,8 @@ def test_a_chain_longer_than_python_recurses() -> None:
         ("%a#0, %b#1#2", ["a#0", "b#1#2"]),
         ("f32[4]{0:T(256)} %a, (f32[], s32[]) %b", ["a", "b"]),
         ("f32[4], f32[] %b", ["", "b"]),
+        ("((f32[], s32[4]{0}), s32[]) %a.1, /*index=1*/(f32[2]{0:T(256)}, pred[]) %b", ["a.1", "b"]),
+        ("%a, f32[4] b", ["a", "b"]),
     ],
 )
 def test_uses(operands: str, uses: list[str]) -> None:
@@ -78,48 +80,40 @@ def test_lines_of_gaps() -> None:
     assert body.gap(1, UnknownCostError("no shape", elsewhere)) == elsewhere
 
 
-def test_callers_are_kept() -> None:
+def test_callers() -> None:
     body = body_of(
         "%a = f32[] call(), to_apply=%add", "%b = f32[] negate(%a)", "%c = ((f32[]), f32[]) call-start(%b), to_apply=%add"
     )
-    assert [op.opcode for op in body.callers] == ["call", "call"]
-    assert body.operation(0) is body.operation(0)
-    assert body.operation(1) is not body.operation(1)
-
-
-STRUCTURE = ("%a = f32[4] parameter(0)", "%b = f32[4] parameter(1)", "%r = f32[4] subtract(%a, %b)")
-
-
-def test_the_same_structure_under_other_names() -> None:
-    other = ("%x.7 = f32[4] parameter(0)", "%a = f32[4] parameter(1)", '%b = f32[4] subtract(%x.7, %a), metadata={op_name="x"}')
-    assert body_of(*STRUCTURE).structure() == body_of(*other).structure() is not None
+    assert body.callers == [0, 2]
+    assert [body.callees(index, "running") for index in range(3)] == [[("running", "add")], [], [("running", "add")]]
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("attributes", "fusing"),
     [
-        (*STRUCTURE[:2], "%r = f32[4] subtract(%b, %a)"),
-        (*STRUCTURE[:2], "%r = f32[4] subtract(%a, %a)"),
-        (*STRUCTURE[:2], "%r = f32[4] add(%a, %b)"),
-        (*STRUCTURE[:2], "%r = f32[4]{0} subtract(%a, %b)"),
-        ("%a = f32[4] parameter(1)", "%b = f32[4] parameter(0)", STRUCTURE[2]),
-        (STRUCTURE[0], f"ROOT {STRUCTURE[1]}", STRUCTURE[2]),
-        (*STRUCTURE, "%s = f32[4] negate(%r)"),
+        ("kind=kLoop, calls=%f.1", Fusing("kLoop", "f.1")),
+        ("kind=kLoop, calls=f", Fusing("kLoop", "f")),
+        ('kind=kInput, output_to_operand_aliasing={{0}: (0, {})}, calls=%f, metadata={op_name="x"}', Fusing("kInput", "f")),
+        ('frontend_attributes={a=", kind=kOut, calls=%g"}, kind=kLoop, calls=%f', Fusing("kLoop", "f")),
+        ("calls=%f", Fusing("", "f")),
     ],
 )
-def test_another_structure(other: tuple[str, ...]) -> None:
-    assert body_of(*STRUCTURE).structure() != body_of(*other).structure()
+def test_what_a_fusion_says_of_itself(attributes: str, fusing: Fusing) -> None:
+    body = body_of("%a = f32[] parameter(0)", f"%b = f32[] fusion(%a), {attributes}")
+    assert body.fusing(1) == fusing
+    assert body.callees(1, "running") == [("fused", fusing.callee)]
 
 
-@pytest.mark.parametrize("operands", ["f32[4] %a, %b", "%a#0, %b", "%a, /*index=1*/%b", "add(%a, %a), %b"])
-def test_a_structure_that_is_not_easily_told(operands: str) -> None:
-    assert body_of(*STRUCTURE[:2], f"%r = f32[4] subtract({operands})").structure() is None
-    assert body_of(STRUCTURE[0], "%a = f32[4] parameter(1)", "%r = f32[4] subtract(%a, %a)").structure() is None
+def test_a_fusion_that_calls_nothing() -> None:
+    body = body_of("%b = f32[] fusion(), kind=kLoop")
+    assert body.callees(0, "running") == []
+    with pytest.raises(UnknownCostError, match="not named"):
+        body.fusing(0)
 
 
 def test_a_computation_without_instructions() -> None:
     body = Body(Computation("empty", 3, is_entry=False))
-    assert (body.root, list(body.in_xla_order()), list(body.callers)) == (None, [], [])
+    assert (body.root, list(body.in_xla_order()), body.callers) == (None, [], [])
 
 
 def test_operands_that_are_not_closed() -> None:
@@ -127,6 +121,6 @@ def test_operands_that_are_not_closed() -> None:
     computation = Computation("broken", 3, is_entry=False)
     computation.keep_text(4, ("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c"))
     body = Body(computation)
-    assert (body.uses(0), list(body.callers)) == ([""], [])
+    assert body.uses(0) == [""]
     with pytest.raises(UnknownCostError, match="not closed"):
         body.operation(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.computation import UnknownCall
-from tests.analysis.cost.small import as_xla, cost_of
+from hlo_inspect.analysis.cost.computation import BrokenCall, UnknownCall
+from hlo_inspect.analysis.cost.model import FIGURES
+from tests.analysis.cost.small import as_xla, by_label, cost_of, executed
 
 P = "%p = f32[8] parameter(0)"
 TANH = "%tanh {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] tanh(%x)\n}\n"
@@ -14,12 +15,12 @@ TANH = "%tanh {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] tanh(%x)\n}\n"
 def test_the_work_of_a_fusion_stands_with_the_opcodes_inside() -> None:
     fused = "%f {\n  %x = f32[8] parameter(0)\n  %y = f32[8] tanh(%x)\n  ROOT %z = f32[8] add(%x, %y)\n}\n"
     cost = cost_of(P, "ROOT %f = f32[8] fusion(%p), kind=kLoop, calls=%f", before=fused)
-    assert cost.opcodes.rows == {"tanh": [0, 8, 0, 0], "add": [8, 0, 0, 0], "fusion": [0, 0, 0, 64]}
+    assert by_label(cost.opcodes) == {"tanh": (0, 8, 0, 0), "add": (8, 0, 0, 0), "fusion": (0, 0, 0, 64)}
 
 
 def test_the_work_of_what_is_applied_stands_with_the_opcode_that_applies_it() -> None:
     cost = cost_of(P, "%z = f32[] constant(0)", "ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%add")
-    assert cost.opcodes.rows == {"reduce": [7, 0, 0, 32 + 4 + 4]}
+    assert by_label(cost.opcodes) == {"reduce": (7, 0, 0, 32 + 4 + 4)}
 
 
 def test_fusions_in_fusions_calls_and_loops_in_them() -> None:
@@ -59,7 +60,7 @@ def test_a_scatter_in_a_custom_fusion_counts_alone() -> None:
 """
     lines = (P, "%i = s32[3,1] parameter(1)", "%u = f32[3] parameter(2)")
     custom = cost_of(*lines, "%f = f32[8] fusion(%p, %i, %u), kind=kCustom, calls=%f", before=fused)
-    assert custom.opcodes.rows == {"scatter": [3, 0, 0, 3 * 12 + 12]}
+    assert by_label(custom.opcodes) == {"scatter": (3, 0, 0, 3 * 12 + 12)}
     usual = as_xla(*lines, "%f = f32[8] fusion(%p, %i, %u), kind=kLoop, calls=%f", before=fused)
     assert usual == (8 + 3, 0, 0, 32 + 12 + 12 + 32)
 
@@ -107,6 +108,18 @@ def test_custom_calls_without_a_rule() -> None:
     assert cost.as_xla.total("flops") == 0
 
 
+def test_a_library_call_whose_configuration_is_broken() -> None:
+    """What depends on it is not known; XLA counts no custom call."""
+    line = '%g = f32[3,7] custom-call(%x, %y), custom_call_target="__cublas$gemm", backend_config="odd"'
+    cost = cost_of("%x = f32[3,5] parameter(0)", "%y = f32[5,7] parameter(1)", line, "%n = f32[3,7] negate(%g)")
+    fault = "its backend_config is no JSON"
+    assert cost.broken_calls == (BrokenCall("g", 13, fault),)
+    assert cost.unknown_calls == (UnknownCall("__cublas$gemm", 13),)
+    assert executed(cost) == (None, None, None, 4 * (15 + 35 + 21) + 2 * 84)
+    assert cost.opcodes.why_unknown("flops") == f"line 13: g: {fault}"
+    assert [cost.as_xla.total(figure) for figure in FIGURES] == [21, 0, None, 2 * 84]
+
+
 def test_a_library_call_inside_of_a_fusion_is_not_in_the_figures_of_xla() -> None:
     config = 'backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}'
     fused = f"""%f {{
@@ -138,4 +151,4 @@ def test_a_triton_matrix_product_is_a_fusion_with_a_dot() -> None:
     config = 'backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}}'
     cost = cost_of(*lines, f"%f = f32[3,7] fusion(%x, %y), kind=kCustom, calls=%gemm, {config}", before=fused)
     assert cost.opcodes.total("matmul_flops") == 2 * 3 * 7 * 5
-    assert cost.kinds.labels == {"matmul"}
+    assert set(by_label(cost.by("kind"))) == {"kCustom"}

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
-from hlo_inspect.analysis.cost.cost import CUSTOM_CALL, Cost, kind_of
-from hlo_inspect.analysis.cost.model import WORK, Gap, Tally, Work
+from hlo_inspect.analysis.cost.cost import CUSTOM_CALL, Cost
+from hlo_inspect.analysis.cost.model import WORK, Gap, Part, Tally
 
 HERE = Gap(5, "no shape")
 
@@ -11,13 +9,13 @@ HERE = Gap(5, "no shape")
 def tally(**rows: tuple[int, ...]) -> Tally:
     found = Tally()
     for label, amounts in rows.items():
-        found.add(label.replace("_", "-"), amounts)
+        found.add(Part(label.replace("_", "-")), amounts)
     return found
 
 
 def test_the_figures_of_an_instruction() -> None:
     cost = Cost.of("fusion", tally(add=(4,), tanh=(0, 4)), 48)
-    assert (cost.amounts, cost.as_xla, cost.kind, cost.gaps) == ((4, 4, 0, 48), (4, 4, 0, 48), "elementwise", {})
+    assert (cost.amounts, cost.as_xla, cost.gaps) == ((4, 4, 0, 48), (4, 4, 0, 48), {})
 
 
 def test_xla_does_not_count_custom_calls() -> None:
@@ -30,29 +28,22 @@ def test_xla_does_not_count_custom_calls() -> None:
 
 def test_gaps() -> None:
     work = tally(add=(4,))
-    work.miss("dot", WORK, HERE)
+    work.miss(Part("dot"), WORK, HERE)
     assert Cost.of("fusion", work, 48).gaps == dict.fromkeys(WORK, HERE)
     assert Cost.of("fusion", tally(add=(4,)), HERE).gaps == {"bytes": HERE}
     assert Cost.of("fusion", tally(add=(4,)), HERE).amounts == (4, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "work", "inside", "kind"),
-    [
-        ("dot", Work(8, 0, 8), ["dot"], "matmul"),
-        ("fusion", Work(9, 1, 8), ["add", "convolution", "reduce"], "matmul"),
-        (CUSTOM_CALL, Work(8, 0, 8), [CUSTOM_CALL], "matmul"),
-        (CUSTOM_CALL, Work(8), [CUSTOM_CALL], "custom call"),
-        ("all-reduce", Work(8), ["all-reduce"], "collective"),
-        ("all-gather-done", Work(), [], "collective"),
-        ("cross-replica-sum", Work(8), ["cross-replica-sum"], "collective"),
-        ("fusion", Work(9), ["add", "reduce"], "reduction"),
-        ("sort", Work(9), ["sort"], "reduction"),
-        ("topk", Work(), [], "reduction"),
-        ("fusion", Work(0, 4), ["tanh"], "elementwise"),
-        ("fusion", Work(), [], "data movement"),
-        ("copy", Work(), [], "data movement"),
-    ],
-)
-def test_kinds(opcode: str, work: Work, inside: list[str], kind: str) -> None:
-    assert kind_of(opcode, work, inside) == kind
+def test_gaps_of_custom_calls_are_none_of_xla_s() -> None:
+    """But for the FLOPs of matrix multiplications."""
+    work = tally(add=(4,))
+    work.miss(Part(CUSTOM_CALL), WORK, HERE)
+    inside = Cost.of("fusion", work, 48)
+    assert (inside.gaps, inside.gaps_of_xla) == (dict.fromkeys(WORK, HERE), {"matmul_flops": HERE})
+    assert Cost.of("fusion", work, HERE).gaps_of_xla == {"matmul_flops": HERE, "bytes": HERE}
+    assert Cost.of(CUSTOM_CALL, work, HERE).gaps_of_xla == {"matmul_flops": HERE}
+
+
+def test_nothing_can_be_told() -> None:
+    cost = Cost.unknown("while", HERE)
+    assert cost.gaps == cost.gaps_of_xla == dict.fromkeys((*WORK, "bytes"), HERE)

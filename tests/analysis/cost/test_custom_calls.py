@@ -92,7 +92,6 @@ def test_a_tpu_kernel_that_brings_an_estimate() -> None:
         ', backend_config={"custom_call_config":{"body":"TUzv"}}',
         ', backend_config={"custom_call_config":{"cost_estimate":{"flops":-1}}}',
         ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"1e9"}}}',
-        ', backend_config="not json"',
         ", backend_config=" + "[" * 50 + "]" * 50,
     ],
 )
@@ -110,8 +109,22 @@ def test_a_kernel_without_an_estimate_has_no_rule(config: str) -> None:
         ', backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":[7]}}',
     ],
 )
-def test_a_library_call_that_does_not_tell_its_dimensions_has_no_rule(config: str) -> None:
-    assert call("__cublas$gemm", "f32[3,7]", "f32[3,5]", "f32[5,7]", attributes=config) is None
+def test_a_library_call_that_does_not_tell_its_dimensions(config: str) -> None:
+    """What it moves is known all the same."""
+    found = call("__cublas$gemm", "f32[3,7]", "f32[3,5]", "f32[5,7]", attributes=config)
+    assert found is not None
+    assert (found.work, found.bytes) == (None, 4 * (15 + 35 + 21))
+    assert found.fault in {"its backend_config does not tell what it contracts", "dimension 7 of f32[3,5] is not known"}
+
+
+@pytest.mark.parametrize("config", ['"not json"', "{broken", '"{\\"dot_dimension_numbers\\":"'])
+def test_a_configuration_that_is_no_json(config: str) -> None:
+    """Another target may have what it likes there."""
+    fault = "its backend_config is no JSON"
+    attributes = f", backend_config={config.replace('{broken', '{broken}')}"
+    assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, None, fault)
+    assert call("__cublas$gemm", "f32[8]", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 3 * 32, fault)
+    assert call("other", "f32[8]", "f32[8]", attributes=attributes) is None
 
 
 @pytest.mark.parametrize("target", ["pipeline_marker", "__builtin$CrossMeshAllReduce", "lapack_spotrf_ffi", ""])

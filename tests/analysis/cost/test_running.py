@@ -1,12 +1,7 @@
-"""Computations that run themselves: by opcode, kind and line of source, and as XLA counts them."""
+"""Computations that run themselves: what they cost, and as XLA counts them."""
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.cost.running import NOT_TOLD
-from hlo_inspect.analysis.cost.traversal import module_cost
-from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
 from tests.analysis.cost.small import as_xla, cost_of, executed
 
 P = "%p = f32[8] parameter(0)"
@@ -38,64 +33,11 @@ def test_what_is_run_is_not_in_the_own_tallies() -> None:
     assert executed(cost) == (5 * 16, 0, 0, 5 * ADDS)
 
 
-def test_kinds() -> None:
-    lines = [
-        "%a = f32[8] add(%p, %p)",
-        "%c = f32[8] copy(%a)",
-        "%s = f32[8] sort(%c), dimensions={0}, to_apply=%add",
-        "%r = f32[8] all-reduce(%s), to_apply=%add",
-        "%d = f32[] dot(%r, %r), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-    ]
-    assert cost_of(P, *lines).kinds.rows == {
-        "elementwise": [8, 0, 0, 96],
-        "data movement": [0, 0, 0, 64],
-        "reduction": [24, 0, 0, 64],
-        "collective": [8, 0, 0, 64],
-        "matmul": [16, 0, 16, 68],
-    }
-
-
-def test_sources_inline() -> None:
-    lines = [
-        '%a = f32[8] negate(%p), metadata={op_name="a" source_file="x.py" source_line=7}',
-        '%b = f32[8] negate(%a), metadata={op_name="b" source_file="x.py" source_line=7}',
-        '%c = f32[8] negate(%b), metadata={op_name="c" source_file="y.py"}',
-        '%d = f32[8] negate(%c), metadata={op_name="d"}',
-        "%e = f32[8] negate(%d)",
-    ]
-    rows = {label: row[0] for label, row in cost_of(P, *lines).sources.rows.items()}
-    assert rows == {"x.py:7": 16, "y.py": 8, NOT_TOLD: 16}
-
-
-def test_sources_by_frame() -> None:
-    text = """HloModule m
-
-FileNames
-1 "x.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=12}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-
-ENTRY %main {
-  %p = f32[8] parameter(0)
-  ROOT %a = f32[8] negate(%p), metadata={op_name="a" stack_frame_id=1}
-}
-"""
-    (module,) = read_modules(open_source(text), Wants(graph=True))
-    assert module_cost(module, {"main": 1}, str).sources.rows == {"x.py:12": [8, 0, 0, 64]}
-
-
 def test_a_gap_is_noted_everywhere() -> None:
     cost = cost_of(P, "%a = f32[8] negate(%gone)", "%w = f32[8] while(%a), body=%lost, condition=%lost")
-    for tally in (cost.opcodes, cost.kinds, cost.sources):
+    for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source")):
         assert (tally.total("flops"), tally.total("bytes")) == (None, None)
-    assert cost.opcodes.labels == {"negate", "while"}
+    assert {label for label, _ in cost.opcodes.by_label()} == {"negate", "while"}
     assert cost.as_xla.why_unknown("bytes") == "line 12: a: the shape of operand gone is not known"
     assert cost.as_xla.why_unknown("flops") == "line 13: w: computation lost is not in the text, or calls itself"
 

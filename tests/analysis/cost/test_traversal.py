@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.cost.model import FIGURES
-from hlo_inspect.analysis.cost.traversal import module_cost
+from hlo_inspect.analysis.cost.traversal import Label, module_cost
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.module import Module, Wants
-from tests.analysis.cost.small import as_xla, cost_of, executed
+from tests.analysis.cost.small import as_xla, by_label, cost_of, executed
 
+LABELS: tuple[Label, ...] = ("kind", "phase", "source")
 P = "%p = f32[8] parameter(0)"
 STEP = "%step {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] negate(%x)\n}\n"
 TEST = "%test {\n  %x = f32[8] parameter(0)\n  ROOT %c = pred[] compare(%x, %x), direction=LT\n}\n"
@@ -18,7 +19,8 @@ def test_loops_as_often_as_they_run() -> None:
     cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": 12, "test": 13})
     assert executed(cost) == (8 + 12 * 8 + 13, 0, 0, 64 + 12 * 64 + 13 * 65)
     assert cost.as_xla.total("flops") == 8 + 8 + 1
-    assert cost.kinds.total("flops") == cost.sources.total("flops") == cost.opcodes.total("flops")
+    for label in LABELS:
+        assert executed(cost) == tuple(cost.by(label).total(figure) for figure in FIGURES)
 
 
 def test_a_loop_that_does_not_run() -> None:
@@ -30,7 +32,7 @@ def test_a_loop_that_runs_unknown_times() -> None:
     cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": None, "test": None})
     assert executed(cost) == (None, 0, 0, None)
     assert cost.opcodes.why_unknown("flops") == "line 9: step runs unknown times"
-    assert cost.opcodes.get("abs", "flops") == 8
+    assert by_label(cost.opcodes)["abs"] == (8, 0, 0, 64)
     assert cost.as_xla.total("flops") == 17
 
 
@@ -85,5 +87,5 @@ def test_what_the_entry_does_not_reach_is_not_counted() -> None:
 def test_a_module_without_an_entry() -> None:
     cost = module_cost(Module(Header("m"), "m.txt", 4, Wants(graph=True)), {}, str)
     for figure in FIGURES:
-        assert (cost.as_xla.total(figure), cost.opcodes.total(figure), cost.kinds.total(figure)) == (None, None, None)
+        assert (cost.as_xla.total(figure), cost.opcodes.total(figure), cost.by("kind").total(figure)) == (None, None, None)
     assert cost.as_xla.why_unknown("flops") == "line 4: the module has no entry computation"
