@@ -54,6 +54,7 @@ class Body:
         self.opcodes = [head.opcode for head in self.heads]
         self.root = _root(self.rows)
         self._fusings: dict[int, Fusing] = {}
+        self._uses: list[list[str] | None] = [None] * len(self.rows)
         self.callers = [i for i, opcode in enumerate(self.opcodes) if opcode in _CALLERS]
 
     @cached_property
@@ -117,20 +118,10 @@ class Body:
         """The operands of a row as they are spelled, with the tuple index of the compact form: `name`, `name#0#1`; nothing
         for what has no name.
         """
-        if self.opcodes[index] in LITERAL_OPCODES:
-            return []
-        tail = self.rows[index][3]
-        plain = _PLAIN_OPERANDS.match(tail)
-        if plain is not None:
-            return plain[0].replace("%", "").split(", ") if plain[0] else []
-        shaped = _SHAPED_OPERANDS.match(tail)
-        if shaped is not None:
-            return _SHAPED_NAME.findall(shaped[1])
-        try:
-            operands = parse_operands(tail)[1]
-        except scan.ScanError:
-            return [""]
-        return [(operand.name or "") + "".join(f"#{i}" for i in operand.path) for operand in operands]
+        known = self._uses[index]
+        if known is None:
+            known = self._uses[index] = [] if self.opcodes[index] in LITERAL_OPCODES else _uses(self.rows[index][3])
+        return known
 
     def in_xla_order(self) -> Iterator[int]:
         """Every row in the order of `HloComputation::Accept`: depth first, operands before their users, first from what
@@ -172,3 +163,18 @@ def _root(rows: list[Row]) -> int | None:
     """The index of the row that is marked, else of the last one."""
     marked = [i for i, row in enumerate(rows) if row[0]]
     return marked[0] if marked else len(rows) - 1 if rows else None
+
+
+def _uses(tail: str) -> list[str]:
+    """The operands that stand in a tail."""
+    plain = _PLAIN_OPERANDS.match(tail)
+    if plain is not None:
+        return plain[0].replace("%", "").split(", ") if plain[0] else []
+    shaped = _SHAPED_OPERANDS.match(tail)
+    if shaped is not None:
+        return _SHAPED_NAME.findall(shaped[1])
+    try:
+        operands = parse_operands(tail)[1]
+    except scan.ScanError:
+        return [""]
+    return [(operand.name or "") + "".join(f"#{i}" for i in operand.path) for operand in operands]

@@ -44,7 +44,7 @@ class Forms:
         if text is None:
             return None
         called: list[int] = []
-        if "to_apply=" in text or "calls=" in text or _MARK.search(text):
+        if _may_call(text):
             callees = _CALLS.findall(text)
             if len(callees) != len(_MARK.findall(text)):
                 return None
@@ -62,6 +62,19 @@ class Forms:
         key = ("\0".join(pieces[::2]), repeats, *called)
         form = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return form
+
+
+def _may_call(text: str) -> bool:
+    """A look that costs less than the expression."""
+    return (
+        "to_apply=" in text
+        or "calls=" in text
+        or "computation" in text
+        or "body=" in text
+        or "condition=" in text
+        or "select=" in text
+        or "scatter=" in text
+    )
 
 
 def _text(computation: Computation) -> str | None:

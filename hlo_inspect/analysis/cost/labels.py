@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.body import Body
@@ -14,6 +15,8 @@ from hlo_inspect.hlo.header import StackFrames
 NOT_TOLD = "(not told)"
 """The source of what has no metadata, and the kind of a fusion that does not print it."""
 NOT_FUSED = "(not a fusion)"
+
+_METADATA = re.compile(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z]|$)')
 
 
 class Labels(NamedTuple):
@@ -40,20 +43,17 @@ class Labeller:
         return Labels(kind, phase, source)
 
     def _origin(self, body: Body, index: int) -> tuple[str, str]:
-        """The phase and the line of source. What metadata means is kept by its text and all that stands behind it, but not
-        where strings stand before it: they may hold what looks like metadata.
-        """
+        """The phase and the line of source. Strings that stand before the metadata may hold what looks like it."""
         tail = body.rows[index][3]
         place = tail.find(", metadata=")
         if place < 0 and "metadata=" not in tail:
             return UNKNOWN, NOT_TOLD
-        text = tail[place:] if place >= 0 and '"' not in tail[:place] else ""
-        known = self._origins.get(text) if text else None
+        plain = _METADATA.match(tail, place) if place >= 0 and '"' not in tail[:place] else None
+        text = plain[1] if plain is not None else _metadata(body, index)
+        known = self._origins.get(text)
         if known is None:
-            found = origin({"metadata": _metadata(body, index)}, self._frames)
-            known = (phase_of(found, scope_of(found.op_name)), found.source or NOT_TOLD)
-            if text:
-                self._origins[text] = known
+            found = origin({"metadata": text}, self._frames)
+            known = self._origins[text] = (phase_of(found, scope_of(found.op_name)), found.source or NOT_TOLD)
         return known
 
 

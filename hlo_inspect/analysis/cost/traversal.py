@@ -119,23 +119,23 @@ class _Counter:
         opened: dict[tuple[Role, str], Body] = {}
         while waiting:
             role, name = waiting[-1]
-            if self._is_known(role, name) or (role != "running" and self.costs.is_alike(role, name)):
-                waiting.pop()
-                continue
             body = opened.get((role, name))
-            if body is None:
+            if body is None and not self._is_known(role, name):
                 body = opened[role, name] = Body(self._computations[name])
                 needed = dict.fromkeys(callee for index in body.callers for callee in body.callees(index, role))
-                waiting += [c for c in needed if c[1] in self._computations and c not in opened]
-            else:
-                self._count(role, name, body)
+                waiting += [c for c in needed if c[1] in self._computations and c not in opened and not self._is_known(*c)]
+                continue
+            waiting.pop()
+            if body is not None:
                 del opened[role, name]
-                waiting.pop()
+                if not self._is_known(role, name):
+                    self._count(role, name, body)
 
     def _is_known(self, role: Role, name: str) -> bool:
+        """Whether a computation was counted, or one that is like it."""
         if role == "running":
             return name in self.runs
-        return name in (self.costs.fused if role == "fused" else self.costs.applied)
+        return name in (self.costs.fused if role == "fused" else self.costs.applied) or self.costs.is_alike(role, name)
 
     def _count(self, role: Role, name: str, body: Body) -> None:
         if role == "running":
