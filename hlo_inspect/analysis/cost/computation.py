@@ -132,12 +132,19 @@ class Costs:
         """Counts a fused computation."""
         work = self._work_by_opcode(body)
         traffic, size = self._traffic(body)
-        indexed = [i for i, opcode in enumerate(body.opcodes) if opcode in _GATHERS] if not work.gaps else []
-        kernel = self.of_row(body, indexed[0]) if indexed else None
-        fused = self.fused[name] = Fused(Cost.of("fusion", work, size), traffic, kernel)
+        fused = self.fused[name] = Fused(Cost.of("fusion", work, size), traffic, self._kernel(body))
         form = self._forms.of(name)
-        if form is not None and not fused.cost.gaps:
+        if form is not None and not fused.cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_alike[form] = fused
+
+    def _kernel(self, body: Body) -> Cost | None:
+        indexed = next((i for i, opcode in enumerate(body.opcodes) if opcode in _GATHERS), None)
+        if indexed is None:
+            return None
+        try:
+            return self.of_row(body, indexed)
+        except UnknownCostError as error:
+            return Cost.unknown(body.opcodes[indexed], body.gap(indexed, error))
 
     def apply(self, name: str, body: Body) -> None:
         """Counts an applied computation."""
