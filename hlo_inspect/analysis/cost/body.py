@@ -26,6 +26,7 @@ _ARRAY = r"[a-z]\w*+\[[\d,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
 _SHAPED = rf"(?:/\*index=\d++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%({_NAME})(?:, )?"
 _PLAIN_OPERANDS = re.compile(rf"(?:%?{_NAME}(?:, )?)*+(?=\))", re.ASCII)
+_SHAPED_OPERAND = re.compile(rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})\)", re.ASCII)
 _SHAPED_OPERANDS = re.compile(rf"((?:{_SHAPED})*+)\)", re.ASCII)
 _SHAPED_NAME = re.compile(_SHAPED, re.ASCII)
 """Operands as printers write most of them; the others take the long way."""
@@ -170,6 +171,9 @@ def _uses(tail: str) -> list[str]:
     plain = _PLAIN_OPERANDS.match(tail)
     if plain is not None:
         return plain[0].replace("%", "").split(", ") if plain[0] else []
+    single = _SHAPED_OPERAND.match(tail)
+    if single is not None:
+        return [single[1]]
     shaped = _SHAPED_OPERANDS.match(tail)
     if shaped is not None:
         return _SHAPED_NAME.findall(shaped[1])
