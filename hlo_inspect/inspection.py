@@ -6,7 +6,7 @@ import gc
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.errors import InputError, Location, UsageError
@@ -18,6 +18,9 @@ from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.passes import READING, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Input, Report, Section, Value, most_severe_first
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
 
 
 def inspect_all(
@@ -33,14 +36,15 @@ def inspect_all(
 
     `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself. `passes` are command
     names; the first names the report. `module` is a regular expression that a module's name has to match; `stage` chooses
-    another file of a dump directory. Raises `InputError` for what cannot be read or holds no such module, under `strict` a
-    `ParseError` for what XLA's parser refuses, and `UsageError` for an unknown pass.
+    another file of a dump directory; `profile` is the accelerator that times are told for. Raises `InputError` for what cannot
+    be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, and `UsageError` for an
+    unknown pass.
     """
     chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
     if not chosen:
         raise UsageError("no pass is named")
     pattern = _pattern(module)
-    hardware = _profile_name(profile)
+    hardware = _profile(profile)
     seen = matched = 0
     name = ""
     empty: InputError | None = None
@@ -52,14 +56,14 @@ def inspect_all(
             with _without_collection():
                 found = next(modules, None)
                 wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
-                report = _report(found, chosen, note) if found is not None and wanted else None
+                report = _report(found, chosen, note, hardware) if found is not None and wanted else None
             if found is None:
                 break
             holds = True
             seen += 1
             if report is not None:
                 matched += 1
-                yield replace(report, profile=hardware)
+                yield report
         if not holds:
             empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
     if empty is not None:  # of a dump directory the other files are read all the same
@@ -80,12 +84,12 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _profile_name(profile: str | None) -> str | None:
-    if profile is None:
+def _profile(name_or_path: str | None) -> HardwareProfile | None:
+    if name_or_path is None:
         return None
     from hlo_inspect.analysis.hardware import load_profile
 
-    return load_profile(profile).name
+    return load_profile(name_or_path)
 
 
 def inspect(
@@ -136,8 +140,8 @@ def _wants(chosen: Sequence[Pass]) -> Wants:
     return wants
 
 
-def _report(module: Module, chosen: Sequence[Pass], note: str | None) -> Report:
-    context = Context(module)
+def _report(module: Module, chosen: Sequence[Pass], note: str | None, profile: HardwareProfile | None) -> Report:
+    context = Context(module, profile)
     running: dict[str, Pass] = {}
     for one in chosen:
         running |= {part.name: part for part in (one, *_included(one))}
@@ -155,8 +159,9 @@ def _report(module: Module, chosen: Sequence[Pass], note: str | None) -> Report:
         input=Input(module.path, module.first_line, module.lines, module.bytes),
         facts=_in_order(section.facts),
         tables=tuple(section.tables),
-        findings=tuple(most_severe_first(section.findings)),
+        findings=tuple(most_severe_first(dict.fromkeys(section.findings))),  # two passes may find the same
         notes=tuple(section.notes),
+        profile=profile.name if profile is not None else None,
         specs=tuple(specs),
     )
 

@@ -22,6 +22,7 @@ DATA = Path(__file__).parent / "data"
 ADAMW, ADAMW_BEFORE = "cpu/adamw_step.after", "cpu/adamw_step.before"
 CPU, GPU, TPU = "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 DONORS, UNUSED, ALIASES = "cpu/bf16_master.before", "cpu/sgd_unused.after", "handmade/aliases"
+SCAN = "cpu/scan_forward.after"
 FUSIONS, ASYNC, GROUPS = "handmade/fusions", "handmade/native_async", "handmade/replica_groups"
 
 Case = tuple[str, str, Value]
@@ -119,17 +120,42 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (CPU, "collectives.group_size.4.operand_bytes", 256 + 1024 + 1024),
         (GROUPS, "collectives.group_size.2.operand_bytes", 448),
     ),
+    "cost.flops": ((ADAMW, "cost.flops", 8074), (GPU, "cost.flops", 1792)),
+    "cost.transcendentals": ((ADAMW, "cost.transcendentals", 130), (SCAN, "cost.transcendentals", 16)),
+    "cost.bytes_accessed": ((ADAMW, "cost.bytes_accessed", 13196), (FUSIONS, "cost.bytes_accessed", 64 + 16 + 32 + 24)),
+    # each device multiplies 4096 x 8192 and 8192 x 2048 numbers, and as many again
+    "cost.matmul_flops": (
+        ("gpu/gathered_matmul.after", "cost.matmul_flops", 2 * 2 * 4096 * 2048 * 8192),
+        (TPU, "cost.matmul_flops", 2 * 2 * 4096 * 2048 * 8192),
+    ),
+    # three times a product of 2 x 8 and 8 x 8 numbers and a step of the counter, four comparisons; 16 squares and their sum
+    "cost.executed_flops": (
+        (SCAN, "cost.executed_flops", 3 * (256 + 1) + 4 + 16 + 15 + 1),
+        ("gpu/scan_forward.after", "cost.executed_flops", 3 * (256 + 1) + 4 + 16 + 15 + 1),
+    ),
+    "cost.executed_matmul_flops": (
+        (SCAN, "cost.executed_matmul_flops", 3 * 256),
+        ("tpu/scan_forward.after", "cost.executed_matmul_flops", 3 * 256),
+    ),
+    # XLA's 1445 bytes, and two more runs of the loop's body and three of its condition
+    "cost.executed_bytes_accessed": (
+        (SCAN, "cost.executed_bytes_accessed", 1445 + 2 * (8 + 260 + 12 + 384 + 384 + 128 + 24) + 3 * 9),
+        (FUSIONS, "cost.executed_bytes_accessed", 64 + 16 + 32 + 24 + 48),
+    ),
+    "cost.unknown_custom_calls": ((FUSIONS, "cost.unknown_custom_calls", 1), (ADAMW, "cost.unknown_custom_calls", 0)),
+    # an H100: 66.9 TFLOP/s of f32 on its vector unit, 3352 GB/s
+    "time.compute_s": ((CPU, "time.compute_s", 1792 / 66.9e12), (GPU, "time.compute_s", 1792 / 66.9e12)),
+    "time.memory_s": ((CPU, "time.memory_s", 22076 / 3352e9), (GPU, "time.memory_s", 30596 / 3352e9)),
 }
 
 OWED = """
-cost.flops cost.transcendentals cost.bytes_accessed cost.matmul_flops cost.executed_flops cost.executed_matmul_flops
-cost.executed_bytes_accessed cost.unknown_custom_calls
-time.compute_s time.memory_s time.collective_s time.exposed_collective_s time.step_s
 optimizer.name optimizer.update_count optimizer.decayed_count optimizer.learning_rate optimizer.beta1 optimizer.beta2
 optimizer.epsilon optimizer.weight_decay optimizer.l2 optimizer.momentum optimizer.nesterov optimizer.clip_norm
 optimizer.weight_bytes optimizer.master_bytes optimizer.moment1_bytes optimizer.moment2_bytes optimizer.state_bytes
 """
 """Facts that are promised and not built yet."""
+NOT_KNOWN_YET = {"time.collective_s", "time.exposed_collective_s", "time.step_s"}
+"""Facts that are there, without a value in this version."""
 
 KINDS = (
     "all-reduce",
@@ -144,17 +170,24 @@ KINDS = (
 
 @cache
 def report(dump: str, command: str = "summary") -> Report:
-    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,))
+    profile = "h100-sxm" if command == "cost" else None
+    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,), profile=profile)
 
 
 @pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in FACTS.values() for case in cases])
 def test_fact(dump: str, fact: str, number: Value) -> None:
-    found = report(dump).facts[fact]
+    found = report(dump, "cost" if fact.startswith(("cost.", "time.")) else "summary").facts[fact]
     assert (type(found), found) == (type(number), number)
 
 
 def test_the_facts_are_those_of_the_program() -> None:
-    assert {spec.name for spec in all_specs()} == set(FACTS)
+    assert {spec.name for spec in all_specs()} == set(FACTS) | NOT_KNOWN_YET
+
+
+def test_what_is_not_known_yet_says_so() -> None:
+    found = report(CPU, "cost")
+    assert {name: found.facts[name] for name in NOT_KNOWN_YET} == dict.fromkeys(NOT_KNOWN_YET)
+    assert {note.partition(":")[0] for note in found.notes} >= NOT_KNOWN_YET
 
 
 def test_what_is_owed_is_not_there() -> None:

@@ -15,6 +15,7 @@ DATA = Path(__file__).parent / "data"
 
 ADAMW, CPU, GPU, TPU = "cpu/adamw_step.after", "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 UNUSED, ALIASES = "cpu/sgd_unused.after", "handmade/aliases"
+SCAN = "cpu/scan_forward.after"
 FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
@@ -91,6 +92,20 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "line": ((ADAMW, 307, 307), (TPU, 174, 174)),
         },
     ),
+    "cost": (
+        "opcode",
+        {
+            "opcode": ((SCAN, "dot", "dot"), (TPU, "convolution", "convolution")),
+            # three products of 2 x 8 and 8 x 8 numbers; two of 4096 x 8192 and 8192 x 2048
+            "flops": ((SCAN, "dot", 3 * 256), (TPU, "convolution", 2 * 2 * 4096 * 8192 * 2048)),
+            "transcendentals": ((SCAN, "tanh", 3 * 16), (TPU, "tanh", 4096 * 8192)),
+            "matmul_flops": ((SCAN, "dot", 3 * 256), (SCAN, "add", 0)),
+            "bytes_accessed": ((SCAN, "all-gather", 3 * (128 + 256)), (CPU, "reduce-scatter", 1024 + 256)),
+            # on an H100, 3352 GB/s and 66.9 TFLOP/s of f32
+            "compute_s": ((CPU, "multiply", 1024 / 66.9e12), (SCAN, "multiply", 16 / 66.9e12)),
+            "memory_s": ((CPU, "all-gather", 3072 / 3352e9), (SCAN, "all-gather", 3 * 384 / 3352e9)),
+        },
+    ),
 }
 
 OWED_COLUMNS: dict[str, tuple[str, ...]] = {}
@@ -101,7 +116,7 @@ EMPTY_COLUMNS = (("params", "role"),)
 
 @cache
 def report(dump: str, command: str) -> Report:
-    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,))
+    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,), profile="h100-sxm")
 
 
 def values(table: Table, column: str) -> list[Value]:

@@ -16,8 +16,8 @@ from hlo_inspect.shipped import shipped_configs
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
 
-NO_PASS = {"base", "profiles"}
-"""Files of `passes` that hold no pass: what a pass is, and the report on the profiles, which is about no module."""
+NO_PASS = {"base", "loops", "profiles"}
+"""Files of `passes` that hold no pass: what a pass is, findings that several share, and the report on the profiles."""
 
 TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""

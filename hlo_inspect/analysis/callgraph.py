@@ -7,7 +7,7 @@ condition once more; a conditional one of its branches. What a reduction, a sort
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -17,7 +17,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.induction import RUNNING_OPCODES
 from hlo_inspect.analysis.trip_counts import find_loops
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.module import Module, Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""
@@ -50,15 +50,15 @@ class Executed:
 class CallGraph:
     """What one run of a module's entry reaches.
 
-    The module has to be read for `WANTS`. Fusions are followed where the graph is kept, else if they hold what is wanted.
-    `calls` are those of each computation that is reached. `order` has callers before their callees; what calls itself, or is
-    called from there, is not in it: XLA has no recursion.
+    The module has to be read for `WANTS`. Fusions are followed as far as they hold what is wanted, custom calls where they are
+    kept. `calls` are those of each computation that is reached. `order` has callers before their callees; what calls itself, or
+    is called from there, is not in it: XLA has no recursion.
     """
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self.loops = find_loops(module)
-        self._loops = {(loop.instruction.computation.name, loop.instruction.name): loop for loop in self.loops}
+        self._loops = {_place(loop.instruction): loop for loop in self.loops}
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
         self._reasons: dict[str, str] = {}
@@ -69,14 +69,10 @@ class CallGraph:
         while waiting:
             computation = self._module.computations.get(waiting.pop())
             if computation is not None and computation.name not in reached:
-                calls = [call for instruction in self._calling(computation) for call in self._calls(instruction)]
+                calls = [call for i in computation.instructions if i.opcode in _CALLING for call in self._calls(i)]
                 reached[computation.name] = calls
                 waiting += [call.callee for call in calls]
         return reached
-
-    def _calling(self, computation: Computation) -> Iterator[Instruction]:
-        whole = self._module.wants.graph and not _CALLING.isdisjoint(computation.opcodes)
-        return (i for i in (computation.body() if whole else computation.instructions) if i.opcode in _CALLING)
 
     def _calls(self, instruction: Instruction) -> list[Call]:
         if instruction.opcode in _ONE_CALLEE:
@@ -88,7 +84,7 @@ class CallGraph:
         names = [name for found in instruction.callees(instruction.attributes).values() for name in found]
         place = f"{instruction.name} (line {instruction.line})"
         if instruction.opcode == "while":
-            loop = self._loops[instruction.computation.name, instruction.name]
+            loop = self._loops[_place(instruction)]
             times = loop.trip_count
             pairs = ((loop.body, times), (loop.condition, None if times is None else times + 1))
             reason = f"the trip count of {place} {loop.reason}"
@@ -102,7 +98,7 @@ class CallGraph:
     def _holds_something(self, name: str) -> bool:
         """Whether anything was kept of a computation; of most fusions' nothing is."""
         computation = self._module.computations.get(name)
-        return self._module.wants.graph or (computation is not None and bool(computation.instructions or computation.scalars))
+        return computation is not None and bool(computation.instructions or computation.scalars)
 
     @cached_property
     def executions(self) -> Mapping[str, int | None]:
@@ -124,6 +120,11 @@ class CallGraph:
         if computation not in self.executions:
             return f"nothing that was read calls {computation}"
         return self._reasons.get(computation, _recursion(computation))
+
+
+def _place(instruction: Instruction) -> tuple[str, int, str]:
+    """What tells an instruction from any other, also in a text that defines a name twice."""
+    return instruction.computation.name, instruction.line, instruction.name
 
 
 def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:

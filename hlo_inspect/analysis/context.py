@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.callgraph import CallGraph, Executed, executed_totals
 from hlo_inspect.analysis.collectives import Collective, find_collectives
+from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
@@ -15,12 +17,16 @@ from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.phases import find_phases
 from hlo_inspect.hlo.module import Module
 
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
+
 
 class Context:
-    """What passes see of a module."""
+    """What passes see of a module; `profile` is the accelerator that times are asked for."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, profile: HardwareProfile | None = None) -> None:
         self.module = module
+        self.profile = profile
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -68,3 +74,7 @@ class Context:
     @cached_property
     def collectives(self) -> list[Collective]:
         return find_collectives(self.module, self.device_counts)
+
+    @cached_property
+    def cost(self) -> ModuleCost:
+        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason)

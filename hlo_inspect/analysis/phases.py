@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.metadata import Origin
 from hlo_inspect.analysis.scopes import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN, Scope, scope_of
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
@@ -41,9 +42,16 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
 
 def _by_itself(collective: Collective, scope: Scope) -> str:
     """What the collective's own metadata says."""
-    if scope.parts:
+    if len(set(scope.parts)) > 1:
         return _of_parts(collective, scope.parts)
-    sources = collective.origin.source.split(",")  # of combined collectives XLA lists all
+    return phase_of(collective.origin, scope)
+
+
+def phase_of(origin: Origin, scope: Scope) -> str:
+    """What an instruction's metadata says by itself; `scope` is that of its `op_name`."""
+    if scope.parts:
+        return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
+    sources = origin.source.split(",")  # of combined instructions XLA lists all
     if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):
@@ -57,11 +65,9 @@ def _come_from(sources: Iterable[str], files: tuple[str, ...]) -> bool:
 
 
 def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
-    """The phase of a combined collective: that of all its parts, or of those that make up nine tenths of its bytes, as the
+    """The phase of a combined collective of several phases: that of the parts that make up nine tenths of its bytes, as the
     gradients do that a scalar is combined with. The parts are in the order of its arrays.
     """
-    if len(set(parts)) == 1:
-        return parts[0]
     leaves = array_leaves(collective.result_shape)
     if len(leaves) != len(parts):
         return UNKNOWN

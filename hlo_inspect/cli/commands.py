@@ -167,6 +167,7 @@ _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("fusions", "Fusions by kind, root and content; the largest; custom calls by target.", ()),
     ("collectives", "Every collective: kind, bytes, groups, reduction, asynchronous or not, source line.", ()),
+    ("cost", "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.", ()),
 )
 
 COMMANDS: tuple[click.Command, ...] = (

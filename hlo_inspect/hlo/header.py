@@ -179,6 +179,7 @@ class StackFrames:
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self._lines: dict[int, SourceLine | None] = {}
 
     def add(self, table: str) -> None:
         name = table.split(None, 1)[0]
@@ -186,6 +187,11 @@ class StackFrames:
 
     def source_line(self, frame_id: int) -> SourceLine | None:
         """The innermost line of a frame, `None` where the tables do not tell."""
+        if frame_id not in self._lines:
+            self._lines[frame_id] = self._source_line(frame_id)
+        return self._lines[frame_id]
+
+    def _source_line(self, frame_id: int) -> SourceLine | None:
         location = self._cell(self._frames, frame_id).get("file_location_id", 0)
         fields = self._cell(self._locations, location)
         file_id, function_id = fields.get("file_name_id", 0), fields.get("function_name_id", 0)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from hlo_inspect.errors import Location
+from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.instruction import Instruction, head_of
 from hlo_inspect.hlo.parameter_reads import ParameterReads
@@ -121,12 +122,20 @@ class Computation:
         return self.reads.unread if self.reads is not None else set()
 
     def body(self) -> list[Instruction]:
-        """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room."""
+        """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room.
+
+        A row whose operands are not closed is noted as a fault and left out.
+        """
         found: list[Instruction] = []
+        marked = False
         for line, chunk in self.chunks:
-            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-            found += [Instruction(self, row, head_of(row[2]), line + n) for n, row in enumerate(rows)]
-        if found and not any(instruction.is_root for instruction in found):
+            for number, row in enumerate(ROW.findall(chunk) if isinstance(chunk, str) else (chunk,)):
+                marked = marked or bool(row[0])
+                try:
+                    found.append(Instruction(self, row, head_of(row[2]), line + number))
+                except scan.ScanError as error:
+                    self.note_fault(row[1], line + number, error.message)
+        if found and not marked:
             found[-1].is_root = True
         return found
 

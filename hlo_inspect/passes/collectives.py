@@ -11,6 +11,7 @@ from hlo_inspect.analysis.scopes import PHASES
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.loops import loop_findings
 from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
 
 
@@ -84,7 +85,7 @@ class Collectives(Pass):
             elif not members.uniform:
                 message = f"{name}: its groups differ in size; the largest, of {members.size} devices, is counted"
                 findings.append(Finding("HI202", "info", message, place, name, collective.operand_bytes or 0))
-        return findings + _loop_findings(context)
+        return findings + loop_findings(context)
 
     def notes(self, context: Context) -> list[str]:
         """One line for each fact that is not known, naming the first collective that keeps it from being known."""
@@ -95,20 +96,6 @@ class Collectives(Pass):
             elif value is None and not fact.startswith("collectives.executed"):
                 notes.append(f"{fact}: {_why(fact, context)}")
         return [*notes, *context.executed.notes]
-
-
-def _loop_findings(context: Context) -> list[Finding]:
-    """Trip counts that are printed and make no sense, and computations that call themselves."""
-    graph, module = context.call_graph, context.module
-    findings = [
-        Finding("HI501", "warning", loop.fault, module.location(loop.instruction.line), loop.instruction.name)
-        for loop in graph.loops
-        if loop.fault is not None
-    ]
-    for name in sorted(set(graph.calls) - set(graph.order)):
-        line = module.computations[name].line if name in module.computations else None
-        findings.append(Finding("HI502", "error", f"computation {name} calls itself", module.location(line), name))
-    return findings
 
 
 def _counted(context: Context) -> list[Collective]:

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.callgraph import WANTS, CallGraph, Executed, executed_
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Wants
-from tests.analysis.loops import LOOP, START, STATE, STEP, computation, loop_text
+from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
 
 DATA = Path(__file__).parents[1] / "data"
@@ -63,7 +63,7 @@ def test_what_is_called_from_two_places_runs_for_both() -> None:
         "ROOT %w = f32[] reduce(%z, %z), dimensions={0}, to_apply=%add",
     )
     assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
-    assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2, "plain": 1}
+    assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
     assert executed(entry_of(*calls)) == Executed(2, 64)
 
 
@@ -115,6 +115,14 @@ def test_a_loop_that_never_runs() -> None:
     text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
     assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
     assert executed(text) == Executed(0, 0)
+
+
+def test_loops_of_one_name() -> None:
+    """The first runs 10 times, the second, of the same name, 4 times: each its own."""
+    again = computation("%cond.4", (*CONDITION[:-2], "%ten = s32[] constant(4)", CONDITION[-1])) + computation("%body.4", BODY)
+    second = LOOP.replace("%cond", "%cond.4").replace("%body", "%body.4")
+    text = loop_text(entry=(*START, LOOP.replace("ROOT ", ""), second), before=again)
+    assert executions(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
 
 
 def test_a_loop_without_an_end() -> None:
@@ -187,9 +195,10 @@ def test_an_entry_that_calls_itself() -> None:
 
 def test_a_custom_call_runs_what_it_likes() -> None:
     text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
-    assert executions(text, GRAPH) == {"main": 1, "summing": None}
+    calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
+    assert executions(text, calls) == {"main": 1, "summing": None}
     assert (
-        executed(text, GRAPH)
+        executed(text, calls)
         .notes[0]
         .endswith(f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes")
     )

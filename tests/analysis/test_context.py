@@ -26,7 +26,7 @@ ANALYSES = {"device_counts", "shapes_are", "interface", "fusions", "custom_calls
 
 def test_each_analysis_is_computed_once(read: Callable[[str], Context]) -> None:
     context = read(TEXT)
-    assert vars(context).keys() == {"module"}
+    assert vars(context).keys() == {"module", "profile"}
     first = {name: getattr(context, name) for name in sorted(ANALYSES)}
     assert all(getattr(context, name) is value for name, value in first.items())
 

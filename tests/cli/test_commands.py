@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
-@pytest.mark.parametrize("command", ["summary", "params", "parameters", "fusions", "collectives"])
+@pytest.mark.parametrize("command", ["summary", "params", "parameters", "fusions", "collectives", "cost"])
 def test_each_command_answers(run: Run, command: str) -> None:
     result = run(command, COLLECTIVES)
     assert (result.returncode, result.stderr) == (0, "")
@@ -56,6 +56,12 @@ def test_json_has_the_facts_that_xla_gives(run: Run) -> None:
         assert report["facts"][name] == expected[name]
     assert report["command"] == "summary"
     assert report["input"]["first_line"] == 1
+
+
+def test_a_profile_gives_times(run: Run) -> None:
+    report = json.loads(run("cost", COLLECTIVES, "--profile", "h100-sxm", "--format", "json").stdout)
+    assert report["profile"] == "h100-sxm"
+    assert report["facts"]["time.memory_s"] == 22076 / 3352e9
 
 
 def test_several_inputs_are_several_reports(run: Run) -> None:

@@ -74,3 +74,11 @@ def test_a_body_is_made_of_the_text_that_was_kept() -> None:
     ]
     computation.keep_text(7, "\n  ROOT s = f32[] negate(r)\n  t = f32[] negate(s)\n")
     assert [i.name for i in computation.body() if i.is_root] == ["s"]
+
+
+def test_a_row_whose_operands_are_not_closed_is_a_fault() -> None:
+    """The other rows stand; none of them is taken for the root that it was."""
+    computation = Computation("main", 1, is_entry=True)
+    computation.keep_text(3, "\n  p = f32[] parameter(0)\n  ROOT q = f32[] sqrt(p\n")
+    assert [(i.name, i.is_root) for i in computation.body()] == [("p", False)]
+    assert computation.faults == {"q": (4, "'(' is not closed")}

@@ -92,6 +92,7 @@ def test_what_is_unknown_has_a_reason() -> None:
 
 def test_tables_are_even_and_typed() -> None:
     types: dict[str, type | tuple[type, ...]] = {"text": str, "bool": bool, "count": int, "bytes": int, "number": (int, float)}
+    types |= {"flops": int, "seconds": float}
     wrong = {
         (name, table.name, column.name, value)
         for name, report in every_report()

@@ -1,0 +1,66 @@
+"""Small texts, written in a test, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlo_inspect.analysis.cost.body import Body
+from hlo_inspect.analysis.cost.model import FIGURES, Tally
+from hlo_inspect.analysis.cost.operation import Operation
+from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
+from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+
+ADD = """%add {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+"""
+
+Figures = tuple[int | None, ...]
+"""FLOPs, transcendentals, FLOPs of matrix multiplications, bytes."""
+
+
+def module_of(*lines: str, before: str = "", header: str = "") -> Module:
+    """The module of an entry of these lines, with `%add` and what else stands `before` it."""
+    body = "".join(f"  {line}\n" for line in lines)
+    text = f"HloModule test{header}\n\n{ADD}\n{before}\nENTRY %main {{\n{body}}}\n"
+    (module,) = read_modules(open_source(text), Wants(graph=True))
+    return module
+
+
+def cost_of(*lines: str, before: str = "", executions: Mapping[str, int | None] | None = None) -> ModuleCost:
+    """The cost of that module, each computation run once where `executions` do not say otherwise."""
+    module = module_of(*lines, before=before)
+    often = dict.fromkeys(module.computations, 1) | dict(executions or {})
+    return module_cost(module, often, lambda name: f"{name} runs unknown times")
+
+
+def as_xla(*lines: str, before: str = "") -> Figures:
+    """The figures as XLA counts them."""
+    cost = cost_of(*lines, before=before).as_xla
+    return tuple(cost.total(figure) for figure in FIGURES)
+
+
+def executed(cost: ModuleCost) -> Figures:
+    """The figures of one run."""
+    return tuple(cost.opcodes.total(figure) for figure in FIGURES)
+
+
+def by_label(tally: Tally) -> dict[str, tuple[int, ...]]:
+    """The known sums of each label, one for each of `FIGURES`."""
+    return {label: one.known for label, one in tally.by_label()}
+
+
+def body_of(*lines: str, before: str = "") -> Body:
+    """The entry, opened."""
+    entry = module_of(*lines, before=before).entry
+    assert entry is not None
+    return Body(entry)
+
+
+def operation(*lines: str) -> Operation:
+    """The last of these lines."""
+    return body_of(*lines).operation(len(lines) - 1)

@@ -1,0 +1,113 @@
+"""Computations that are the same but for names and metadata, and those that only look so."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.cost.forms import Forms
+from tests.analysis.cost.small import module_of
+
+LINES = ("%a.1 = f32[4] parameter(0)", "%b.1 = f32[4] parameter(1)", "ROOT %r.2 = f32[4] subtract(%a.1, %b.1)")
+
+
+def computation(name: str, *lines: str) -> str:
+    return f"%{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
+    """Whether two computations have the same form, which is known of both."""
+    text = before + computation("one", *one) + computation("other", *other)
+    forms = Forms(module_of("%p = f32[] parameter(0)", before=text).computations)
+    first, second = forms.of("one"), forms.of("other")
+    assert first is not None
+    assert second is not None
+    return first == second
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("%a.7 = f32[4] parameter(0)", "%b.7 = f32[4] parameter(1)", "ROOT %r.9 = f32[4] subtract(%a.7, %b.7)"),
+        (*LINES[:2], LINES[2] + ', metadata={op_name="x" source_line=3}'),
+    ],
+)
+def test_the_same_under_other_numbers(other: tuple[str, ...]) -> None:
+    assert alike(LINES, other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%b.1, %a.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, %a.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] add(%a.1, %b.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4]{0} subtract(%a.1, %b.1)"),
+        ("%a.1 = f32[4] parameter(1)", "%b.1 = f32[4] parameter(0)", LINES[2]),
+        (LINES[0], f"ROOT {LINES[1]}", LINES[2].replace("ROOT ", "")),
+        (*LINES, "%s.3 = f32[4] negate(%r.2)"),
+        ("%a.1 = f32[4] parameter(0)", "%b.2 = f32[4] parameter(1)", "ROOT %r.2 = f32[4] subtract(%a.1, %b.2)"),
+    ],
+)
+def test_another_form(other: tuple[str, ...]) -> None:
+    assert not alike(LINES, other)
+
+
+def test_numbers_tell_names_apart() -> None:
+    """The same letters: once the first parameter twice, once both."""
+    head = ("%a.1 = f32[4] parameter(0)", "%a.2 = f32[4] parameter(1)")
+    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
+    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
+
+
+def test_where_a_number_stands() -> None:
+    """Without its number both are `%ab`."""
+    assert not alike(("%a.1b = f32[] parameter(0)",), ("%ab.1 = f32[] parameter(0)",))
+
+
+REDUCE = "%r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%"
+INPUTS = ("%p = f32[8] parameter(0)", "%z = f32[] parameter(1)")
+
+
+def reducer(name: str, opcode: str) -> str:
+    return computation(name, "%x.1 = f32[] parameter(0)", "%y.1 = f32[] parameter(1)", f"%s = f32[] {opcode}(%x.1, %y.1)")
+
+
+def test_callees_count_by_their_forms() -> None:
+    before = reducer("f.1", "add") + reducer("f.2", "add") + reducer("f.3", "tanh")
+    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        REDUCE + "gone",
+        REDUCE + "one",
+        "%r = f32[] reduce(%p, %z), to_apply= %add",
+        '%r = f32[8] custom-call(%p), custom_call_target="odd"',
+    ],
+)
+def test_forms_that_are_not_told(line: str) -> None:
+    before = computation("one", *INPUTS, line)
+    assert Forms(module_of("%p = f32[] parameter(0)", before=before).computations).of("one") is None
+
+
+def test_callees_that_call_are_asked_first() -> None:
+    fused = computation("inner", *INPUTS, REDUCE + "add")
+    outer = computation("outer", *INPUTS, "%f = f32[] fusion(%p, %z), kind=kLoop, calls=%inner")
+    forms = Forms(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
+    assert forms.of("outer") is None
+    assert forms.of("inner") is not None
+    assert forms.of("outer") is not None
+
+
+def test_a_computation_that_is_not_there() -> None:
+    assert Forms({}).of("gone") is None
+
+
+def test_strings_are_no_metadata() -> None:
+    """What stands in a string may look like metadata and go on behind it."""
+    line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
+    assert not alike((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
+    same = line + ', metadata={op_name="OTHER"}'
+    assert alike((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))

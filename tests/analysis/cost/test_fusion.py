@@ -1,0 +1,150 @@
+"""Bytes of fusions, each worked out by hand from the rules of `HloCostAnalysis::HandleFusion`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.cost.small import as_xla, cost_of
+
+ROW, ROWS = "f32[8]{0}", "f32[5,8]{1,0}"
+"""32 and 160 bytes."""
+
+
+def moved(inner: list[str], *shapes: str, result: str = ROW, kind: str = "kLoop", before: str = "") -> int | None:
+    """The bytes of a fusion of these instructions; parameters are %p0, %p1, …"""
+    parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
+    body = "".join(f"  {line}\n" for line in [*parameters, *inner])
+    names = ", ".join(f"%p{i}" for i in range(len(shapes)))
+    fused = f"{before}\n%fused {{\n{body}}}\n"
+    return as_xla(*parameters, f"ROOT %f = {result} fusion({names}), kind={kind}, calls=%fused", before=fused)[3]
+
+
+def test_inputs_and_output_once() -> None:
+    inner = [f"%a = {ROW} add(%p0, %p1)", f"%b = {ROW} multiply(%a, %p0)", f"%c = {ROW} tanh(%b)"]
+    assert moved(inner, ROW, ROW) == 3 * 32
+
+
+def test_a_parameter_that_nothing_reads() -> None:
+    assert moved([f"%a = {ROW} negate(%p0)"], ROW, ROWS) == 2 * 32
+
+
+def test_each_broadcast_reads_its_operand() -> None:
+    inner = [
+        f"%a = {ROWS} broadcast(%p0), dimensions={{1}}",
+        f"%b = {ROWS} broadcast(%p0), dimensions={{1}}",
+        "%c = f32[8,1] reshape(%p0)",
+        f"%d = {ROW} negate(%p0)",
+        f"%e = {ROWS} add(%a, %b)",
+    ]
+    assert moved(inner, ROW, result=ROWS) == 4 * 32 + 160
+
+
+def test_slices_read_what_they_take() -> None:
+    inner = ["%a = f32[2] slice(%p0), slice={[0:2]}", "%b = f32[3] slice(%p0), slice={[0:3]}", "%c = f32[2] negate(%a)"]
+    assert moved(inner, ROW, result="f32[2]") == 8 + 12 + 8
+
+
+def test_a_dynamic_slice_reads_its_part_and_its_indices() -> None:
+    inner = ["%a = f32[1,8] dynamic-slice(%p0, %p1, %p1), dynamic_slice_sizes={1,8}"]
+    assert moved(inner, ROWS, "s32[]", result="f32[1,8]") == 32 + 4 + 32
+
+
+def test_an_update_in_place_writes_the_update() -> None:
+    """The updated array is not read, the fusion's result is not written but for the update."""
+    inner = [f"%a = {ROWS} dynamic-update-slice(%p0, %p1, %p2, %p2)"]
+    assert moved(inner, ROWS, "f32[1,8]", "s32[]", result=ROWS) == 32 + 4 + 32
+
+
+def test_updates_among_several_outputs() -> None:
+    inner = [
+        f"%a = {ROWS} dynamic-update-slice(%p0, %p1, %p2, %p2)",
+        "%b = f32[1,8] negate(%p1)",
+        f"ROOT %c = ({ROWS}, f32[1,8], {ROWS}) tuple(%a, %b, %p0)",
+    ]
+    outputs = 32 + 32 + 160
+    assert moved(inner, ROWS, "f32[1,8]", "s32[]", result=f"({ROWS}, f32[1,8], {ROWS})") == outputs + 160 + 32 + 4
+
+
+def test_an_update_that_is_not_the_output_is_an_ordinary_value() -> None:
+    inner = [f"%a = {ROWS} dynamic-update-slice(%p0, %p1, %p2, %p2)", f"%b = {ROWS} negate(%a)"]
+    assert moved(inner, ROWS, "f32[1,8]", "s32[]", result=ROWS) == 0 + 32 + 4 + 160
+
+
+def test_constants_of_more_than_one_element_are_read() -> None:
+    inner = ["%k = f32[] constant(2)", "%c = f32[8] constant({...})", f"%a = {ROW} add(%p0, %c)"]
+    assert moved(inner, ROW) == 32 + 32 + 32
+
+
+def test_a_tuple_is_read_by_the_elements_that_are_taken_out() -> None:
+    inner = [f"%a = {ROW} get-tuple-element(%p0), index=0", f"%b = {ROW} negate(%a)"]
+    assert moved(inner, f"({ROW}, {ROWS})") == 32 + 16 + 32  # an element that nobody takes out counts as the tuple's pointers
+    both = [*inner[:1], f"%c = {ROWS} get-tuple-element(%p0), index=1", "%d = f32[1,8] slice(%c), slice={[0:1], [0:8]}"]
+    assert moved(both, f"({ROW}, {ROWS})", result="f32[1,8]") == 0 + 32 + 32
+
+
+def test_elements_of_tuples_in_the_compact_spelling() -> None:
+    assert moved([f"%b = {ROW} add(%p0#0, %p0#1#0)"], f"({ROW}, ({ROW}))") == 3 * 32
+
+
+INNER = f"""%inner {{
+  %q0 = {ROW} parameter(0)
+  %q1 = {ROW} parameter(1)
+  ROOT %s = {ROW} add(%q0, %q1)
+}}
+"""
+NESTED = f"%n = {ROW} fusion(%p0, %p1), kind=kLoop, calls=%inner"
+
+
+@pytest.mark.parametrize(
+    ("users", "read"),
+    [
+        ([], 0),  # what nothing uses is not counted
+        ([f"%u = {ROW} negate(%n)"], 32 + 32),
+        ([f"%u = {ROW} negate(%n)", f"%v = {ROW} abs(%n)"], 32 + 32),  # read once for both
+        (["%u = f32[2] slice(%n), slice={[0:2]}"], 8 + 32),  # the first operand of the root goes straight through
+        (["%u = f32[2] dynamic-slice(%n, %p2)"], 8 + 32 + 4),
+        ([f"%u = {ROW} dynamic-update-slice(%n, %p3, %p2)"], 0 + 32 + 4 + 8),
+        (["%w = f32[16] dynamic-update-slice(%p4, %n, %p2)"], 32 + 32 + 4),
+    ],
+)
+def test_a_fusion_in_the_fusion_reads_for_its_users(users: list[str], read: int) -> None:
+    inner = [NESTED, *users, "ROOT %k = f32[] constant(0)"]
+    assert moved(inner, ROW, ROW, "s32[]", "f32[2]", "f32[16]", result="f32[]", before=INNER) == read + 4
+
+
+def test_a_custom_fusion_of_a_gather_costs_what_the_gather_does() -> None:
+    """Twice what is gathered and the indices, whatever else is in it."""
+    inner = ["%g = f32[3,8] gather(%p0, %p1)", "%n = f32[3,8] negate(%g)"]
+    assert moved(inner, ROWS, "s32[3,1]", result="f32[3,8]", kind="kCustom") == 2 * 96 + 12
+    assert moved(inner, ROWS, "s32[3,1]", result="f32[3,8]") == 160 + 12 + 96
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        ["%a = f32[8]{0} negate(f32[8])"],
+        ["%p0 = f32[8]{0} negate(%p0)"],
+        ["%n = f32[8]{0} fusion(%p0), kind=kLoop, calls=%gone", "%u = f32[8]{0} negate(%n)"],
+        ["%p = f32[8]{0} parameter(x)"],
+        ["%a = q9[8] negate(%p0)", "%b = f32[8] constant({...})", "%c = q9[8] add(%a, %b)"],
+    ],
+)
+def test_what_is_not_known(inner: list[str]) -> None:
+    assert moved(inner, ROW) is None
+
+
+def test_those_that_are_alike_are_counted_once_and_cost_the_same() -> None:
+    """Other names and metadata; of two with another wiring each counts for itself."""
+    bodies = {
+        "f1": (f"%a = {ROWS} broadcast(%p), dimensions={{1}}", f"%b = {ROWS} broadcast(%q), dimensions={{1}}"),
+        "f2": (f"%c = {ROWS} broadcast(%p), dimensions={{1}}", f"%d = {ROWS} broadcast(%q), dimensions={{1}}"),
+        "f3": (f"%a = {ROWS} broadcast(%p), dimensions={{1}}", f"%b = {ROWS} broadcast(%p), dimensions={{1}}"),
+    }
+    head = f"  %p = {ROW} parameter(0)\n  %q = {ROW} parameter(1)\n"
+    before = "".join(f"%{name} {{\n{head}  {one}\n  {two}\n}}\n" for name, (one, two) in bodies.items())
+    before = before.replace("  %d = ", "  ROOT %d = ")
+    calls = [f"%x{i} = {ROWS} fusion(%p, %p), kind=kLoop, calls=%{name}" for i, name in enumerate(bodies)]
+    each = [cost_of(f"%p = {ROW} parameter(0)", call, before=before).as_xla.total("bytes") for call in calls]
+    together = cost_of(f"%p = {ROW} parameter(0)", *calls, before=before)
+    assert each == [32 + 32 + 160, 32 + 32 + 160, 64 + 160]
+    assert together.as_xla.total("bytes") == sum(size or 0 for size in each)

@@ -1,0 +1,102 @@
+"""Costs by kind of fusion, phase and line of source."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_TOLD, Labeller, Labels
+from hlo_inspect.analysis.cost.traversal import module_cost
+from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from tests.analysis.cost.small import body_of, by_label, cost_of
+
+P = "%p = f32[8] parameter(0)"
+TWICE = "%twice {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] add(%x, %x)\n}\n"
+
+
+def labels(line: str) -> Labels:
+    return Labeller(StackFrames()).of(body_of(P, line), 1)
+
+
+def test_kinds() -> None:
+    lines = [
+        "%a = f32[8] add(%p, %p)",
+        "%f = f32[8] fusion(%a), kind=kLoop, calls=%twice",
+        "%g = f32[8] fusion(%f), kind=kInput, calls=%twice",
+        "%h = f32[8] fusion(%g), kind=kLoop, calls=%twice",
+        "%i = f32[8] fusion(%h), calls=%twice",
+    ]
+    assert by_label(cost_of(P, *lines, before=TWICE).by("kind")) == {
+        NOT_FUSED: (8, 0, 0, 96),
+        "kLoop": (16, 0, 0, 128),
+        "kInput": (8, 0, 0, 64),
+        NOT_TOLD: (8, 0, 0, 64),
+    }
+
+
+def test_a_fusion_in_the_short_spelling() -> None:
+    assert labels("%s = ((f32[8]), f32[8]) fusion-start(%p), kind=kLoop, calls=%twice").kind == "kLoop"
+    assert labels("%s = f32[8] fusion(%p), kind=kLoop").kind == NOT_TOLD
+
+
+@pytest.mark.parametrize(
+    ("metadata", "phase"),
+    [
+        ('op_name="jit(step)/jvp(layer)/dot_general"', "forward"),
+        ('op_name="jit(step)/transpose(jvp(layer))/dot_general"', "backward"),
+        ('op_name="jit(step)/apply_updates/mul"', "optimizer"),
+        ('op_name="jit(step)/mul"', "unknown"),
+        ('source_file="x.py"', "unknown"),
+        ('op_name="jit(step)/(jvp()/add:jvp(layer)/add)"', "forward"),
+        ('op_name="jit(step)/(jvp()/add:transpose(jvp())/add)"', "unknown"),
+    ],
+)
+def test_phases(metadata: str, phase: str) -> None:
+    assert labels(f"%a = f32[8] negate(%p), metadata={{{metadata}}}").phase == phase
+
+
+def test_sources_inline() -> None:
+    lines = [
+        '%a = f32[8] negate(%p), metadata={op_name="a" source_file="x.py" source_line=7}',
+        '%b = f32[8] negate(%a), metadata={op_name="b" source_file="x.py" source_line=7}',
+        '%c = f32[8] negate(%b), metadata={op_name="c" source_file="y.py"}',
+        '%d = f32[8] negate(%c), metadata={op_name="d"}',
+        "%e = f32[8] negate(%d)",
+    ]
+    found = by_label(cost_of(P, *lines).by("source"))
+    assert {label: row[0] for label, row in found.items()} == {"x.py:7": 16, "y.py": 8, NOT_TOLD: 16}
+
+
+def test_sources_by_frame() -> None:
+    text = """HloModule m
+
+FileNames
+1 "x.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=12}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+ENTRY %main {
+  %p = f32[8] parameter(0)
+  ROOT %a = f32[8] negate(%p), metadata={op_name="a" stack_frame_id=1}
+}
+"""
+    (module,) = read_modules(open_source(text), Wants(graph=True))
+    assert by_label(module_cost(module, {"main": 1}, str).by("source")) == {"x.py:12": (8, 0, 0, 64)}
+
+
+def test_what_looks_like_metadata_in_a_string() -> None:
+    """The same text stands behind both; only the second is metadata."""
+    real = 'metadata={source_file="x.py" source_line=7}'
+    fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'
+    labeller = Labeller(StackFrames())
+    body = body_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
+    assert [labeller.of(body, index).source for index in (1, 2)] == [NOT_TOLD, "x.py:7"]

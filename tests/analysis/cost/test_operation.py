@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.cost.model import UnknownCostError
+from hlo_inspect.analysis.cost.operation import callees, dimension, elements, leaf_size, shape_size
+from hlo_inspect.hlo.shapes import ArrayShape, parse_shape
+from tests.analysis.cost.small import operation
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("f32[4,2]{1,0}", 32),
+        ("s4[10]{0}", 10),  # a byte each, unless the layout packs them
+        ("s4[10]{0:E(4)}", 5),
+        ("pred[]", 1),
+        ("f32[0,4]", 0),
+        ("token[]", 0),
+        ("opaque[]", 8),
+        ("(f32[100], (f32[100], f32[100]))", 16),  # two pointers, whatever they point to
+        ("()", 0),
+        ("f32[<=4,2]", 32 + 2 * 4),  # its bound, and the sizes of two dimensions beside it
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert shape_size(parse_shape(text)) == size
+
+
+def test_the_leaves_of_a_tuple() -> None:
+    assert leaf_size(parse_shape("(f32[100], (f32[100], token[]), bf16[<=3])")) == 400 + 400 + 6 + 4
+
+
+def test_elements() -> None:
+    assert [elements(parse_shape(text)) for text in ("f32[]", "f32[4,3]", "f32[4,0]", "f32[<=5]")] == [1, 12, 0, 5]
+
+
+@pytest.mark.parametrize("text", ["f32[?,4]", "(f32[4])"])
+def test_what_has_no_elements(text: str) -> None:
+    with pytest.raises(UnknownCostError):
+        elements(parse_shape(text))
+
+
+def test_unknown_shapes_and_dimensions() -> None:
+    for shape in (None, parse_shape("f32[?]")):
+        with pytest.raises(UnknownCostError):
+            shape_size(shape)
+    array = parse_shape("f32[3,?]")
+    assert isinstance(array, ArrayShape)
+    assert dimension(array, 0) == 3
+    for index in (1, 2):
+        with pytest.raises(UnknownCostError):
+            dimension(array, index)
+
+
+def test_operands_have_the_shapes_of_their_definitions() -> None:
+    op = operation(
+        "%p = (f32[2], (f32[3], f32[4])) parameter(0)", "%q = f32[5] parameter(1)", "%r = f32[4] add(%p#1#1, f32[9] %q)"
+    )
+    assert [str(shape) for shape in op.operand_shapes()] == ["f32[4]", "f32[5]"]
+    assert str(op.operand_shape(1)) == "f32[5]"
+    assert op.array.elements == 4
+
+
+def test_an_undefined_operand_has_the_shape_that_is_printed() -> None:
+    op = operation("%r = f32[4] add(f32[4] %gone, %lost)")
+    assert str(op.operand_shape(0)) == "f32[4]"
+    with pytest.raises(UnknownCostError, match="operand lost"):
+        op.operand_shape(1)
+    with pytest.raises(UnknownCostError, match="operand 2 is missing"):
+        op.operand_shape(2)
+
+
+def test_the_first_array_of_a_tuple() -> None:
+    assert (
+        str(operation("%p = (token[], ((f32[3]), s32[])) parameter(0)", "%r = ((f32[3]), s32[]) reduce(%p)").array) == "f32[3]"
+    )
+    with pytest.raises(UnknownCostError, match="empty tuple"):
+        _ = operation("%r = ((), f32[]) reduce()").array
+
+
+def test_a_shape_that_cannot_be_read() -> None:
+    with pytest.raises(UnknownCostError, match="shape cannot be read"):
+        _ = operation("%r = q9[4] add()").shape
+
+
+def test_lists_of_integers() -> None:
+    op = operation("%r = f32[] fft(), fft_length={4,16}, empty={}, count=7")
+    assert (op.integers("fft_length"), op.integers("empty"), op.integers("missing")) == ((4, 16), (), ())
+    assert (op.integer("count", 1), op.integer("missing", 1)) == (7, 1)
+
+
+def test_a_short_spelling_stands_for_what_it_wraps() -> None:
+    op = operation("%p = f32[8] parameter(0)", "%s = ((f32[8]), f32[4], u32[]) reduce-scatter-start(%p), dimensions={0}")
+    assert (op.opcode, str(op.shape)) == ("reduce-scatter", "f32[4]")
+
+
+@pytest.mark.parametrize("opcode", ["all-reduce-start", "copy-start", "async-start", "reduce-scatter-done"])
+def test_what_has_a_start_of_its_own_is_itself(opcode: str) -> None:
+    op = operation(f"%s = (f32[8], f32[4]) {opcode}()")
+    assert (op.opcode, str(op.shape)) == (opcode, "(f32[8], f32[4])")
+
+
+def test_callees_and_their_roles() -> None:
+    loop = operation("%s = s32[] while(), condition=%c, body=%b, to_apply=%other")
+    assert callees(loop, "running") == [("running", "b"), ("running", "c")]
+    assert callees(loop, "fused") == [("applied", "b"), ("applied", "c")]
+    branches = operation("%s = s32[] conditional(), branch_computations={%x, %y, %x}")
+    assert callees(branches, "running") == [("running", "x"), ("running", "y"), ("running", "x")]
+    assert callees(operation("%s = f32[] fusion(), kind=kLoop, calls=%f"), "applied") == [("fused", "f")]
+    assert callees(operation("%s = f32[] sort(), to_apply=%less"), "running") == []
+
+
+def test_the_target_of_a_custom_call() -> None:
+    assert operation(r'%c = f32[] custom-call(), custom_call_target="a\"b"').custom_call_target == 'a"b'
+    assert operation("%c = f32[] custom-call()").custom_call_target == ""

@@ -1,0 +1,88 @@
+"""Against XLA's own HloCostAnalysis (jaxlib): modules of every opcode, and the dumps.
+
+XLA counts minus one FLOP and minus one byte for each custom call, here nothing is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.cost.traversal import module_cost
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.opcodes import OPCODES
+from tests.analysis.cost.every_opcode import MAKERS, generated
+from tests.hlo.reading import module
+from tests.test_oracle import COMPARED
+
+pytest.importorskip("jaxlib")
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "analysis" / "cost" / "xla_costs.py"
+SEED = int(os.environ.get("HLO_INSPECT_ORACLE_SEED", "20"))
+MODULES = int(os.environ.get("HLO_INSPECT_ORACLE_MODULES", "420"))
+"""How many are generated: so many of each opcode, and the others mixed. `HLO_INSPECT_ORACLE_MODULES=5000` takes minutes."""
+EACH = 3
+
+# What this jaxlib does not have, or costs by a rule of ours.
+NOT_GENERATED = {"bitcast-move", "cross-replica-sum", "custom-call", "mulhi", "trace", "tuple-select"}
+
+Figures = tuple[int | None, ...]
+Opcodes = dict[str, int]
+
+
+def by_xla(texts: list[str]) -> list[tuple[Figures, Opcodes]]:
+    command = [sys.executable, str(PROGRAM)]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-1000:]
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(tuple(figures), opcodes) for *figures, opcodes in answers]
+
+
+def by_us(source: str | Path) -> tuple[Figures, Opcodes]:
+    read = module(source, Wants(graph=True))
+    cost = module_cost(read, dict.fromkeys(read.computations, 1), str).as_xla
+    return tuple(cost.total(figure) for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(read.opcode_counts)
+
+
+def as_xla_holds(printed: Opcodes) -> Opcodes:
+    """XLA holds `reduce-scatter-start` as an async-start and a computation of the reduce-scatter and its parameter."""
+    counts = Counter(printed)
+    starts, dones = counts.pop("reduce-scatter-start", 0), counts.pop("reduce-scatter-done", 0)
+    wrapped = {"async-start": starts, "async-done": dones, "reduce-scatter": starts, "parameter": starts}
+    return +(counts + Counter(wrapped))
+
+
+@cache
+def modules() -> list[tuple[str, str]]:
+    return list(generated(SEED, EACH, MODULES - EACH * len(MAKERS)))
+
+
+def test_every_opcode_is_generated() -> None:
+    opcodes = {opcode for _, text in modules() for opcode in re.findall(r" = (?:\(.*?\) |\S+ )([a-z][a-z0-9-]*)\(", text)}
+    assert OPCODES - opcodes == NOT_GENERATED
+
+
+def test_generated_modules_cost_what_xla_says() -> None:
+    """To the last digit: none of them is so large that XLA rounds. Opcodes as XLA's parser counts them."""
+    theirs = by_xla([text for _, text in modules()])
+    assert len(theirs) == len(modules()) == MODULES
+    for (about, text), expected in zip(modules(), theirs, strict=True):
+        assert (about, text, by_us(text)) == (about, text, expected)
+
+
+def test_dumps_cost_what_xla_says() -> None:
+    """To seven digits, as XLA rounds within instructions too; custom calls aside."""
+    texts = [(HERE / "data" / name).read_bytes().decode() for name in COMPARED]
+    for name, text, (theirs, _) in zip(COMPARED, texts, by_xla(texts), strict=True):
+        calls = len(re.findall(r" custom-call(?:-start)?\(", text))
+        for ours, their, slack in zip(by_us(HERE / "data" / name)[0], theirs, (calls, 0, calls), strict=True):
+            assert ours == pytest.approx(their, rel=2e-7, abs=slack), name
