@@ -350,7 +350,7 @@ class Collector:
 
     def _add(self, problem: Problem, text: str) -> None:
         if self.strict:
-            raise ParseError(problem.message, problem.location, text or None)
+            raise ParseError(problem.message, problem.location, text or None, problem.code)
         self.module.problems.add(problem)
 
     def drop_unreadable(self, first_line: int) -> None:
