@@ -61,7 +61,9 @@ def inspect_all(
                 matched += 1
                 yield replace(report, profile=hardware)
         if not holds:
-            empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
+            empty = empty or InputError(
+                f"holds no HLO module{what_it_looks_like(one)}", Location(one.name, *(1, 1) if strict else ())
+            )
     if empty is not None:  # of a dump directory the other files are read all the same
         raise empty
     if not matched:

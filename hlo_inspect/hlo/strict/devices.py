@@ -210,6 +210,7 @@ def _take_tiled(tokens: Tokens, metadata: Metadata) -> None:
     words: set[str] = set()
     tiles: list[int] | None = None
     ids: int | None = None  # how many; none where they are an iota
+    subgroups = 0
     while not tokens.take("}"):
         place = tokens.position
         word = tokens.match(WORD)
@@ -224,7 +225,7 @@ def _take_tiled(tokens: Tokens, metadata: Metadata) -> None:
             elif name == "metadata":
                 metadata(tokens)
             elif name == "last_tile_dims":
-                _take_subgroups(tokens)
+                subgroups = _take_subgroups(tokens)
             else:
                 tokens.refuse(DEVICES, f"a sharding has no {name!r}", place)
         elif name in {"shard_as", "shard_like"}:
@@ -232,13 +233,17 @@ def _take_tiled(tokens: Tokens, metadata: Metadata) -> None:
         elif name not in _ALONE and name != "last_tile_dim_replicate":
             tokens.refuse(DEVICES, f"{name!r} is no part of a sharding", place)
         words.add(name)
+    if tiles is not None and subgroups > len(tiles):
+        tokens.refuse(DEVICES, f"{subgroups} subgroups in {len(tiles)} dimensions", start)
     _check_tiled(tokens, words, tiles, ids, start)
 
 
 def _take_tiles(tokens: Tokens) -> tuple[list[int], int | None]:
+    start = tokens.position
     tiles = _integers_in(tokens, "[", "]")
     if tokens.take("<="):
-        _take_iota(tokens)
+        if math.prod(_take_iota(tokens)) != math.prod(tiles):
+            tokens.refuse(DEVICES, f"the tiles are for {math.prod(tiles)} devices, the list has another number", start)
         return tiles, None
     count = 1
     tokens.integer(DEVICES)
@@ -248,10 +253,14 @@ def _take_tiles(tokens: Tokens) -> tuple[list[int], int | None]:
     return tiles, count
 
 
-def _take_subgroups(tokens: Tokens) -> None:
+def _take_subgroups(tokens: Tokens) -> int:
+    count = 0
     for _ in tokens.list("{", "}", DEVICES):
+        start = tokens.position
+        count += 1
         if tokens.word(DEVICES, "what a subgroup is") not in _SUBGROUPS:
-            tokens.refuse(DEVICES, "expected maximal, replicated, manual or unreduced")
+            tokens.refuse(DEVICES, "expected maximal, replicated, manual or unreduced", start)
+    return count
 
 
 def _check_tiled(tokens: Tokens, words: set[str], tiles: list[int] | None, ids: int | None, start: int) -> None:

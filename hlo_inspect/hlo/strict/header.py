@@ -39,9 +39,10 @@ class HeaderFacts(NamedTuple):
 def take_header(tokens: Tokens) -> HeaderFacts:
     """Passes `HloModule name, attribute=value`."""
     tokens.move(tokens.position + len("HloModule"))
+    start = tokens.position
     name = tokens.match(NAME)
-    if name is None:
-        tokens.refuse(HEADER, "expected the module's name")
+    if name is None or name[0] == "ENTRY":
+        tokens.refuse(HEADER, "expected the module's name", start)
     if tokens.text.startswith(":", name.end()):
         tokens.expect(":")
     aliased: list[tuple[ShapeIndex, int]] = []

@@ -6,7 +6,7 @@ import math
 import re
 
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
-from hlo_inspect.hlo.strict.shapes import take_shape
+from hlo_inspect.hlo.strict.shapes import numbers_each_dimension, take_shape
 from hlo_inspect.hlo.strict.tokens import LITERAL, Tokens
 
 _NUMBER = re.compile(
@@ -51,6 +51,8 @@ def take_literal(tokens: Tokens, shape: Shape | None, depth: int = 0) -> None:
     elif not shape.is_array:
         tokens.refuse(LITERAL, f"there are no literals of {shape}")
     else:
+        if not numbers_each_dimension(shape):  # the elements are laid out in memory at once
+            tokens.refuse(LITERAL, f"the layout does not number each dimension of {shape}")
         _take_array(tokens, shape)
 
 

@@ -62,11 +62,28 @@ def _take_tuple(tokens: Tokens, depth: int) -> TupleShape:
     elements: list[Shape] = []
     if not tokens.take(")"):
         while True:
+            start = tokens.position
             elements.append(take_shape(tokens, depth + 1))
+            _check_element(tokens, elements[-1], start)
             if not tokens.take(","):
                 break
         tokens.expect(")", SHAPE, " behind a tuple's shape")
     return TupleShape(tuple(elements))
+
+
+def _check_element(tokens: Tokens, shape: Shape, start: int) -> None:
+    """XLA asks of the elements of a tuple what it lets pass elsewhere."""
+    if not isinstance(shape, ArrayShape):
+        return
+    if not numbers_each_dimension(shape):
+        tokens.refuse(SHAPE, f"the layout does not number each dimension of {shape}", start)
+    if shape.elements is None and None not in shape.dimensions:
+        tokens.refuse(SHAPE, f"{shape} has too many elements", start)
+
+
+def numbers_each_dimension(shape: ArrayShape) -> bool:
+    """Whether the layout, if there is one, is a permutation of the dimensions."""
+    return shape.layout is None or sorted(shape.layout.minor_to_major) == list(range(len(shape.dimensions)))
 
 
 @lru_cache(maxsize=1 << 14)
