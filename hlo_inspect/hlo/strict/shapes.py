@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from hlo_inspect.hlo import dtypes
+from hlo_inspect.hlo import dtypes, scan
 from hlo_inspect.hlo.shapes import MAX_NESTING, ArrayShape, Shape, ShapeError, TupleShape, UnknownTypeError, parse_shape
 from hlo_inspect.hlo.strict.tokens import SHAPE, Tokens
 
@@ -50,6 +50,8 @@ def take_shape(tokens: Tokens, depth: int = 0) -> Shape:
     start = tokens.position
     array = tokens.match(_ARRAY)
     if array is None:
+        if starts_shape(tokens):
+            scan.balanced_end(tokens.text, tokens.text.index("[", start))  # tells what is open
         tokens.refuse(SHAPE, "expected a shape")
     found = _array(array[0])
     if not isinstance(found, ArrayShape):
