@@ -136,7 +136,7 @@ def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, i
     [
         (", 1", 5, 25, "expected an attribute"),
         (", metadata={} y=2", 5, 37, "expected ','"),
-        (", metadata={(}", 5, 35, "expected an attribute"),
+        (", metadata={(}", 5, 36, "'}' does not close '('"),
         (",", 6, 3, "expected an attribute"),  # in the next line, where ROOT stands instead
     ],
 )
