@@ -61,7 +61,9 @@ class StrictCheck:
         """Takes the header at `base`; the first computation behind it ends it."""
         with self._located(text, base, line):
             facts = take_header(Tokens(text, base, len(text)))
-        self._header = (facts, [self._place(text, base, line, place) for _, place in facts.aliased])
+        lines: dict[int | None, str] = {}  # one for all: the line may be long, and its entries many
+        places = (self._place(text, base, line, place) for _, place in facts.aliased)
+        self._header = (facts, [_Place(at, lines.setdefault(at.line, line_text)) for at, line_text in places])
 
     def table(self, text: str, base: int, end: int, line: int) -> None:
         with self._located(text, base, line):
