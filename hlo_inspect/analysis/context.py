@@ -17,10 +17,11 @@ from hlo_inspect.hlo.module import Module
 
 
 class Context:
-    """What passes see of a module."""
+    """What passes see of a module. `given_mesh` is the user's, to take names from (`mesh_names.given_mesh`)."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, given_mesh: str | None = None) -> None:
         self.module = module
+        self._given_mesh = given_mesh
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -37,7 +38,7 @@ class Context:
 
     @cached_property
     def mesh(self) -> Mesh:
-        return mesh_of(self.module, self.collectives, self.device_counts)
+        return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:
