@@ -7,17 +7,14 @@ from typing import NoReturn
 
 from hlo_inspect.hlo import scan
 
-SYNTAX, ATTRIBUTE, OPERANDS, SHAPE, LITERAL, DEVICES, INTERFACE, ASYNC = (
-    "HI001",
-    "HI011",
-    "HI012",
-    "HI013",
-    "HI014",
-    "HI015",
-    "HI016",
-    "HI017",
-)
-"""Rule codes of what is refused."""
+SYNTAX = "HI001"
+ATTRIBUTE = "HI011"  # unknown to the opcode, missing, twice, or of a value of the wrong kind
+OPERANDS = "HI012"  # too many or few, or of other shapes than printed
+SHAPE = "HI013"  # a shape or layout that makes no sense, or is missing
+LITERAL = "HI014"  # a constant that does not fit its shape
+DEVICES = "HI015"  # replica groups and shardings
+INTERFACE = "HI016"  # parameters and results of a computation
+ASYNC = "HI017"  # asynchronous operations that do not belong together
 
 NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 WORD = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
