@@ -12,7 +12,7 @@ import pytest
 
 import hlo_inspect
 from tests.hlo.strict import cases, damage
-from tests.hlo.strict.cases_attributes import DIMENSIONS, SIGNATURES, WORDS
+from tests.hlo.strict import cases_attributes as attributes
 from tests.hlo.strict.cases_devices import FOUND_LATER, GROUPS, SHARDINGS
 from tests.hlo.strict.cases_literals import LAYOUTS, NESTING, VALUES
 from tests.hlo.strict.cases_modules import COMPUTATIONS, HEADERS, STACK_FRAMES
@@ -25,7 +25,8 @@ DUMPS = HERE.parents[1] / "shared/dumps"
 MAX_BYTES = 1 << 21
 NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", "-memory-usage-report.txt")
 CASES = [
-    *(*SIGNATURES, *WORDS, *DIMENSIONS, *GROUPS, *SHARDINGS, *LAYOUTS, *NESTING, *VALUES, *HEADERS, *STACK_FRAMES),
+    *(*attributes.SIGNATURES, *attributes.VALUES, *attributes.KINDS, *attributes.DIMENSIONS),
+    *(*GROUPS, *SHARDINGS, *LAYOUTS, *NESTING, *VALUES, *HEADERS, *STACK_FRAMES),
     *(*COMPUTATIONS, *NAMES, *OPERANDS, *SHAPES, *ASYNC, *CONDITIONALS, *OPCODES),
 ]
 

@@ -22,7 +22,7 @@ def take_groups(tokens: Tokens) -> None:
     """`{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`."""
     if tokens.at("{"):
         for _ in tokens.list("{", "}", DEVICES):
-            take_integers(tokens)
+            braced_integers(tokens)
         return
     start = tokens.position
     if tokens.at(*_MESH_START):
@@ -39,7 +39,7 @@ def take_groups(tokens: Tokens) -> None:
         tokens.refuse(DEVICES, f"{math.prod(sizes)} devices in the groups, {math.prod(reshape)} in the list", start)
 
 
-def take_integers(tokens: Tokens, code: str = DEVICES) -> list[int]:
+def braced_integers(tokens: Tokens, code: str = DEVICES) -> list[int]:
     return [tokens.integer(code) for _ in tokens.list("{", "}", code)]
 
 

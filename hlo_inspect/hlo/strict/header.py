@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.header import TABLE_NAMES, ShapeIndex
 from hlo_inspect.hlo.shapes import Shape
-from hlo_inspect.hlo.strict.kinds import KINDS, take_fields, take_original_array, take_shape_index
+from hlo_inspect.hlo.strict.kinds import KINDS, take_fields
 from hlo_inspect.hlo.strict.scope import Scope
 from hlo_inspect.hlo.strict.shapes import take_shape
 from hlo_inspect.hlo.strict.tokens import NAME, Tokens
+from hlo_inspect.hlo.strict.values import take_original_array, take_shape_index
 
 HEADER = "HI003"
 

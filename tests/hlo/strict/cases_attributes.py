@@ -80,7 +80,7 @@ SIGNATURES = [
     ),
 ]
 
-WORDS = [
+VALUES = [
     *with_attribute(
         "HI011",
         NEGATE,
@@ -110,6 +110,21 @@ WORDS = [
             ("dimensions={18446744073709551615}", "dimensions={»18446744073709551616}", "integer of 64 bits"),
         ],
     ),
+    *in_entry(
+        "HI009",
+        [
+            ("q = f32[2,3] call(p), to_apply=%f", "q = f32[2,3] call(p), to_apply=»%later", "later is not defined before"),
+            ("q = f32[2,3] call(p), to_apply=f", "q = f32[2,3] call(p), to_apply=»e", "e is not defined before its call"),
+        ],
+    ),
+    *with_attribute(
+        "HI008",
+        NEGATE,
+        [("control-predecessors={s}", "control-predecessors={»done}", "done is not defined before its use")],
+    ),
+]
+
+KINDS = [
     *with_attribute(
         "HI011",
         CALL,
@@ -172,18 +187,6 @@ WORDS = [
                 "out of the range of f32",
             ),
         ],
-    ),
-    *in_entry(
-        "HI009",
-        [
-            ("q = f32[2,3] call(p), to_apply=%f", "q = f32[2,3] call(p), to_apply=»%later", "later is not defined before"),
-            ("q = f32[2,3] call(p), to_apply=f", "q = f32[2,3] call(p), to_apply=»e", "e is not defined before its call"),
-        ],
-    ),
-    *with_attribute(
-        "HI008",
-        NEGATE,
-        [("control-predecessors={s}", "control-predecessors={»done}", "done is not defined before its use")],
     ),
 ]
 
