@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.groups import DeviceCounts, stray_device
+from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, stray_device
 from hlo_inspect.analysis.mesh_lists import entry_shardings, sharding_fault
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import DeviceListError, source_target_pairs
@@ -34,7 +35,7 @@ def device_faults(module: Module, collectives: Sequence[Collective], counts: Dev
 def _of_collective(collective: Collective, counts: DeviceCounts) -> Iterator[DeviceFault]:
     members, name = collective.participants, collective.start.name
     place = (collective.start.line, name, collective.operand_bytes or 0)
-    stray = _stray_pair(collective, counts)
+    stray = _stray_pair(collective.source_target_pairs, collective.mode, counts)
     if members.contradicts:
         yield DeviceFault("HI203", "error", f"{name}: {members.fault}, so that its group size is not known", *place)
     elif stray is not None:
@@ -46,16 +47,15 @@ def _of_collective(collective: Collective, counts: DeviceCounts) -> Iterator[Dev
         yield DeviceFault("HI202", "info", message, *place)
 
 
-def _stray_pair(collective: Collective, counts: DeviceCounts) -> str | None:
+@lru_cache(maxsize=1 << 12)
+def _stray_pair(text: str, mode: GroupMode, counts: DeviceCounts) -> str | None:
     """What is wrong with source-target pairs: a device may send once and receive once."""
-    if not collective.source_target_pairs:
-        return None
     try:
-        pairs = source_target_pairs(collective.source_target_pairs)
+        pairs = source_target_pairs(text) if text else ()
     except DeviceListError as error:
         return str(error)
     for end in (0, 1):
-        fault = stray_device((pair[end] for pair in pairs), collective.mode, counts)
+        fault = stray_device((pair[end] for pair in pairs), mode, counts)
         if fault is not None:
             return fault
     return None

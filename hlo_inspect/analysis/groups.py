@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from hlo_inspect.hlo.sharding import DeviceListError, Groups, replica_groups
 
@@ -65,6 +66,7 @@ class Participants:
     contradicts: bool = False
 
 
+@lru_cache(maxsize=1 << 12)
 def participants(text: str | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
     """How many devices a group of `replica_groups=text` has."""
     try:
