@@ -13,22 +13,22 @@ from hlo_inspect.hlo.strict.tokens import SHAPE, Tokens
 
 _START = re.compile(r"\(|b\(|([a-z][a-z0-9]*+)\s*+\[")
 _ARRAY = re.compile(r"[a-z][a-z0-9]*+\s*+\[[^\]\[{}()]*+\](?:\s*+\{(?=\s*+[0-9:])[^{}]*+\})?", re.ASCII)
-_INTEGERS = r"-?\d+(?:\s*,\s*-?\d+)*"
-_LEVEL = r"\s*[DCSH]\s*\+?\s*~?\s*"
-_TILE = r"\(\s*(?:(?:-?\d+|\*)(?:\s*,\s*(?:-?\d+|\*))*)?\s*\)"
+_INTEGERS = r"-?\d++(?:\s*+,\s*+-?\d++)*"
+_LEVEL = r"\s*+[DCSH]\s*+\+?\s*+~?\s*+"
+_TILE = r"\(\s*+(?:(?:-?\d++|\*)(?:\s*+,\s*+(?:-?\d++|\*))*)?\s*+\)"
 _LAYOUT_FIELDS = (
-    rf"(?:D\s*\({_LEVEL}(?:,{_LEVEL})*\))?",
-    rf"(?:T\s*{_TILE}(?:\s*{_TILE})*)?",
-    r"(?:L\s*\(\s*-?\d+\s*\))?",
-    r"(?:#\s*\(\s*u\d+\s*\))?",
-    r"(?:\*\s*\(\s*u\d+\s*\))?",
-    r"(?:E\s*\(\s*-?\d+\s*\))?",
-    r"(?:S\s*\(\s*-?\d+\s*\))?",
-    rf"(?:SC\s*(?:\(\s*-?\d+\s*:\s*{_INTEGERS}\s*\)\s*)+)?",
-    r"(?:M\s*\(\s*-?\d+\s*\))?",
+    rf"(?:D\s*+\({_LEVEL}(?:,{_LEVEL})*\))?",
+    rf"(?:T\s*+{_TILE}(?:\s*+{_TILE})*)?",
+    r"(?:L\s*+\(\s*+-?\d++\s*+\))?",
+    r"(?:#\s*+\(\s*+u\d++\s*+\))?",
+    r"(?:\*\s*+\(\s*+u\d++\s*+\))?",
+    r"(?:E\s*+\(\s*+-?\d++\s*+\))?",
+    r"(?:S\s*+\(\s*+-?\d++\s*+\))?",
+    rf"(?:SC\s*+(?:\(\s*+-?\d++\s*+:\s*+{_INTEGERS}\s*+\)\s*+)+)?",
+    r"(?:M\s*+\(\s*+-?\d++\s*+\))?",
 )
-_SPACE = r"\s*"
-_LAYOUT = re.compile(rf"\s*(?:{_INTEGERS}\s*)?(?::{_SPACE}{_SPACE.join(_LAYOUT_FIELDS)}{_SPACE})?", re.ASCII)
+_SPACE = r"\s*+"
+_LAYOUT = re.compile(rf"\s*+(?:{_INTEGERS}\s*+)?(?::{_SPACE}{_SPACE.join(_LAYOUT_FIELDS)}{_SPACE})?", re.ASCII)
 
 
 def starts_shape(tokens: Tokens) -> bool:
