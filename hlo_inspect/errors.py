@@ -66,7 +66,15 @@ class InputError(HloInspectError):
 
 
 class ParseError(InputError):
-    """HLO text that the grammar refuses (exit status 3); raised under `strict` only."""
+    """HLO text that the grammar refuses (exit status 3); raised under `strict` only. `code` is the rule that a finding on it
+    has.
+    """
+
+    def __init__(
+        self, message: str, location: Location | None = None, source_line: str | None = None, code: str = "HI001"
+    ) -> None:
+        super().__init__(message, location, source_line)
+        self.code = code
 
 
 class UsageError(HloInspectError):

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.mesh_names import given_mesh
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, is_directory
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.recognise import what_it_looks_like
 from hlo_inspect.hlo.source import Openable, Source, open_source
@@ -31,20 +32,22 @@ def inspect_all(
     stage: str | None = None,
     strict: bool = False,
     profile: str | None = None,
+    mesh: str | None = None,
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
 
     `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself. `passes` are command
     names; the first names the report. `module` is a regular expression that a module's name has to match; `stage` chooses
-    another file of a dump directory; `profile` is the accelerator that times are told for. Raises `InputError` for what cannot
-    be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, and `UsageError` for an
-    unknown pass.
+    another file of a dump directory; `profile` is the accelerator that times are told for; `mesh` names the axes of the device
+    mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError`
+    for what XLA's parser refuses, and `UsageError` for an unknown pass or what is no mesh.
     """
     chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
     if not chosen:
         raise UsageError("no pass is named")
     pattern = _pattern(module)
     hardware = _profile(profile)
+    given = given_mesh(mesh) if mesh is not None else None
     seen = matched = 0
     name = ""
     empty: InputError | None = None
@@ -56,7 +59,7 @@ def inspect_all(
             with _without_collection():
                 found = next(modules, None)
                 wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
-                report = _report(found, chosen, note, hardware) if found is not None and wanted else None
+                report = _report(Context(found, hardware, given), chosen, note) if found is not None and wanted else None
             if found is None:
                 break
             holds = True
@@ -65,7 +68,9 @@ def inspect_all(
                 matched += 1
                 yield report
         if not holds:
-            empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
+            empty = empty or InputError(
+                f"holds no HLO module{what_it_looks_like(one)}", Location(one.name, *(1, 1) if strict else ())
+            )
     if empty is not None:  # of a dump directory the other files are read all the same
         raise empty
     if not matched:
@@ -100,11 +105,12 @@ def inspect(
     stage: str | None = None,
     strict: bool = False,
     profile: str | None = None,
+    mesh: str | None = None,
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
     has them.
     """
-    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile))
+    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh))
     if len(reports) > 1:
         names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
@@ -140,8 +146,8 @@ def _wants(chosen: Sequence[Pass]) -> Wants:
     return wants
 
 
-def _report(module: Module, chosen: Sequence[Pass], note: str | None, profile: HardwareProfile | None) -> Report:
-    context = Context(module, profile)
+def _report(context: Context, chosen: Sequence[Pass], note: str | None) -> Report:
+    module = context.module
     running: dict[str, Pass] = {}
     for one in chosen:
         running |= {part.name: part for part in (one, *_included(one))}
@@ -161,7 +167,7 @@ def _report(module: Module, chosen: Sequence[Pass], note: str | None, profile: H
         tables=tuple(section.tables),
         findings=tuple(most_severe_first(dict.fromkeys(section.findings))),  # two passes may find the same
         notes=tuple(section.notes),
-        profile=profile.name if profile is not None else None,
+        profile=context.profile.name if context.profile is not None else None,
         specs=tuple(specs),
     )
 

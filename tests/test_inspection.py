@@ -224,6 +224,17 @@ def test_a_profile_is_named_in_the_report() -> None:
         inspect(TEXT, profile="h99")
 
 
+def test_what_is_no_mesh_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(UsageError, match="is no mesh"):
+        inspect("nowhere.txt", mesh="data")
+
+
+def test_empty_text_is_refused_at_its_start_under_strict() -> None:
+    with pytest.raises(InputError) as raised:
+        inspect(b"", strict=True)
+    assert (raised.value.line, raised.value.column) == (1, 1)
+
+
 def test_garbage_collection_is_left_as_it_was() -> None:
     assert gc.isenabled()
     for _ in inspect_all(TEXT + "\n" + SECOND):

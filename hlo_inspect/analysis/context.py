@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """What passes see of a module; `profile` is the accelerator that times are asked for."""
+    """What passes see of a module.
 
-    def __init__(self, module: Module, profile: HardwareProfile | None = None) -> None:
+    `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
+    (`mesh_names.given_mesh`).
+    """
+
+    def __init__(self, module: Module, profile: HardwareProfile | None = None, given_mesh: str | None = None) -> None:
         self.module = module
         self.profile = profile
+        self._given_mesh = given_mesh
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -43,7 +48,7 @@ class Context:
 
     @cached_property
     def mesh(self) -> Mesh:
-        return mesh_of(self.module, self.collectives, self.device_counts)
+        return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:

@@ -6,8 +6,10 @@ flattened ids, by whether there is a channel and whether `use_global_device_ids`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from hlo_inspect.hlo.sharding import DeviceListError, Groups, replica_groups
 
@@ -53,15 +55,18 @@ class DeviceCounts:
 class Participants:
     """The groups as the text has them (none for everybody), and the devices that one group has: the largest where they differ.
 
-    `size` is `None` where it cannot be known, with the reason in `fault`.
+    `size` is `None` where it cannot be known, with the reason in `fault`. `contradicts`: the groups name a device that the
+    program does not have, or one twice.
     """
 
     groups: Groups
     size: int | None
     uniform: bool = True
     fault: str | None = None
+    contradicts: bool = False
 
 
+@lru_cache(maxsize=1 << 12)
 def participants(text: str | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
     """How many devices a group of `replica_groups=text` has."""
     try:
@@ -71,6 +76,9 @@ def participants(text: str | None, mode: GroupMode, counts: DeviceCounts) -> Par
     if not groups:
         size = _everybody(mode, counts)
         return Participants((), size, fault=None if size else "the groups are everybody, and nothing tells how many that is")
+    stray = stray_device((device for group in groups for device in group), mode, counts)
+    if stray is not None:
+        return Participants(groups, None, fault=stray, contradicts=True)
     sizes = {len(group) for group in groups}
     largest = max(sizes)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
@@ -78,6 +86,24 @@ def participants(text: str | None, mode: GroupMode, counts: DeviceCounts) -> Par
             return Participants(groups, None, len(sizes) == 1, "nothing tells the number of partitions")
         largest *= counts.partitions
     return Participants(groups, largest, len(sizes) == 1)
+
+
+def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:
+    """What is wrong with a list of devices: one that the program does not have, or one that stands twice."""
+    if mode is GroupMode.CROSS_PARTITION:
+        count, kind = counts.partitions, "partition"
+    elif mode is GroupMode.FLATTENED_ID:
+        count, kind = counts.devices, "device"
+    else:
+        count, kind = counts.replicas, "replica"
+    seen: set[int] = set()
+    for device in devices:
+        if count is not None and device >= count:
+            return f"it names {kind} {device} of a program with {count}"
+        if device in seen:
+            return f"it names {kind} {device} twice"
+        seen.add(device)
+    return None
 
 
 def _everybody(mode: GroupMode, counts: DeviceCounts) -> int | None:

@@ -15,7 +15,15 @@ from itertools import pairwise
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode
-from hlo_inspect.analysis.mesh_lists import Run, device_groups, device_lists, entry_shardings, has_groups, runs_of
+from hlo_inspect.analysis.mesh_lists import (
+    Run,
+    device_groups,
+    device_lists,
+    entry_shardings,
+    has_groups,
+    runs_of,
+    sharding_fault,
+)
 from hlo_inspect.analysis.mesh_names import axis_names, is_chain, printed_meshes, shardy_meshes
 from hlo_inspect.analysis.mesh_order import find_order
 from hlo_inspect.hlo.module import Module
@@ -71,7 +79,14 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
         return Mesh(None, reason="nothing tells how many devices the program has")
     if not 1 < devices <= MAX_DEVICES:
         return Mesh(None, reason="the program is for one device" if devices == 1 else f"{devices} devices are too many")
+    stray = next((c for c in collectives if c.participants.contradicts), None)
+    if stray is not None:
+        return Mesh(None, reason=f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}")
     shardings = entry_shardings(module)
+    for sharding in shardings:
+        fault = sharding_fault(sharding, counts, stated=module.header.states_devices)
+        if fault is not None:
+            return Mesh(None, reason=fault)
     mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
     if mesh.shape is None:
         return mesh

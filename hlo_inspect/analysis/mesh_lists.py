@@ -14,7 +14,15 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import MAX_DEVICES, DeviceListError, Groups, iota, replica_groups, split_sharding
+from hlo_inspect.hlo.sharding import (
+    MAX_DEVICES,
+    DeviceListError,
+    Groups,
+    iota,
+    replica_groups,
+    sharding_devices,
+    split_sharding,
+)
 
 _INTEGERS = r"\s*\d{1,10}(?:\s*,\s*\d{1,10})*\s*"
 _TILES = re.compile(
@@ -121,6 +129,29 @@ def _along_dimensions(
 
 def _integers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+def sharding_fault(sharding: str, counts: DeviceCounts, *, stated: bool) -> str | None:
+    """What is wrong with the number of devices of one array's sharding. It is for all partitions, where the header `stated` how
+    many those are.
+    """
+    described = _METADATA.split(sharding, maxsplit=1)[0]
+    tiles, mesh = _TILES.search(described), PRINTED_MESH.search(described)
+    try:
+        if mesh is not None:
+            named = sharding_devices(mesh[0])
+        elif tiles is not None:
+            named = math.prod(_integers(tiles[1]))
+            listed = math.prod(_integers(tiles[2])) if tiles[2] else len(_integers(tiles[4]))
+            if listed != named:
+                return f"the sharding {sharding[:80]} has tiles for {named} devices and lists {listed}"
+        else:
+            return None
+    except DeviceListError:
+        return None
+    if stated and named > 1 and counts.partitions is not None and named != counts.partitions:
+        return f"the sharding {sharding[:80]} is for {named} devices, the program has {counts.partitions} partitions"
+    return None
 
 
 def entry_shardings(module: Module) -> tuple[str, ...]:

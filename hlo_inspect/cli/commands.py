@@ -6,7 +6,7 @@ What a command needs beside click is imported when it runs: `--help` has to feel
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +62,7 @@ def _inspected(inputs: Iterable[str], passes: Sequence[str], read: ReadOptions) 
     for source in inputs:
         try:
             path = source if source == "-" else Path(source)
-            reports.extend(
-                inspect_all(path, passes, module=read.module, stage=read.stage, strict=read.strict, profile=read.profile)
-            )
+            reports.extend(inspect_all(path, passes, **asdict(read)))
         except InputError as error:
             click.echo(f"hlo-inspect: {error}", err=True)
             unread = True

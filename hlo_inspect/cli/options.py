@@ -40,6 +40,7 @@ class ReadOptions:
     module: str | None
     stage: str | None
     profile: str | None
+    mesh: str | None
     strict: bool
 
 
@@ -61,6 +62,7 @@ _READ = (
     click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
     click.option("--stage", metavar="TEXT", help="Of a dump directory the files with TEXT in their name."),
     click.option("--profile", metavar="NAME|FILE", help="Hardware profile; `profiles` lists them."),
+    click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
     click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses, instead of reading on."),
 )
 
@@ -94,4 +96,4 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "strict")))
+    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "mesh", "strict")))

@@ -31,5 +31,7 @@ class FaultLog:
 
     def _add(self, problem: Problem, text: str) -> None:
         if self.strict:
-            raise ParseError(problem.message, problem.location, text or None)
+            at = problem.location
+            place = Location(at.path, at.line, at.column or 1)  # a fault of a whole line stands at its start
+            raise ParseError(problem.message, place, text or None, problem.code)
         self.module.problems.add(problem)

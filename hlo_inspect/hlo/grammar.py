@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, operands_end
+from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.rows import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
@@ -89,16 +89,6 @@ def _attributes_end(text: str, position: int) -> int:
             raise _expected("expected an attribute", text, begin, begin)
         holds_lines = attribute[1] in CALLEE_ATTRIBUTES
         position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
-
-
-def check_attributes(text: str, start: int, end: int) -> None:
-    """Looks through the operands and attributes in `text[start:end]`, which follow an opcode's parenthesis."""
-    tail = text[start:end]
-    try:
-        for _ in scan.attributes(tail, operands_end(tail) + 1):
-            pass
-    except scan.ScanError as error:
-        raise type(error)(error.message, start + error.position) from None
 
 
 def scan_computation(text: str, start: int) -> tuple[str, bool, int]:

@@ -6,7 +6,7 @@ import re
 
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.instruction import Head, head_of
-from hlo_inspect.hlo.shapes import Shape, ShapeError, TupleShape
+from hlo_inspect.hlo.shapes import Shape, ShapeError, TupleShape, array_leaves
 
 _CALLING = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
 _MAX_HEADS = 1 << 17
@@ -16,7 +16,7 @@ _SCALAR = re.compile(r"[su]\d{1,2}|pred", re.ASCII)
 class Heads(dict[str, Head]):
     """`shape opcode` -> Head, parsed once for each text.
 
-    `unreadable` are texts that are no head at all, `unknown` those with an opcode or element type that XLA does not have,
+    `unreadable` are texts that are no head at all, `unknown` those with an opcode, element type or layout that XLA refuses,
     `wanted` those with a wanted opcode, `calling` those with another one that can run a computation of its own (or, as a custom
     call, be wanted for its target), `special` all but the first of these, `scalar` those of integer scalars and of tuples that
     hold some. The head of nothing, which stands for the first line of a computation, has no opcode.
@@ -42,6 +42,8 @@ class Heads(dict[str, Head]):
         shape_text = text.rpartition(" ")[0]
         if head.shape is None and shape_text:
             self.unknown[text] = ("HI006", f"unknown element type in {shape_text[:60]}")
+        elif not has_fitting_layouts(head.shape):
+            self.unknown[text] = ("HI013", f"a layout that does not number each dimension in {shape_text[:60]}")
         if not opcodes.is_known(head.opcode):
             self.unknown[text] = ("HI004", f"unknown opcode {head.opcode!r}")
         if head.opcode in self._wanted_opcodes:
@@ -69,6 +71,13 @@ class Opcodes(dict[str, str]):
         if text in self._heads:
             self[text] = opcode
         return opcode
+
+
+def has_fitting_layouts(shape: Shape | None) -> bool:
+    """Whether each array's layout, where it has one, numbers as many dimensions as there are."""
+    return all(
+        leaf.layout is None or len(leaf.layout.minor_to_major) == len(leaf.dimensions) for _, leaf in array_leaves(shape)
+    )
 
 
 def holds_scalar(shape: Shape | None) -> bool:

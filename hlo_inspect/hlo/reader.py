@@ -21,6 +21,7 @@ from hlo_inspect.hlo.regions import MAX_CHARS, MIN_CHARS, find_region
 from hlo_inspect.hlo.shapes import ShapeError, parse_shape
 from hlo_inspect.hlo.single import as_module
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.strict.check import StrictCheck
 
 MAX_UNREADABLE_RUN = 20
 """So many lines in a row that are no HLO: the module was cut off before them."""
@@ -46,6 +47,7 @@ class Reader:
         self._cursor = Cursor(source.pieces())
         self._wants = wants
         self._strict = strict
+        self._check: StrictCheck | None = None
 
     def modules(self) -> Iterator[Module]:
         """Every module of the input, in order; an input that is one instruction is a module of it."""
@@ -53,16 +55,19 @@ class Reader:
         found = False
         while self._find_module():
             first_line, begin = cursor.line, cursor.bytes_before
+            self._check = StrictCheck(self._source.name) if self._strict else None
             header = self._header()
             module = Module(header, self._source.name, first_line, self._wants)
             collector = Collector(module, strict=self._strict)
             for fault in header.faults:
                 collector.problem("HI003", fault, first_line)
-            body = _ModuleReader(cursor, collector)
+            body = _ModuleReader(cursor, collector, self._check)
             body.read()
             module.lines = body.last_line - first_line + 1
             module.bytes = body.end_bytes - begin
             collector.finish()
+            if self._check is not None:
+                self._check.finish()
             if module.computation_count or len(header.attributes) > 0:
                 self._note_invalid_bytes(collector)
                 found = True
@@ -119,6 +124,8 @@ class Reader:
                 break
             except scan.IncompleteError:
                 final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
+        if self._check is not None:
+            self._check.header(cursor.text, cursor.text.index("HloModule", cursor.position), cursor.line)
         line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         if header.fault:
@@ -134,9 +141,10 @@ class Reader:
 class _ModuleReader:
     """Reads what follows one header: tables and computations, up to what belongs to it no more."""
 
-    def __init__(self, cursor: Cursor, collector: Collector) -> None:
+    def __init__(self, cursor: Cursor, collector: Collector, check: StrictCheck | None) -> None:
         self._cursor = cursor
         self._collector = collector
+        self._check = check
         self._seen_entry = False
         self._unreadable_run = 0
         self._run_mark = (0, 0)
@@ -209,6 +217,8 @@ class _ModuleReader:
         while match := TABLE.match(cursor.text, cursor.position):
             if match.end() == len(cursor.text) and cursor.more():
                 continue
+            if self._check is not None:
+                self._check.table(cursor.text, match.start(), match.end(), cursor.line)
             cursor.advance(match.end())
             return match[0]
         return None
@@ -263,6 +273,8 @@ class _ModuleReader:
                 self._collector.problem("HI002", "the text ends at the start of a computation", line)
                 cursor.advance(len(cursor.text))
                 return True
+        if self._check is not None:
+            self._check.begin(cursor.text, cursor.position, end, line)
         line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
@@ -270,6 +282,8 @@ class _ModuleReader:
         computation = self._collector.begin(name or f"(line {line})", line, is_entry=is_entry)
         closed = self._body(computation)
         computation.is_cut_off = not closed
+        if closed and self._check is not None:
+            self._check.end()
         self._collector.end(computation)
         read_bodies(self._inline, self._collector)
         self._mark_end()
@@ -353,8 +367,8 @@ class _ModuleReader:
     def _item(self, computation: Computation) -> bool | None:
         cursor = self._cursor
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
-        if row is not None and self._collector.strict:
-            grammar.check_attributes(cursor.text, row[1] - len(row[0][3]), row[1])
+        if row is not None and self._check is not None:
+            self._check.instruction(cursor.text, cursor.position, row[1], cursor.line)
         if row is not None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0
@@ -372,6 +386,8 @@ class _ModuleReader:
         found, end = grammar.scan_instruction(cursor.text, start)
         while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
             found, end = grammar.scan_instruction(cursor.text, cursor.position)
+        if self._check is not None:
+            self._check.instruction(cursor.text, cursor.position, end, cursor.line)
         if not self._collector.row(computation, found, cursor.line):
             raise _shape_fault(cursor.text, cursor.position, found)
         self._inline += bodies(found, cursor.line)

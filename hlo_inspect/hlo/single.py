@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.hlo import grammar, scan
-from hlo_inspect.hlo.instruction import parse_operands
+from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
 
 MAX_CHARS = 1 << 20
 
@@ -19,7 +19,7 @@ def as_module(text: str) -> str | None:
         candidate = prefix + text.strip()
         try:
             row, end = grammar.scan_instruction(candidate, 0)
-            operands = parse_operands(row[3])[1]
+            operands = () if row[2].rpartition(" ")[2] in LITERAL_OPCODES else parse_operands(row[3])[1]
         except scan.ScanError:
             continue
         if candidate[end:].strip() or any(operand.shape is None for operand in operands):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from hlo_inspect.analysis import callgraph
 from hlo_inspect.analysis.collectives import KINDS, OPCODES, POINT_TO_POINT, TARGETS, Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.device_faults import device_faults
 from hlo_inspect.analysis.scopes import PHASES
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
@@ -75,17 +76,12 @@ class Collectives(Pass):
         return [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
 
     def findings(self, context: Context) -> list[Finding]:
-        findings = []
-        for collective in context.collectives:
-            place = context.module.location(collective.start.line)
-            name, members = collective.start.name, collective.participants
-            if members.fault is not None and members.groups == () and collective.replica_groups:
-                message = f"{name}: {members.fault}, so that its group size is not known"
-                findings.append(Finding("HI201", "warning", message, place, name, collective.operand_bytes or 0))
-            elif not members.uniform:
-                message = f"{name}: its groups differ in size; the largest, of {members.size} devices, is counted"
-                findings.append(Finding("HI202", "info", message, place, name, collective.operand_bytes or 0))
-        return findings + loop_findings(context)
+        faults = device_faults(context.module, context.collectives, context.device_counts)
+        return [
+            *(Finding(f.rule, f.severity, f.message, context.module.location(f.line), f.subject, f.bytes) for f in faults),
+            *_mesh_findings(context),
+            *loop_findings(context),
+        ]
 
     def notes(self, context: Context) -> list[str]:
         """One line for each fact that is not known, naming the first collective that keeps it from being known."""
@@ -96,6 +92,12 @@ class Collectives(Pass):
             elif value is None and not fact.startswith("collectives.executed"):
                 notes.append(f"{fact}: {_why(fact, context)}")
         return [*notes, *context.executed.notes]
+
+
+def _mesh_findings(context: Context) -> list[Finding]:
+    """A mesh of the user's that is not that of the program."""
+    note, place = context.mesh.note, context.module.location(context.module.first_line)
+    return [Finding("HI205", "warning", note, place)] if note else []
 
 
 def _counted(context: Context) -> list[Collective]:

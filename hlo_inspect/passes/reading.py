@@ -9,7 +9,7 @@ from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Finding, Severity, Table, Value
 
-SEVERITIES: dict[str, Severity] = {
+SEVERITIES: dict[str, Severity] = {  # HI011 to HI017 but for HI013 stop the reading under --strict, and are no findings
     "HI001": "warning",  # lines that cannot be read
     "HI002": "error",  # the module is cut off
     "HI003": "warning",  # a header attribute that makes no sense
@@ -20,6 +20,7 @@ SEVERITIES: dict[str, Severity] = {
     "HI008": "error",  # an operand that is not defined
     "HI009": "error",  # a computation that is not defined
     "HI010": "error",  # a second ENTRY or ROOT
+    "HI013": "warning",  # a layout that does not fit its shape
 }
 
 

@@ -26,7 +26,7 @@ ANALYSES = {"device_counts", "shapes_are", "interface", "fusions", "custom_calls
 
 def test_each_analysis_is_computed_once(read: Callable[[str], Context]) -> None:
     context = read(TEXT)
-    assert vars(context).keys() == {"module", "profile"}
+    assert ANALYSES.isdisjoint(vars(context))
     first = {name: getattr(context, name) for name in sorted(ANALYSES)}
     assert all(getattr(context, name) is value for name, value in first.items())
 
@@ -39,3 +39,9 @@ def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
     assert [fusion.instruction.name for fusion in context.fusions] == ["f"]
     assert [call.target for call in context.custom_calls] == ["next"]
     assert [collective.start.name for collective in context.collectives] == ["r"]
+
+
+def test_a_given_mesh_lends_its_names(read: Callable[[str], Context]) -> None:
+    module = read(TEXT).module
+    assert Context(module).axes == ["d0"]
+    assert Context(module, given_mesh="mesh['data'=2]").axes == ["data"]

@@ -71,11 +71,26 @@ def test_devices_of_a_group_among_2_replicas_of_4_partitions(mode: GroupMode, te
 
 @pytest.mark.parametrize(
     ("mode", "text", "size"),
-    [(FLATTENED, "{{0,1,2},{3}}", 3), (REPLICAS, "{{0},{1,2,3,4}}", 4), (BOTH, "{{0,1},{2}}", 8)],
+    [(FLATTENED, "{{0,1,2},{3}}", 3), (PARTITIONS, "{{0},{1,2,3}}", 3)],
 )
 def test_of_groups_that_differ_the_largest_counts(mode: GroupMode, text: str, size: int) -> None:
     found = participants(text, mode, TWO_BY_FOUR)
     assert (found.size, found.uniform) == (size, False)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "fault"),
+    [
+        (REPLICAS, "{{0,2}}", "it names replica 2 of a program with 2"),
+        (BOTH, "{{0,1},{2}}", "it names replica 2 of a program with 2"),
+        (PARTITIONS, "{{0,1},{2,4}}", "it names partition 4 of a program with 4"),
+        (FLATTENED, "{{0,1},{8,9}}", "it names device 8 of a program with 8"),
+        (FLATTENED, "{{0,1},{2,1}}", "it names device 1 twice"),
+    ],
+)
+def test_groups_that_contradict_the_program_have_no_size(mode: GroupMode, text: str, fault: str) -> None:
+    found = participants(text, mode, TWO_BY_FOUR)
+    assert (found.size, found.fault, found.contradicts) == (None, fault, True)
 
 
 def test_groups_keep_the_order_of_the_text() -> None:

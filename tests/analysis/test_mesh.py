@@ -81,7 +81,6 @@ def test_mesh_and_axes_of_groups(
         (["{{0,1,2},{3},{4,5,6,7}}"], 8),  # 3 does not divide 8
         (["{{0,1},{2,3},{4,5}}", "{{0,1,2},{3,4,5}}"], 6),  # strides 2 and 3
         (["{{1,2},{0,3}}"], 4),
-        (["{{0,9}}"], 8),
     ],
 )
 def test_groups_of_no_mesh(entry: Callable[..., Context], groups: list[str], devices: int) -> None:
@@ -90,6 +89,37 @@ def test_groups_of_no_mesh(entry: Callable[..., Context], groups: list[str], dev
     assert (mesh.shape_text, mesh.order_text) == (None, None)
     assert "row-major mesh of" in mesh.reason
     assert labels(context) == [None] * len(groups)
+
+
+def test_no_mesh_where_a_group_contradicts_the_program(entry: Callable[..., Context]) -> None:
+    context = entry(*reduced("{{0,9}}", "{{0,1},{2,3}}"), header=", num_partitions=4")
+    mesh = found(context)
+    assert mesh.shape is None
+    assert mesh.reason.endswith("it names device 9 of a program with 4")
+    assert labels(context) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("sharding", "reason"),
+    [
+        ("devices=[4]<=[4]", "is for 4 devices, the program has 8 partitions"),
+        ("devices=[2,4]0,1,2,3", "has tiles for 8 devices and lists 4"),
+        ("mesh['a'=2,'b'=2], [{'a'}]", "is for 4 devices, the program has 8 partitions"),
+    ],
+)
+def test_no_mesh_where_a_sharding_is_for_other_devices(entry: Callable[..., Context], sharding: str, reason: str) -> None:
+    line = f"%p = f32[8]{{0}} parameter(0), sharding={{{sharding}}}"
+    mesh = found(entry(line, *reduced("{{0,1,2,3},{4,5,6,7}}"), header=", num_partitions=8"))
+    assert mesh.shape is None
+    assert mesh.reason.endswith(reason)
+
+
+@pytest.mark.parametrize(
+    "sharding", ["devices=[8]<=[8]", "replicated", "maximal device=3", "devices=[2,4]<=[8] last_tile_dim_replicate"]
+)
+def test_shardings_for_all_partitions(entry: Callable[..., Context], sharding: str) -> None:
+    line = f"%p = f32[8]{{0}} parameter(0), sharding={{{sharding}}}"
+    assert found(entry(line, *reduced("{{0,1,2,3},{4,5,6,7}}"), header=", num_partitions=8")).shape is not None
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,8 @@ class TestExitStatuses:
             (("collectives", COLLECTIVES, "--table", "fusions"), "no table 'fusions'"),
             (("collectives", COLLECTIVES, "-o", "/nowhere/at/all"), "cannot be written"),
             (("summary", COLLECTIVES, "--profile", "h100"), "h100-sxm"),
+            (("collectives", COLLECTIVES, "--mesh", "data=x"), "write it like data=4,model=2"),
+            (("collectives", COLLECTIVES, "--mesh", "a=2,a=2"), "'a=2,a=2' is no mesh"),
             (("profiles", "h100"), "h100-sxm"),
             (("check", COLLECTIVES), "nothing to check"),
             (("check", COLLECTIVES, "--assert", "collectives.all-to-al.count == 0"), "collectives.all-to-all.count"),
@@ -203,6 +205,10 @@ def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> N
     output = run("params", "m.txt", "-v").stdout
     assert r"[bold]x\x1b[31m[/bold]" in output
     assert "\x1b" not in output
+
+
+def test_help_tells_of_the_mesh(run: Run) -> None:
+    assert "Names of the mesh's axes with their sizes" in run("collectives", "--help").stdout
 
 
 def test_help_imports_nothing_heavy() -> None:

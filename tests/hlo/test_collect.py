@@ -188,7 +188,7 @@ def test_faults(text: str, expected: list[tuple[str, int, int | None, str, int]]
 
 def test_faults_raise_under_strict() -> None:
     with pytest.raises(ParseError) as caught:
-        module(body("a = f32[] iota()", "b = f32[] frobnicate()"), strict=True)
+        module(body("a = f32[2] iota(), iota_dimension=0", "b = f32[] frobnicate()"), strict=True)
     assert (caught.value.line, caught.value.message) == (4, "unknown opcode 'frobnicate'")
     assert codes(module(TEXT, EVERYTHING, strict=True)) == []
 

@@ -34,4 +34,4 @@ def test_unreadable_lines_are_counted_and_can_be_dropped() -> None:
 def test_strict_raises_the_first() -> None:
     with pytest.raises(ParseError, match="twice") as caught:
         log(strict=True).problem("HI007", "a is defined twice", 4, "a")
-    assert caught.value.location == Location("dump.txt", 4)
+    assert (caught.value.location, caught.value.code) == (Location("dump.txt", 4, 1), "HI007")

@@ -34,14 +34,19 @@ def test_heads_are_sorted() -> None:
         "x32[] add",
         "s32[] frob",
         "f32[2 add",
+        "(f32[2]{0}, f32[2]{1,0}) tuple",
     ]
     found = [heads[text] for text in texts]
-    assert [head.opcode for head in found] == ["add", "while", "while", "tanh", "add", "frob", "add"]
+    assert [head.opcode for head in found] == ["add", "while", "while", "tanh", "add", "frob", "add", "tuple"]
     assert heads.wanted == {"s32[] add", "(s32[], f32[2]{0}) while", "f32[2]{0} while", "x32[] add"}
     assert heads.scalar == {"s32[] add", "(s32[], f32[2]{0}) while", "s32[] frob"}
     assert heads.unreadable == {"f32[2 add"}
     assert heads.unknown == {
         "x32[] add": ("HI006", "unknown element type in x32[]"),
         "s32[] frob": ("HI004", "unknown opcode 'frob'"),
+        "(f32[2]{0}, f32[2]{1,0}) tuple": (
+            "HI013",
+            "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})",
+        ),
     }
     assert heads["s32[] add"] is found[0]

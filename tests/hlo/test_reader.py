@@ -135,8 +135,8 @@ def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, i
     ("tail", "line", "column", "message"),
     [
         (", 1", 5, 25, "expected an attribute"),
-        (", x=1 y=2", 5, 29, "expected ','"),
-        (", x={(}", 5, 29, "'}' does not close '('"),
+        (", metadata={} y=2", 5, 37, "expected ','"),
+        (", metadata={(}", 5, 36, "'}' does not close '('"),
         (",", 6, 3, "expected an attribute"),  # in the next line, where ROOT stands instead
     ],
 )

@@ -21,6 +21,11 @@ def test_the_name_may_be_left_out() -> None:
     assert (facts["opcode.dot"], facts["module.computations"]) == (1, 1)
 
 
+@pytest.mark.parametrize(("text", "opcode"), [("p = f32[2] parameter(0)", "parameter"), ("c = f32[] constant(1)", "constant")])
+def test_what_has_no_operands(text: str, opcode: str) -> None:
+    assert hlo_inspect.inspect(f"{text}\n", strict=True).facts[f"opcode.{opcode}"] == 1
+
+
 @pytest.mark.parametrize("text", ["", "prose about f32[2]", "a = f32[2] negate(b)", DOT + "\n" + DOT, "x = 1"])
 def test_what_is_none(text: str) -> None:
     """Operands need shapes: nothing else tells what the parameters are."""

@@ -68,6 +68,7 @@ def test_devices_that_nothing_tells_have_a_reason() -> None:
         (f"HloModule m, num_partitions=many\n\n{BODY}", [("HI003", "<text>:1", None)]),
         (f"HloModule m\n\n{BODY.replace('negate', 'negative')}", [("HI004", "<text>:5", "n")]),
         (f"HloModule m\n\n{BODY.replace('ROOT %n = f32', 'ROOT %n = f99')}", [("HI006", "<text>:5", "n")]),
+        (f"HloModule m\n\n{BODY.replace('ROOT %n = f32[4]{0}', 'ROOT %n = f32[4]{1,0}')}", [("HI013", "<text>:5", "n")]),
         (f"HloModule m\n\n{BODY.replace('%n', '%p')}", [("HI007", "<text>:5", "p")]),
         (f"HloModule m\n\n{BODY.replace('negate(%p)', 'negate(%q)')}", [("HI008", "<text>:5", "q")]),
         (
@@ -79,7 +80,7 @@ def test_devices_that_nothing_tells_have_a_reason() -> None:
     ],
 )
 def test_each_fault_of_the_text_is_a_finding_with_its_place(text: str, expected: list[tuple[str, str, str | None]]) -> None:
-    found = [finding for finding in rules(text) if finding[0].startswith("HI00") or finding[0] == "HI010"]
+    found = [finding for finding in rules(text) if finding[0].startswith(("HI00", "HI01"))]
     assert found == expected
 
 
@@ -109,4 +110,6 @@ def test_faults_of_one_kind_are_bounded() -> None:
 def test_each_rule_has_its_severity() -> None:
     errors = {"HI002", "HI007", "HI008", "HI009", "HI010"}
     assert {rule for rule, severity in SEVERITIES.items() if severity == "error"} == errors
-    assert {rule for rule, severity in SEVERITIES.items() if severity == "warning"} == {f"HI{n:03}" for n in (1, 3, 4, 5, 6)}
+    assert {rule for rule, severity in SEVERITIES.items() if severity == "warning"} == {
+        f"HI{n:03}" for n in (1, 3, 4, 5, 6, 13)
+    }

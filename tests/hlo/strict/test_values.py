@@ -1,0 +1,13 @@
+"""Words, numbers, strings, names and indices as values of attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hlo.strict import cases
+from tests.hlo.strict.cases_attributes import VALUES
+
+
+@pytest.mark.parametrize("case", VALUES, ids=cases.name)
+def test_what_is_refused(case: cases.Case) -> None:
+    cases.check(case)

@@ -1,0 +1,124 @@
+"""Bad input: each fault is a finding with its place, what depends on it is unknown with a reason, and the rest stands."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report
+
+HEADER = "HloModule m, num_partitions=4\n\n"
+ADD = """add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+"""
+REDUCE = "r = f32[8]{0} all-reduce(p), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups="
+GATHER = "g = f32[16]{0} all-gather(p), channel_id=2, use_global_device_ids=true, dimensions={0}, replica_groups={{0,1},{2,3}}"
+
+
+def reported(*lines: str, before: str = "", mesh: str | None = None) -> Report:
+    """The entry's first instruction is in line 10 where nothing stands before the entry."""
+    body = "".join(f"  {line}\n" for line in lines)
+    return hlo_inspect.inspect(f"{HEADER}{ADD}{before}ENTRY e {{\n{body}}}\n", ("collectives",), mesh=mesh)
+
+
+def findings(report: Report) -> list[tuple[str, int | None]]:
+    return [(finding.rule, finding.location.line if finding.location else None) for finding in report.findings]
+
+
+def column(report: Report, name: str) -> list[object]:
+    table = report.table("collectives")
+    at = [column.name for column in table.columns].index(name)
+    return [row[at] for row in table.rows]
+
+
+def reasons(report: Report, fact: str) -> list[str]:
+    return [note for note in report.notes if note.startswith(f"{fact}:")]
+
+
+def test_a_group_with_a_device_outside_of_the_program() -> None:
+    """All-reduce and all-gather both have operands of 8 × 4 bytes; the all-gather sends 1 × 32 bytes to its neighbour."""
+    report = reported("p = f32[8]{0} parameter(0)", f"{REDUCE}{{{{0,1}},{{2,4}}}}", f"ROOT {GATHER}")
+    assert findings(report) == [("HI203", 11)]
+    assert report.facts["collectives.wire_bytes"] is None
+    (reason,) = reasons(report, "collectives.wire_bytes")
+    assert "it names device 4 of a program with 4" in reason
+    assert (report.facts["mesh.shape"], report.facts["mesh.order"]) == (None, None)
+    assert "r (line 11): it names device 4" in reasons(report, "mesh.shape")[0]
+    assert (report.facts["collectives.count"], report.facts["collectives.operand_bytes"]) == (2, 64)
+    assert (column(report, "group_size"), column(report, "wire_bytes")) == ([None, 2], [None, 32])
+    assert column(report, "axis") == [None, None]
+
+
+def test_a_pair_with_a_device_outside_of_the_program() -> None:
+    permute = "c = f32[8]{0} collective-permute(p), channel_id=3, source_target_pairs={{0,1},{1,9}}"
+    report = reported("p = f32[8]{0} parameter(0)", permute, f"ROOT {GATHER}")
+    assert findings(report) == [("HI203", 11)]
+    assert column(report, "axis") == [None, "d1"]
+    assert (report.facts["mesh.shape"], report.facts["collectives.wire_bytes"]) == ("2x2", 64)
+
+
+def test_a_sharding_for_another_number_of_devices() -> None:
+    report = reported("p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}", f"ROOT {GATHER}")
+    assert findings(report) == [("HI204", 9)]
+    assert report.facts["mesh.shape"] is None
+    assert "is for 8 devices, the program has 4 partitions" in reasons(report, "mesh.shape")[0]
+    assert report.facts["collectives.wire_bytes"] == 32
+
+
+def test_a_trip_count_that_is_text() -> None:
+    loop = """body {
+  q = f32[8]{0} parameter(0)
+  ROOT r = f32[8]{0} all-reduce(q), channel_id=1, replica_groups={}, to_apply=add
+}
+
+condition {
+  q = f32[8]{0} parameter(0)
+  ROOT t = pred[] custom-call(q), custom_call_target="decide"
+}
+
+"""
+    config = 'backend_config={"known_trip_count":{"n":"many"}}'
+    while_ = f"ROOT w = f32[8]{{0}} while(p), condition=condition, body=body, {config}"
+    report = reported("p = f32[8]{0} parameter(0)", while_, before=loop)
+    assert findings(report) == [("HI501", 21)]
+    assert report.facts["collectives.executed_count"] is None
+    assert "the trip count of w (line 21)" in reasons(report, "collectives.executed_count")[0]
+    assert (report.facts["collectives.count"], report.facts["collectives.operand_bytes"]) == (1, 32)
+
+
+def test_computations_that_call_each_other() -> None:
+    ring = """even {
+  q = f32[8]{0} parameter(0)
+  ROOT c = f32[8]{0} call(q), to_apply=odd
+}
+
+odd {
+  q = f32[8]{0} parameter(0)
+  ROOT c = f32[8]{0} call(q), to_apply=even
+}
+
+"""
+    call = "c = f32[8]{0} call(p), to_apply=even"
+    report = reported("p = f32[8]{0} parameter(0)", call, f"ROOT {GATHER}", before=ring)
+    assert findings(report) == [("HI502", 9), ("HI502", 14)]
+    assert report.facts["collectives.count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mesh", "labels"), [("data=2,model=2", ["model"]), ("x=4", ["x:(2)2"]), ("a=1,b=2,c=2", ["c"]), (None, ["d1"])]
+)
+def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str]) -> None:
+    report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
+    assert (column(report, "axis"), findings(report)) == (labels, [])
+    assert report.facts["mesh.shape"] == "2x2"
+
+
+@pytest.mark.parametrize("mesh", ["data=2,model=4", "data=3"])
+def test_a_given_mesh_that_does_not_fit_is_told(mesh: str) -> None:
+    report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
+    assert (column(report, "axis"), findings(report)) == (["d1"], [("HI205", 1)])
+    assert "does not fit the 2x2 devices of the program" in report.findings[0].message
