@@ -13,14 +13,14 @@ from hlo_inspect.hlo.distribution import note_partitioning, note_shardings
 from hlo_inspect.hlo.faults import FaultLog
 from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.lines import Lines, Reach
+from hlo_inspect.hlo.lines import Lines, Part, Reach
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck, Silence
 from hlo_inspect.hlo.regions import Block, Region
 from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.scalars import Scalars
 from hlo_inspect.hlo.selection import Selection
-from hlo_inspect.hlo.skipped import note_skipped, small_root
+from hlo_inspect.hlo.skipped import skip, small_root
 
 
 @dataclass(slots=True)
@@ -204,8 +204,8 @@ class Collector(FaultLog):
         note_partitioning(self.module, text, start, end)
         if computation.is_entry:
             note_shardings(self.module, text[start:end])
-        if not self._reads(computation, text, start, end):
-            return self._pass_over(computation, cursor, end)
+        if not self._reads_all(computation):
+            return self._pick(computation, cursor, end)
         found = rows.find_rows(text, start, end)
         if found is None or not self._read(computation, found, cursor.line):
             return False
@@ -214,17 +214,33 @@ class Collector(FaultLog):
         cursor.advance(end)
         return True
 
-    def _pass_over(self, computation: Computation, cursor: Cursor, end: int) -> bool:
-        text, start = cursor.text, cursor.position
+    def _pick(self, computation: Computation, cursor: Cursor, end: int) -> bool:
+        """Keeps what is wanted of the lines from the cursor to `end`, and reads no others; false as `lines`."""
+        text, start, opened = cursor.text, cursor.position, self._open
         if text.find("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
             return False
+        picked = rows.pick_rows(text, start, end, self._selection.lines(text, start, end))
+        last = rows.find_row(text, text.rfind("\n", start - 1, end - 1) + 1)
+        if picked is None:
+            return False
+        has_root = text.find("ROOT ", start, end) >= 0
+        if picked:
+            opened.reach.add(Part(text[start - 1 : end], self._heads))
+        counted, line = start, cursor.line
+        for position, row in picked:
+            line += text.count("\n", counted, position)
+            counted = position
+            lines = Lines([row], [row[2]], self._heads, line)
+            _ = lines.opcodes
+            for index in self._selection.rows(computation, lines):
+                self._keep(computation, lines, index)
         if not self._selection.is_empty:
             computation.root_opcode = small_root(text, start, end)
         if self._loops:
-            self._open.scalars.search(text, start, end, cursor.line, self._heads)
-        self._open.last = None
-        self._open.skipped_root = self._open.skipped_root or text.find("ROOT ", start, end) >= 0
+            opened.scalars.search(text, start, end, cursor.line, self._heads)
+        opened.skipped_root = opened.skipped_root or has_root
         cursor.advance(end)
+        opened.last = (last[0], cursor.line - 1) if last is not None and picked else None
         return True
 
     def skippable(self, text: str, start: int, line: int) -> int:
@@ -233,11 +249,9 @@ class Collector(FaultLog):
         """
         if self._every_line or self._entry:
             return start
-        limit, end = self._selection.skippable(text, start)
-        if end > start:
-            note_partitioning(self.module, text, start, end)
-            note_skipped(self.module, self._heads, text, start, limit, line)
-            self.module.computation_count += text.count("\n}", start, limit)
+        clear_end = self._selection.clear_end(text, start)
+        end = skip(self.module, self._heads, text, start, clear_end, line)
+        note_partitioning(self.module, text, start, end)
         return end
 
     def row(self, computation: Computation, row: Row, line: int) -> bool:
@@ -255,10 +269,8 @@ class Collector(FaultLog):
         entry = self.module.entry
         return self._entry and not computation.is_entry and not (entry is not None and entry.is_entry)
 
-    def _reads(self, computation: Computation, text: str, start: int, end: int) -> bool:
-        if self._every_line or (self._entry and computation.is_entry) or self._entry_may_be(computation):
-            return True
-        return self._selection.may_stand_in(text, start, end)
+    def _reads_all(self, computation: Computation) -> bool:
+        return self._every_line or (self._entry and computation.is_entry) or self._entry_may_be(computation)
 
     def _read(self, computation: Computation, found: Sequence[Row], line: int) -> bool:
         """Takes rows of a part of a computation; false where a shape makes no sense. What follows may refer to them."""

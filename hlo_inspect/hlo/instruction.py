@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.rows import Row
@@ -58,6 +58,12 @@ def head_of(text: str) -> Head:
     except UnknownTypeError:
         shape = None
     return Head(sys.intern(opcode), shape)
+
+
+class Definitions(Protocol):
+    """The heads of instructions by name."""
+
+    def get(self, name: str, /) -> Head | None: ...
 
 
 class Operand(NamedTuple):
@@ -146,7 +152,7 @@ class Instruction:
         texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}
         return {name: tuple(_CALLEE.findall(text)) for name, text in texts.items() if "=" not in text}
 
-    def resolve_operands(self, definitions: Iterable[dict[str, Head]]) -> None:
+    def resolve_operands(self, definitions: Iterable[Definitions]) -> None:
         """Fills `operand_shapes`: the printed shape of each operand, else that of its definition."""
         if self.opcode in LITERAL_OPCODES:
             return
@@ -199,14 +205,14 @@ def _shape_or_none(text: str) -> Shape | None:
         return None
 
 
-def _operand_shape(operand: Operand, definitions: Iterable[dict[str, Head]]) -> Shape | None:
+def _operand_shape(operand: Operand, definitions: Iterable[Definitions]) -> Shape | None:
     if operand.shape is not None or operand.name is None:
         return operand.shape
     shape = _defined_shape(operand.name, definitions)
     return subshape(shape, operand.path) if shape is not None else None
 
 
-def _defined_shape(name: str, definitions: Iterable[dict[str, Head]]) -> Shape | None:
+def _defined_shape(name: str, definitions: Iterable[Definitions]) -> Shape | None:
     for heads in definitions:
         head = heads.get(name)
         if head is not None:

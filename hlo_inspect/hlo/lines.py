@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from hlo_inspect.hlo.heads import Heads
-from hlo_inspect.hlo.instruction import Head
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.instruction import Definitions, Head
+from hlo_inspect.hlo.rows import DEFINITION, Row
 
 MAX_SINGLE = 1 << 15
 
@@ -39,22 +39,38 @@ class Lines:
         return {row[1]: self._table[row[2]] for row in self.rows}
 
 
+class Part:
+    """The definitions in lines of which only some are read."""
+
+    def __init__(self, text: str, table: Heads) -> None:
+        self._text = text
+        self._table = table
+
+    @cached_property
+    def _heads(self) -> dict[str, str]:
+        return dict(DEFINITION.findall(self._text))
+
+    def get(self, name: str) -> Head | None:
+        text = self._heads.get(name)
+        return None if text is None else self._table[text]
+
+
 class Reach:
     """The definitions in a computation that what comes after them may refer to: those of the last lines, and of single ones."""
 
     def __init__(self) -> None:
         self._single: dict[str, Head] = {}
-        self._last: Lines | None = None
+        self._last: Lines | Part | None = None
 
-    def add(self, lines: Lines) -> None:
-        if len(lines.rows) > 1:
+    def add(self, lines: Lines | Part) -> None:
+        if isinstance(lines, Part) or len(lines.rows) > 1:
             self._last = lines
             return
         self._single.update(lines.definitions)
         while len(self._single) > MAX_SINGLE:
             self._single.pop(next(iter(self._single)))
 
-    def __iter__(self) -> Iterator[dict[str, Head]]:
+    def __iter__(self) -> Iterator[Definitions]:
         yield self._single
         if self._last is not None:
-            yield self._last.definitions
+            yield self._last if isinstance(self._last, Part) else self._last.definitions

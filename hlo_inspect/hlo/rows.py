@@ -33,18 +33,17 @@ START = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", r
 COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
 CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-SMALL = re.compile(
-    rf"\n%?({_NAME}) [^\n]*\{{\n"
-    rf"((?:  (?!ROOT )[^\n]*+\n){{0,255}}+  ROOT %?{_NAME} = ({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*\n)",
-    re.ASCII,
-)
-"""Name, lines, and the root's shape and opcode of a computation of at most 256 lines, starting at the line end before it."""
+SCALAR_ROOT = re.compile(rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+"""Shape and opcode of a root that is a scalar or a tuple that starts with one."""
+
+DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
+"""Name and head of an instruction; starts at the line end before it."""
 
 CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 _OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
 _STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
-_DEFINITION = re.compile(r"(?:^|[\s)}\]])%?[A-Za-z_][\w.\-]*+\s+=\s|%[A-Za-z_][\w.\-]*+\s*=", re.ASCII)
+_DEFINITIONS = (re.compile(r"=(?<=\s=)\s"), re.compile(r"%[A-Za-z_][\w.\-]*+\s*=", re.ASCII))
 _NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*'))
 _NEXT = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)  # what does not continue the line before it
 
@@ -61,6 +60,25 @@ def find_rows(text: str, start: int, end: int) -> list[Row] | None:
     if marks is None or len(rows) != marks.count(b"\n") or b"{\n" in marks:  # a computation in place, whose lines are rows too
         return None
     return rows
+
+
+def pick_rows(text: str, start: int, end: int, lines: list[int]) -> list[tuple[int, Row]] | None:
+    """The rows of the lines of `text[start:end]` that begin at `lines`, with these; `None` where one of them is not as printers
+    write it, or stands in a string or a comment that goes over lines.
+    """
+    part = text[start:end] if "\\\\" in text else None  # escaped backslashes, which only reading the strings tells apart
+    if (part is not None and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+        return None
+    found = []
+    counted = start
+    for line in lines:
+        row = find_row(text, line)
+        quotes = text.count('"', counted, line) - text.count('\\"', counted, line)
+        if row is None or (part is None and quotes % 2):
+            return None
+        found.append((line, row[0]))
+        counted = line
+    return found
 
 
 def find_marks(text: str, start: int, end: int) -> bytes | None:
@@ -93,7 +111,13 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     if match is None:
         return None
     plain = _STRING.sub("s", match[4])
-    if '"' in plain or not _closes(plain) or "/*" in plain or _DEFINITION.search(plain) or plain.rstrip().endswith((",", "=")):
+    if (
+        '"' in plain
+        or not _closes(plain)
+        or "/*" in plain
+        or any(definition.search(plain) for definition in _DEFINITIONS)
+        or plain.rstrip().endswith((",", "="))
+    ):
         return None
     if not _NEXT.match(text, match.end()):
         return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hlo_inspect.hlo import opcodes, rows
 from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation, Wants
 
-_STOPS = ("ENTRY ", "HloModule ", "=\n")  # what the reader has to see itself; `=` before a computation in place
+_WINDOW = 1 << 16
 
 
 class Selection:
@@ -20,20 +20,24 @@ class Selection:
         self.holders: set[str] = set()
         self._wants = wants
         self._heads = heads
-        words = sorted({re.escape(opcodes.base_opcode(opcode)) for opcode in wants.opcodes})
-        self._hits = re.compile(f" (?:{'|'.join(words)})[a-z-]*\\(") if words else None
+        self._hits = _any_of(wants.opcodes) if wants.opcodes else None
+        self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
+        self._clear = ("", 0)
 
     @property
     def is_empty(self) -> bool:
         return self._hits is None
 
-    def may_stand_in(self, text: str, start: int, end: int) -> bool:
-        """Whether something may have to be kept of `text[start:end]`."""
+    def lines(self, text: str, start: int, end: int) -> list[int]:
+        """Where the lines of `text[start:end]` begin that may have to be kept."""
         if self._hits is None:
-            return False
-        if self._hits.search(text, start, end) is not None:
-            return True
-        return bool(self.holders) and not self.holders.isdisjoint(rows.CALLS.findall(text, start, end))
+            return []
+        found = [hit.start() for hit in self._hits.finditer(text, start, end)]
+        if self.holders:
+            found += [call.start() for call in rows.CALLS.finditer(text, start, end) if call[1] in self.holders]
+        if found and self._targets is not None:
+            found += [target.start() for target in self._targets.finditer(text, start, end)]
+        return sorted({text.rfind("\n", start - 1, position) + 1 for position in found})
 
     def rows(self, computation: Computation, lines: Lines) -> Iterator[int]:
         """The rows to keep, by number."""
@@ -55,23 +59,24 @@ class Selection:
             return True
         return bool(self.holders) and not self.holders.isdisjoint(rows.CALLS.findall(tail))
 
-    def skippable(self, text: str, start: int) -> tuple[int, int]:
-        """Up to which index whole computations from `start` hold nothing that is wanted, and behind the last one's brace;
-        twice `start` where nothing can be skipped.
-        """
+    def clear_end(self, text: str, start: int) -> int:
+        """An index up to which nothing from `start` is wanted; no far one, since computations are passed over in turns."""
         if self._hits is None:
-            return start, start
-        hit = self._hits.search(text, start)  # first: the next one bounds all other searches
-        limit = hit.start() if hit else len(text)
-        for mark in _STOPS:
-            stop = text.find(mark, start, limit)
-            limit = stop if stop >= 0 else limit
-        for call in rows.CALLS.finditer(text, start, limit) if self.holders else ():
+            return start
+        known, end = self._clear
+        if known is not text or end < start:
+            hit = self._hits.search(text, start)
+            self._clear = text, hit.start() if hit else len(text)
+        end = min(self._clear[1], start + _WINDOW)
+        for call in rows.CALLS.finditer(text, start, end) if self.holders else ():
             if call[1] in self.holders:
-                limit = call.start()
-                break
-        close = text.rfind("\n}", start, limit)
-        closer = rows.CLOSER.match(text, close + 1) if close >= 0 else None
-        if closer is None or closer.end() > limit + 1:
-            return start, start
-        return limit, closer.end()
+                return call.start()
+        return end
+
+
+def _any_of(wanted: Iterable[str]) -> re.Pattern[str]:
+    """Finds the opcodes, their asynchronous halves included, where they stand before a parenthesis."""
+    words = {opcodes.base_opcode(opcode) for opcode in wanted}
+    firsts = "".join(sorted({word[0] for word in words}))  # few blanks have such a letter behind them
+    rest = "|".join(sorted({re.escape(word[1:]) for word in words}))
+    return re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")

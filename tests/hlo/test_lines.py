@@ -6,7 +6,7 @@ import pytest
 
 from hlo_inspect.hlo import lines as module
 from hlo_inspect.hlo.heads import Heads
-from hlo_inspect.hlo.lines import Lines, Reach
+from hlo_inspect.hlo.lines import Lines, Part, Reach
 from hlo_inspect.hlo.rows import find_rows
 
 TEXT = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
@@ -30,4 +30,14 @@ def test_single_definitions_stay_in_reach_and_so_do_those_of_the_last_lines(monk
         reach.add(Lines([row], [row[2]], Heads(frozenset()), 1))
     found = find_rows(TEXT, 1, len(TEXT)) or []
     reach.add(Lines(found, [row[2] for row in found], Heads(frozenset()), 1))
-    assert [sorted(definitions) for definitions in reach] == [["x1", "x2"], ["a", "b"]]
+    single, last = reach
+    assert [name for name in ("x0", "x1", "x2", "a") if single.get(name)] == ["x1", "x2"]
+    assert [name for name in ("x2", "a", "b") if last.get(name)] == ["a", "b"]
+
+
+def test_the_definitions_of_a_part_that_is_not_read() -> None:
+    part = Part(TEXT, Heads(frozenset()))
+    assert [head and head.opcode for head in map(part.get, "abc")] == ["negate", "constant", None]
+    reach = Reach()
+    reach.add(part)
+    assert list(reach) == [{}, part]

@@ -165,7 +165,26 @@ def test_the_callees_of_a_text() -> None:
     ]
 
 
-def test_name_and_root_of_a_small_computation() -> None:
-    small = "\n%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  ROOT %s = f32[] add(%x, %x)\n}\n"
-    large = "\n%big () -> f32[] {\n" + "  %x = f32[] parameter(0)\n" * 256 + "  ROOT %s = f32[] maximum(%x, %x)\n}\n"
-    assert [match.group(1, 3, 4) for match in rows.SMALL.finditer(small + large)] == [("add", "f32[]", "add")]
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("  ROOT %s = f32[] add(%x, %x)", ("f32[]", "add")),
+        ("  ROOT s = (s32[]{:T(128)}, f32[2]{0}) tuple(x, y)", ("(s32[]{:T(128)}, f32[2]{0})", "tuple")),
+        ("  ROOT s = ((pred[]), f32[2]{0}) tuple(x, y)", ("((pred[]), f32[2]{0})", "tuple")),
+        ("  ROOT s = f32[2]{0} add(x, x)", None),
+        ("  ROOT s = (f32[2]{0}, s32[]) tuple(y, x)", None),
+        ("  s = f32[] add(x, x)", None),
+    ],
+)
+def test_roots_that_are_scalars(line: str, found: tuple[str, str] | None) -> None:
+    match = rows.SCALAR_ROOT.match(line)
+    assert (match and match.groups()) == found
+
+
+def test_rows_that_are_picked() -> None:
+    text = '\n  %a = f32[] add(%b, %b), metadata={op_name="\\""}\n  oops\n  %c = f32[] negate(%a)\n}\n'
+    lines = [text.index("  %a"), text.index("  %c")]
+    assert rows.pick_rows(text, 1, len(text) - 2, lines[1:]) == [(lines[1], ("", "c", "f32[] negate", "%a)"))]
+    assert rows.pick_rows(text, 1, len(text) - 2, [text.index("  oops")]) is None
+    for hidden in (text.replace('\\""', '\\"'), text.replace("oops", '"'), text.replace("oops", "/*")):
+        assert rows.pick_rows(hidden, 1, len(hidden) - 2, [hidden.index("  %c")]) is None

@@ -42,9 +42,12 @@ def test_the_edges_of_the_entry() -> None:
 
 
 def test_where_something_may_stand() -> None:
-    selection = Selection(Wants(opcodes=frozenset({"all-reduce-start"})), Heads(frozenset()))
-    assert selection.may_stand_in(BODY, 0, len(BODY))  # an all-reduce may be one half
-    assert not selection.may_stand_in(BODY, 0, BODY.index("%a ="))
+    selection = Selection(Wants(opcodes=frozenset({"all-reduce-start"}), targets=frozenset({'"wanted"'})), Heads(frozenset()))
+    starts = {line.strip()[1]: BODY.index(line) for line in BODY.splitlines() if line}
+    assert selection.lines(BODY, 1, len(BODY)) == [starts["c"], starts["a"]]  # an all-reduce may be one half
+    assert selection.lines(BODY, 1, starts["a"]) == []  # a custom call alone is not looked for
+    assert selection.clear_end(BODY, 1) == BODY.index(" all-reduce(")
     selection.holders.add("holder")
-    assert selection.may_stand_in(BODY, 0, BODY.index("%a ="))
+    assert selection.lines(BODY, 1, starts["a"]) == [starts["f"], starts["c"]]
+    assert selection.clear_end(BODY, 1) == BODY.index(", calls=%holder")
     assert Selection(Wants(), Heads(frozenset())).is_empty

@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.module import Module, Wants
-from hlo_inspect.hlo.skipped import note_skipped, small_root
+from hlo_inspect.hlo.skipped import skip, small_root
 
 ADD = """%add (x: f32[], y: f32[]) -> f32[] {
   %x = f32[] parameter(0)
@@ -22,11 +22,14 @@ LESS = """cond {
 }
 """
 LARGE = "%large () -> f32[] {\n" + "  %x = f32[] parameter(0)\n" * 256 + "  ROOT %s = f32[] tanh(%x)\n}\n"
+LAST = "%last (y: f32[2]) -> f32[2] {\n  ROOT %y = f32[2] parameter(0)\n}\n"
 
 
 def noted(text: str, *, loops: bool, line: int = 10) -> Module:
     module = Module(Header("m"), "path", 1, Wants(loops=loops))
-    note_skipped(module, Heads(frozenset()), "\n" + text, 1, len(text) + 1, line)
+    text = "\n" + text + LAST
+    assert text[skip(module, Heads(frozenset()), text, 1, len(text), line) :] == LAST
+    assert module.computation_count == text.count("\n}") - 1
     return module
 
 
@@ -52,6 +55,21 @@ def test_a_second_computation_of_a_name_changes_nothing() -> None:
     other = LESS.replace("constant(4)", "constant(9)")
     module = noted(LESS + other, loops=True)
     assert module.computations["cond"].scalars["n"].operand_text == "4"
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])
+def test_what_may_stand_between_computations(between: str) -> None:
+    assert noted(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
+
+
+@pytest.mark.parametrize(
+    "text", [LAST, ADD, ADD + "oops\n", ADD + "ENTRY " + LAST, ADD + "  ROOT %y = f32[] negate(%add)\n}\n"]
+)
+def test_what_no_computation_follows_is_not_passed_over(text: str) -> None:
+    """A brace may close a computation in place."""
+    module = Module(Header("m"), "path", 1, Wants())
+    assert skip(module, Heads(frozenset()), "\n" + text, 1, len(text) + 1, 1) == 1
+    assert module.computation_count == 0
 
 
 @pytest.mark.parametrize(
