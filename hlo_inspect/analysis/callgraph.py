@@ -76,12 +76,11 @@ class CallGraph:
 
     def _calls(self, instruction: Instruction) -> list[Call]:
         if instruction.opcode in _ONE_CALLEE:
-            attribute = _ONE_CALLEE[instruction.opcode]
-            names = list(instruction.callees(instruction.attributes_named((attribute,))).get(attribute, ()))
-            return [Call(instruction, name, 1) for name in names[:1] if self._holds_something(name)]
+            name = instruction.word(_ONE_CALLEE[instruction.opcode])
+            return [Call(instruction, name, 1)] if name is not None and self._holds_something(name) else []
         if instruction.opcode == "custom-call" and not instruction.mentions("called_computations="):
             return []
-        names = [name for found in instruction.callees(instruction.attributes).values() for name in found]
+        names = [called for found in instruction.callees(instruction.attributes).values() for called in found]
         place = f"{instruction.name} (line {instruction.line})"
         if instruction.opcode == "while":
             loop = self._loops[_place(instruction)]

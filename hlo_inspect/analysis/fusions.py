@@ -48,13 +48,12 @@ def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
-        attributes = instruction.attributes_named(("kind", "calls"))
-        names = instruction.callees(attributes).get("calls", ()) if "calls" in attributes else ()
+        callee = instruction.word("calls")
         found.append(
             Fusion(
                 instruction=instruction,
-                kind=attributes.get("kind", ""),
-                callee=module.computations.get(names[0]) if names else None,
+                kind=instruction.word("kind") or "",
+                callee=module.computations.get(callee) if callee is not None else None,
                 operand_bytes=operand_bytes(instruction),
                 result_bytes=result_bytes(instruction),
                 frames=module.frames,

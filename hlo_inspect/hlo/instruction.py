@@ -36,6 +36,7 @@ CALLEE_ATTRIBUTES = (
 )
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
+_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
 _CALLEE = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
 _QUOTE = re.compile(r"[\"']|//")
@@ -122,6 +123,16 @@ class Instruction:
     def mentions(self, text: str) -> bool:
         """Whether `text` stands in the operands or attributes: a cheap look before they are parsed."""
         return text in self._tail
+
+    def word(self, name: str) -> str | None:
+        """The value of an attribute that is one word (`kind=kLoop`, `calls=%f`), without its `%`; `None` where none is."""
+        at = self._tail.find(f", {name}=", self._close)
+        if at >= 0 and self._tail.find('"', self._close, at) < 0:  # not in a string
+            found = _WORD.match(self._tail, at + len(name) + 3)
+            if found is not None:
+                return found[1]
+        value = _WORD.fullmatch(scan.without_comments(self.attributes_named((name,)).get(name, "")).strip())
+        return value[1] if value else None
 
     def attributes_named(self, names: Iterable[str]) -> dict[str, str]:
         """The text of these attributes, as far as they are there; what stands behind the last of them is not looked at."""

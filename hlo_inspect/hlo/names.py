@@ -23,6 +23,8 @@ _OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as pri
 _PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what stands before a name, but another name
 _INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 
+_NO_OPERANDS = LITERAL_OPCODES | {""}  # and the first line of a computation
+
 
 class Complain(Protocol):
     def problem(self, code: str, message: str, line: int | None, subject: str | None = None) -> None: ...
@@ -144,7 +146,7 @@ def _precise_callees(tail: str) -> list[str]:
 
 def operand_texts(rows: Sequence[Row], opcodes: Iterable[str]) -> list[str]:
     """The names in each row's operands, with `, ` between them, if the text is as printers write it."""
-    texts = ["" if opcode in LITERAL_OPCODES else row[3].partition(")")[0] for row, opcode in zip(rows, opcodes, strict=True)]
+    texts = ["" if opcode in _NO_OPERANDS else row[3].partition(")")[0] for row, opcode in zip(rows, opcodes, strict=True)]
     joined = "\n".join(texts)
     if "(" in joined:  # printed shapes of tuples and with tiles, mostly
         texts = [_nested_names(row[3]) if "(" in text else text for row, text in zip(rows, texts, strict=True)]

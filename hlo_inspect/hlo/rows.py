@@ -103,6 +103,14 @@ def _closes(tail: str) -> bool:
     return tail.count("(") + 1 == tail.count(")") and tail.count("{") == tail.count("}") and tail.count("[") == tail.count("]")
 
 
+def _is_plain(text: str, start: int, end: int) -> bool:
+    """Whether the row in `text[start:end]` is whole, and alone on its line, at the cost of counting."""
+    if text.count(" = ", start, end) > 1 or text[end - 1] in ",= \t" or _DEFINITIONS[1].search(text, start, end):
+        return False
+    marks = find_marks(text, start, end)
+    return marks is not None and b"*" not in marks
+
+
 def find_row(text: str, start: int) -> tuple[Row, int] | None:
     """The row of the line that starts at `start` and the index of its line end; `None` for a line that does not hold one
     instruction, or not all of it.
@@ -110,15 +118,12 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     match = ROW.match(text, start - 1)
     if match is None:
         return None
-    plain = _STRING.sub("s", match[4])
-    if (
-        '"' in plain
-        or not _closes(plain)
-        or "/*" in plain
-        or any(definition.search(plain) for definition in _DEFINITIONS)
-        or plain.rstrip().endswith((",", "="))
-    ):
-        return None
+    if not _is_plain(text, start, match.end()):
+        rest = _STRING.sub("s", match[4])
+        if '"' in rest or "/*" in rest or rest.rstrip().endswith((",", "=")):
+            return None
+        if not _closes(rest) or any(definition.search(rest) for definition in _DEFINITIONS):
+            return None
     if not _NEXT.match(text, match.end()):
         return None
     return (match[1] or "", match[2], match[3], match[4]), match.end()
