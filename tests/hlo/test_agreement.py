@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo import grammar, reader, rows, source
+from hlo_inspect.hlo import grammar, module_reader, rows, source
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import parse_shape
 from tests.hlo.generate import ORDINARY, Writer, Written
@@ -61,7 +61,7 @@ def grammar_only(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "find_rows", lambda *_args, **_options: None)
         patch.setattr(rows, "find_row", lambda *_args: None)
-        patch.setattr(reader, "find_region", lambda *_args: None)
+        patch.setattr(module_reader, "find_region", lambda *_args: None)
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         yield
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.errors import ParseError
-from hlo_inspect.hlo import source
 from hlo_inspect.hlo.module import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
@@ -96,146 +94,6 @@ def test_modules_on_one_line() -> None:
     assert found.lines == 1
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["this is nothing"], [(5, 3, "expected an instruction", 1)]),
-        (["%q == f32[] sqrt(%p)"], [(5, 3, "expected an instruction", 1)]),
-        (["%q = f32[2] Sqrt(%p)"], [(5, 15, "expected an opcode and '('", 1)]),
-        (["%q = f32[2] sqrt %p"], [(5, 15, "expected an opcode and '('", 1)]),
-        (["%q = f32[2] sqrt(%p"], [(5, 19, "'(' is not closed", 1)]),
-        (["%q = f32[2] sqrt(%p]"], [(5, 22, "']' does not close '('", 1)]),
-        (["%q = f32[2] sqrt(%p), x={1"], [(5, 27, "'{' is not closed", 1)]),
-        (['%q = f32[2] sqrt(%p), x="1'], [(5, 27, "expected a value", 1)]),
-        (["%q = f32[2 sqrt(%p)"], [(5, 11, "'[' is not closed", 1)]),
-        (["%q = f32[2,a] sqrt(%p)"], [(5, 12, "'a' is no dimension", 1)]),
-        (
-            ["oops", "%q = f32[2] sqrt(%p)", "oops"],
-            [(5, 3, "expected an instruction", 1), (7, 3, "expected an instruction", 1)],
-        ),
-        (["oops", "oops"], [(5, 3, "expected an instruction", 1)]),  # what follows may continue the line before
-        (["%q = f32[2] sqrt(%p) /* open"], [(5, 24, "a comment is not closed", 1)]),
-    ],
-)
-def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, int, str, int]]) -> None:
-    indented = "".join(f"  {line}\n" for line in lines)
-    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"{indented}  ROOT")
-    found = module(text)
-    assert [(line, column, message, times) for _, line, column, message, times in problems(found)] == expected
-    assert found.unparsed_lines == len(lines) - ("%q = f32[2] sqrt(%p)" in lines)
-    assert found.opcode_counts["negate"] == 1
-    line, column, message, _ = expected[0]
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
-    assert str(caught.value).endswith("^")
-
-
-@pytest.mark.parametrize(
-    ("tail", "line", "column", "message"),
-    [
-        (", 1", 5, 25, "expected an attribute"),
-        (", metadata={} y=2", 5, 37, "expected ','"),
-        (", metadata={(}", 5, 36, "'}' does not close '('"),
-        (",", 6, 3, "expected an attribute"),  # in the next line, where ROOT stands instead
-    ],
-)
-def test_strict_reads_the_attributes_too(tail: str, line: int, column: int, message: str) -> None:
-    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"  %q = f32[2] sqrt(%p){tail}\n  ROOT")
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
-
-
-def test_strict_looks_for_an_attribute_on_the_next_line_too() -> None:
-    """As XLA's lexer does, to which a line end is white space."""
-    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", "  %q = f32[2] sqrt(%p),\n  ROOT")
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (6, 3, "expected an attribute")
-
-
-def test_unreadable_lines_between_computations() -> None:
-    found = module(f"HloModule m\n\noops\n{BODY}oops 2\n\n{ENTRY}oops 3\n")
-    assert problems(found) == [("HI001", line, 1, "expected a computation", 1) for line in (3, 8)]
-    assert found.unparsed_lines == 2
-    assert (found.computation_count, found.lines) == (2, 13)
-
-
-@pytest.mark.parametrize("cut", range(len("HloModule m, a=1\n\n"), len(WHOLE)))
-def test_a_module_that_is_cut_off_anywhere(cut: int) -> None:
-    text = WHOLE.replace("HloModule m", "HloModule m, a=1")[:cut]
-    found = module(text)
-    whole_lines = text.count("\n")
-    assert found.opcode_counts["parameter"] == (whole_lines > 3) + (whole_lines > 8) or text.endswith("0)")
-    assert found.opcode_counts["sqrt"] == (whole_lines > 4) or text.endswith("%q)")
-    last_line = text.rpartition("\n")[2]
-    if last_line in {"E", "EN", "ENT", "ENTR"}:  # may be the start of anything
-        assert codes(found) == ["HI001"]
-    elif last_line not in {"", "}"}:
-        assert "HI002" in codes(found)
-
-
-def test_a_cut_is_told_with_its_line() -> None:
-    text = WHOLE[: WHOLE.index("negate(%p)")]
-    assert problems(module(text)) == [
-        ("HI002", 10, None, "the text ends inside computation main", 1),
-        ("HI001", 10, 22, "expected an opcode and '('", 1),
-    ]
-
-
-def test_a_module_that_is_cut_off_by_other_text() -> None:
-    noise = "".join(f"I0405 step {n}: loss 0.5 {{\n" for n in range(100))
-    text = "HloModule m\n" + BODY + ENTRY[: ENTRY.index("  ROOT")] + noise + WHOLE
-    first, second = modules(text)
-    assert problems(first) == [("HI002", 8, None, "the module is cut off here: what follows is no HLO", 1)]
-    assert first.unparsed_lines == 0
-    assert first.opcode_counts == {"parameter": 2, "sqrt": 1}
-    assert (second.first_line, codes(second)) == (108, [])
-
-
-def test_a_module_that_is_cut_off_by_another() -> None:
-    first, second = modules("HloModule m\n" + ENTRY[: ENTRY.rindex("}")] + WHOLE)
-    assert problems(first) == [("HI002", 5, None, "computation main is not closed", 1)]
-    assert (second.name, second.first_line, codes(second)) == ("m", 5, [])
-
-
-def test_a_computation_that_is_not_closed() -> None:
-    found = module("HloModule m\n" + BODY.replace("}\n", "") + ENTRY)
-    assert problems(found) == [("HI002", 5, None, "computation body is not closed", 1)]
-    assert found.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1}
-
-
-def test_threads_and_comments_behind_a_closing_brace() -> None:
-    for closer in (
-        '}, execution_thread="host"',
-        '}, execution_thread="host" // body',
-        "} // body",
-        '}\n, execution_thread="x"',
-    ):
-        found = module(f"HloModule m\n{BODY[:-2]}{closer}\n{ENTRY}")
-        assert (found.computation_count, codes(found)) == (2, [])
-
-
-def test_stack_frame_tables() -> None:
-    tables = """FileNames
-1 "a {.py"
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=3}
-StackFrames
-1 {file_location_id=1}
-
-"""
-    found = module(f"HloModule m\n\n{tables}{ENTRY}")
-    assert codes(found) == []
-    frame = found.frames.source_line(1)
-    assert frame is not None
-    assert (frame.file, frame.line, frame.function) == ("a {.py", 3, "f")
-
-
 def test_bytes_that_are_not_utf_8_are_told() -> None:
     raw = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\xff"}').encode("latin-1")
     found = module(raw)
@@ -246,21 +104,3 @@ def test_the_bytes_of_a_module_are_those_of_its_text() -> None:
     text = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\u00e9\u4e2d"}')
     found = module("caf\u00e9\n" + text + "caf\u00e9\n")
     assert found.bytes == len(text.encode())
-
-
-@pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
-def test_a_line_of_ten_megabytes(wants: Wants) -> None:
-    values = ", ".join(["1.5"] * 2_000_000)
-    text = WHOLE.replace("  ROOT %n", f"  %c = f32[2000000]{{0}} constant({{{values}}})\n  ROOT %n")
-    assert len(text) > 10_000_000 - 100
-    found = module(text, wants)
-    assert (found.computation_count, codes(found), found.lines) == (2, [], WHOLE.count("\n") + 1)
-
-
-@pytest.mark.parametrize("size", [1, 7, 100])
-def test_a_closing_brace_inside_a_literal(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "PIECE_BYTES", size)
-    literal = "  %c = s32[2,2] constant({\n{ 1, 2 },\n{ 3, 4 }\n})\n"
-    found = module(WHOLE.replace("  ROOT %n", f"{literal}  ROOT %n"))
-    assert (found.computation_count, codes(found)) == (2, [])
-    assert found.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1, "constant": 1}
