@@ -107,8 +107,7 @@ def _is_plain(text: str, start: int, end: int) -> bool:
     """Whether the row in `text[start:end]` is whole, and alone on its line, at the cost of counting."""
     if text.count(" = ", start, end) > 1 or text[end - 1] in ",= \t" or _DEFINITIONS[1].search(text, start, end):
         return False
-    marks = find_marks(text, start, end)
-    return marks is not None and b"*" not in marks
+    return find_marks(text, start, end + 1) is not None
 
 
 def find_row(text: str, start: int) -> tuple[Row, int] | None:

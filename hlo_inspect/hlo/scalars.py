@@ -32,7 +32,7 @@ _FOLLOWED = HANDING_OPCODES | PASSING_OPCODES | {"add", "compare", "fusion", "ge
 SCALAR_ROOT = re.compile(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
 
-_LINE = re.compile(r"\n[ \t]*+(?:ROOT )?%?[A-Za-z_][\w.\-]*+ = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)
+_SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
 
 
 class Scalars:
@@ -53,9 +53,10 @@ class Scalars:
     def search(self, text: str, start: int, end: int, line: int, heads: Heads) -> None:
         """Picks from `text[start:end]`, in which nothing else is wanted. `line` is the number of the line at `start`."""
         counted = start
-        for match in _LINE.finditer(text, start - 1, end):
-            line += text.count("\n", counted, match.start() + 1)
-            counted = match.start() + 1
+        for match in _SCALAR.finditer(text, start, end):
+            begin = text.rfind("\n", counted - 1, match.start()) + 1
+            line += text.count("\n", counted, begin)
+            counted = begin
             found = rows.find_row(text, counted)
             if found is not None:
                 _ = heads[found[0][2]]

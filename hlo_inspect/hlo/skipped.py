@@ -15,6 +15,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.scalars import SCALAR_ROOT, Scalars
 
 MAX_REDUCER_LINES = 16
+MAX_REDUCER_CHARS = 1 << 14
 MAX_LINES = 256
 
 _BETWEEN = re.compile(r'[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n++(?!\s*+,)')
@@ -82,7 +83,7 @@ def _note(module: Module, heads: Heads, text: str, root: tuple[str, str], line: 
 
 def small_root(text: str, start: int, end: int) -> str | None:
     """The opcode of the root of the lines between `start` and `end`, where they are few."""
-    if text.count("\n", start, end) > MAX_REDUCER_LINES:
+    if end - start > MAX_REDUCER_CHARS or text.count("\n", start, end) > MAX_REDUCER_LINES:
         return None
     at = text.rfind("ROOT ", start, end)
     if at < 0:
