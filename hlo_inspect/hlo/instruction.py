@@ -209,6 +209,7 @@ def _operand(text: str) -> Operand:
     return Operand(use[2], path, _shape_or_none(use[1]) if use[1] else None)
 
 
+@lru_cache(maxsize=1 << 14)
 def _shape_or_none(text: str) -> Shape | None:
     try:
         return parse_shape(text)
