@@ -310,7 +310,7 @@ class Collector(FaultLog):
         row = lines.rows[index]
         try:
             instruction = Instruction(computation, row, lines.head(index), lines.first + index)
-            instruction.resolve_operands((lines.definitions, *self._open.reach))
+            instruction.resolve_operands(lines.definitions, self._open.reach)
         except scan.ScanError as error:
             self.problem("HI001", f"{row[1]}: {error.message}", lines.first + index, row[1])
             return

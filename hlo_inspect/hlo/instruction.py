@@ -163,14 +163,17 @@ class Instruction:
         texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}
         return {name: tuple(_CALLEE.findall(text)) for name, text in texts.items() if "=" not in text}
 
-    def resolve_operands(self, definitions: Iterable[Definitions]) -> None:
-        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition."""
+    def resolve_operands(self, near: Definitions, others: Iterable[Definitions] = ()) -> None:
+        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition, `near` or elsewhere."""
         if self.opcode in LITERAL_OPCODES:
             return
         if not _UNCOMMON_OPERANDS.search(self._tail, 0, self._close):
-            names = self._tail[: self._close].replace("%", "").split(", ")
-            self.operand_shapes = tuple(_defined_shape(name, definitions) for name in names if name)
-            return
+            text = self._tail[: self._close].replace("%", "")
+            heads = [near.get(name) for name in text.split(", ")] if text else []
+            if None not in heads:
+                self.operand_shapes = tuple([head.shape for head in heads if head is not None])
+                return
+        definitions = (near, *others)
         self.operand_shapes = tuple(_operand_shape(operand, definitions) for operand in self.operands)
 
 

@@ -128,7 +128,7 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
         {"a": head_of("f32[9] negate"), "b": head_of("s8[4] negate")},
     ]
     found = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
-    found.resolve_operands(definitions)
+    found.resolve_operands(definitions[0], definitions[1:])
     shapes = [None if shape is None else str(shape) for shape in found.operand_shapes]
     assert shapes == ["f32[2]", "f32[5]", "s8[4]", "pred[3]", None, None, None, "f32[7]"]
 
