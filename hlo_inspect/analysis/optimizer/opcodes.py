@@ -1,0 +1,44 @@
+"""What each opcode does to the values that go through it, as far as data flow is concerned."""
+
+from __future__ import annotations
+
+ELEMENTWISE = frozenset(
+    """
+    abs add and atan2 cbrt ceil clamp compare cosine divide exponential exponential-minus-one floor is-finite log
+    log-plus-one logistic maximum minimum multiply negate not or power remainder round-nearest-afz round-nearest-even rsqrt
+    select shift-left shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor
+    """.split()
+)
+"""Each element of the result follows from the same element of each operand."""
+
+SAME = frozenset(
+    "bitcast convert copy copy-done copy-start optimization-barrier reduce-precision reshape transpose all-gather".split()
+)
+"""The result holds the values of the operand: another type, order, shape or place, or more copies of them."""
+
+MOVES = frozenset("all-to-all collective-broadcast collective-permute pad reverse slice dynamic-slice gather".split())
+"""The result holds some of the values of the first operand, elsewhere."""
+
+SUMS = frozenset({"all-reduce", "reduce-scatter"})
+"""What sums the operand over devices."""
+
+SAME_TARGETS = frozenset(
+    """
+    Sharding SPMDFullToShardShape SPMDShardToFullShape pipeline_marker annotate_device_placement MoveToHost MoveToDevice
+    LayoutConstraint xla.sdy.FuncResultSharding xla.sdy.Sharding xla.sdy.LocalToGlobalShape xla.sdy.GlobalToLocalShape
+    AllocateBuffer xla.sdy.GSPMDShardToFullShape xla.sdy.GSPMDFullToShardShape
+    """.split()
+) - {"AllocateBuffer"}
+"""Custom calls that hand their operands on, element by element of the tuple."""
+
+JOINS = frozenset({"ConcatBitcast"})
+"""Custom calls that put their operands one behind the other."""
+
+GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
+"""Custom calls that compute alpha * A * B + beta * C."""
+
+WIDE = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
+"""Types whose constants are close to the number that was meant; those of other types (bf16, float8) are not."""
+
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+"""Types of weights and moments."""

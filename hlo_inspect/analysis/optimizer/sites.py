@@ -1,0 +1,162 @@
+"""The outputs of a region that succeed one of its inputs, and the expressions that compute them.
+
+A region is the entry, or the body of a loop that runs the whole step several times. The input that an output succeeds is the one
+whose buffer it takes (`input_output_alias`), or the same element of a loop's state. Without donation it is the one input of its
+shape and type that its expression holds, when those that other outputs succeed are set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
+from hlo_inspect.analysis.optimizer.opcodes import FLOATS, MOVES
+from hlo_inspect.analysis.optimizer.reach import Input
+from hlo_inspect.hlo.shapes import ArrayShape
+
+MAX_ROUNDS = 4
+
+
+@dataclass(slots=True)
+class Site:
+    """An output and the input that it succeeds.
+
+    `own` is the node of the old value, `node` that of the new one as the text has it, `new` the same where every guard lets the
+    update through. `is_given` tells that the text says which input the output succeeds. `twins` are sites of the same new value: a working copy beside its master.
+    """
+
+    output: Index
+    source: Input
+    shape: ArrayShape
+    place: Place
+    own: int
+    node: int
+    new: int
+    is_given: bool
+    twins: list[Site] = field(default_factory=list)
+
+    @property
+    def is_float(self) -> bool:
+        return self.shape.dtype in FLOATS
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.new == self.own
+
+    @property
+    def bytes(self) -> int:
+        return self.shape.bytes or 0
+
+
+@dataclass(slots=True)
+class Region:
+    """`sites` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not)."""
+
+    frame: int
+    sites: list[Site]
+    inputs: dict[Input, ArrayShape]
+    guards: dict[int, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An output of a region as it is given: its index, shape, and the input whose buffer it takes."""
+
+    index: Index
+    shape: ArrayShape
+    taken: Input | None
+
+
+def find_sites(flow: Flow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> Region:
+    """The sites of a region, with its guards taken away."""
+    graph = flow.graph
+    places = [flow.root(frame, result.index) for result in results]
+    nodes = [flow.node(place) for place in places]
+    whole = graph.replaced(nodes, _whole_inputs(flow, nodes))
+    nodes = [whole[node] for node in nodes]
+    own = {one: graph.make("input", (), one, shape.elements or 0) for one, shape in inputs.items()}
+    succeeded = _succeeded(flow, nodes, results, inputs, own)
+    sites = [
+        Site(result.index, source, result.shape, place, own[source], node, node, result.taken is not None)
+        for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
+        if source is not None and source in own
+    ]
+    region = Region(frame, sites, inputs)
+    _take_guards_away(flow, region)
+    _find_twins(sites)
+    return region
+
+
+def _whole_inputs(flow: Flow, nodes: list[int]) -> dict[int, int]:
+    """Where only one part of an input is ever used, as a device's own shard of it, that part stands for the input."""
+    graph = flow.graph
+    parts: dict[int, set[int]] = {}
+    for node in graph.below(nodes):
+        if graph.ops[node] in MOVES and graph.ops[graph.args[node][0]] == "input":
+            parts.setdefault(graph.args[node][0], set()).add(node)
+    return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
+
+
+def _succeeded(
+    flow: Flow, nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], own: dict[Input, int]
+) -> list[Input | None]:
+    """The input that each output succeeds."""
+    found: list[Input | None] = [result.taken for result in results]
+    taken = {source for source in found if source is not None}
+    by_node = {node: source for source, node in own.items()}
+    open_: dict[int, set[Input]] = {}
+    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
+        if found[number] is None and result.shape.dtype in FLOATS:
+            held = {by_node[leaf] for leaf in flow.graph.below([node]) if leaf in by_node}
+            fitting = {one for one in held if one not in taken and str(inputs[one]) == str(result.shape)}
+            if fitting:
+                open_[number] = fitting
+    while open_:
+        clear = {number for number, fitting in open_.items() if len(fitting) == 1}
+        number = min(clear or open_)
+        source = min(open_.pop(number))
+        found[number] = source
+        for other in [other for other, fitting in open_.items() if source in fitting]:
+            open_[other] = open_[other] - {source}
+            if not open_[other]:
+                del open_[other]
+    return found
+
+
+def _take_guards_away(flow: Flow, region: Region) -> None:
+    """Assumes of each condition that chooses between a new value and the old one that it chooses the new one."""
+    graph = flow.graph
+    for _ in range(MAX_ROUNDS):
+        guards: dict[int, bool] = {}
+        for site in region.sites:
+            if graph.ops[site.new] != "select":
+                continue
+            condition, then, other = graph.args[site.new]
+            if site.own in {then, other} and graph.sizes[condition] == 1:
+                guards.setdefault(condition, other == site.own)
+        if not guards:
+            return
+        region.guards |= guards
+        roots = [site.new for site in region.sites]
+        known: dict[int, int] = {}
+        for node in graph.below(roots):
+            if graph.ops[node] == "select" and graph.args[node][0] in guards:
+                chosen = graph.args[node][1 if guards[graph.args[node][0]] else 2]
+                known[node] = known[chosen]
+            else:
+                args = tuple(known[arg] for arg in graph.args[node])
+                same = args == graph.args[node]
+                known[node] = node if same else graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+        for site in region.sites:
+            site.new = known[site.new]
+
+
+def _find_twins(sites: list[Site]) -> None:
+    by_new: dict[int, list[Site]] = {}
+    for site in sites:
+        if not site.is_unchanged and site.is_float:
+            by_new.setdefault(site.new, []).append(site)
+    for group in by_new.values():
+        for site in group:
+            site.twins = [other for other in group if other is not site]

@@ -1,0 +1,132 @@
+"""The text of a computation, taken apart only where somebody follows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, ShapeError
+
+Use = tuple[str, tuple[int, ...]]
+"""An operand: the name of an instruction and an index into its tuple."""
+
+_COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
+_PLAIN = re.compile(r"[\w.\-%]+(?:, [\w.\-%]+)*+", re.ASCII)
+_WORD = r"([\w.\-]++)"
+
+
+class Statement:
+    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis."""
+
+    __slots__ = ("opcode", "operands", "shape", "tail")
+
+    def __init__(self, row: Row) -> None:
+        try:
+            head = head_of(row[2])
+            self.opcode, self.shape = head.opcode, head.shape
+        except ShapeError:
+            self.opcode, self.shape = row[2].rpartition(" ")[2], None
+        self.tail = row[3]
+        self.operands: tuple[Use, ...] = () if self.opcode in LITERAL_OPCODES else _operands(row[3])
+
+    @property
+    def literal(self) -> str:
+        """What stands between the parentheses."""
+        return self.tail[: operands_end(self.tail)]
+
+    @property
+    def dtype(self) -> str:
+        return self.shape.dtype if isinstance(self.shape, ArrayShape) else ""
+
+    @property
+    def size(self) -> int:
+        """Elements, 0 where that is unknown."""
+        return (self.shape.elements or 0) if isinstance(self.shape, ArrayShape) else 0
+
+    def attribute(self, name: str) -> str:
+        """The text of an attribute, empty where there is none."""
+        if f"{name}=" not in self.tail:
+            return ""
+        try:
+            for key, value in scan.attributes(self.tail, operands_end(self.tail) + 1):
+                if key == name:
+                    return value
+        except scan.ScanError:
+            return ""
+        return ""
+
+    def word(self, name: str) -> str:
+        """An attribute that is one word (a computation, a number), by the quick way."""
+        match = re.search(rf", {name}=%?{_WORD}", self.tail, re.ASCII)
+        return match[1] if match else ""
+
+
+def _operands(tail: str) -> tuple[Use, ...]:
+    """Names and tuple indices; an operand without a name is called the empty string."""
+    text = tail[: tail.find(")")]
+    if "/*" in text:
+        text = _COMMENT.sub("", text)
+    if _PLAIN.fullmatch(text):
+        return tuple([(name, ()) for name in text.replace("%", "").split(", ")])
+    try:
+        return tuple((operand.name or "", operand.path) for operand in parse_operands(tail)[1])
+    except scan.ScanError:
+        return ()
+
+
+class Body:
+    """The instructions of a computation by name, and the name of its root."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.name = computation.name
+        self.rows: dict[str, Row] = {}
+        self.lines: dict[str, int] = {}
+        self.root = ""
+        self._statements: dict[str, Statement] = {}
+        self._chunks = computation.chunks
+        last = ""
+        for _, chunk in computation.chunks:
+            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+            for row in rows:
+                self.rows[row[1]] = row
+                if row[0]:
+                    self.root = row[1]
+            last = rows[-1][1] if rows else last
+        self.root = self.root or last
+
+    def statement(self, name: str) -> Statement | None:
+        """The instruction of that name, `None` where the computation has none."""
+        found = self._statements.get(name)
+        if found is None and name in self.rows:
+            found = self._statements[name] = Statement(self.rows[name])
+        return found
+
+    def line(self, name: str) -> int | None:
+        """The line on which an instruction stands."""
+        if not self.lines:
+            for first, chunk in self._chunks:
+                rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+                self.lines.update({row[1]: first + n for n, row in enumerate(rows)})
+        return self.lines.get(name)
+
+    def parameter(self, number: int) -> str:
+        """The name of a parameter."""
+        return self._parameters.get(number, "")
+
+    @property
+    def _parameters(self) -> Mapping[int, str]:
+        found: dict[int, str] = {}
+        for row in self.rows.values():
+            if row[2].endswith(" parameter"):
+                text = row[3][: row[3].find(")")].strip()
+                if text.isascii() and text.isdigit() and len(text) < 10:
+                    found[int(text)] = row[1]
+        return found
+
+
+def shape_of(statement: Statement | None) -> Shape | None:
+    return statement.shape if statement is not None else None
