@@ -32,8 +32,10 @@ class Step:
 
 def find_step(update: Update, rest: Sum | None = None) -> Step | None:
     """The step as a single term with two states, each explained; the moments themselves are left to the caller."""
+    if rest is None and not update.is_plain():
+        return None
     rest = update.rest if rest is None else rest
-    if len(rest) != 1 or not update.is_plain():
+    if len(rest) != 1:
         return None
     ((monomial, value),) = rest.items()
     states = update.used(rest)

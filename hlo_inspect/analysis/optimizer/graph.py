@@ -70,14 +70,3 @@ class Graph:
                 stack.append((node, True))
                 stack += [(arg, False) for arg in self.args[node] if arg not in seen]
         return order
-
-    def replaced(self, roots: Iterable[int], known: dict[int, int]) -> dict[int, int]:
-        """What becomes of the nodes below `roots` when those in `known` are put in place of others; fills `known`."""
-        for node in self.below(roots):
-            if node in known:
-                continue
-            args = tuple(known[arg] for arg in self.args[node])
-            known[node] = (
-                node if args == self.args[node] else self.make(self.ops[node], args, self.attributes[node], self.sizes[node])
-            )
-        return known

@@ -8,6 +8,7 @@ from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.normal import Forms, Sum, split_zero
 from hlo_inspect.analysis.optimizer.reach import Reach
 from hlo_inspect.analysis.optimizer.readings import COARSE, EXACT
+from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.sites import Region, Site
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
@@ -41,6 +42,7 @@ class Matcher:
         live = frozenset(site.own for site in region.sites if site.is_float)
         self.forms = Forms(graph, cut, live)
         self.reach = Reach(flow)
+        self.reductions = Reductions(flow, region, self.forms)
         self._by_atom: dict[int, Site] = {}
         for site in self.moving:
             self._by_atom.setdefault(self.forms.leaf(site.new), site)
@@ -131,6 +133,7 @@ class Matcher:
             self._states_of(site),
             lambda leaf: bool(self.inputs_of(leaf) & own),
             lambda leaf: bool(self.inputs_of(leaf) & self._states),
+            self.reductions,
             tolerance=self._tolerance(site),
         )
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)

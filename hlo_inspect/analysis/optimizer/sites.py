@@ -7,10 +7,11 @@ shape and type that its expression holds, when those that other outputs succeed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
+from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.opcodes import FLOATS, MOVES
 from hlo_inspect.analysis.optimizer.reach import Input
 from hlo_inspect.hlo.shapes import ArrayShape
@@ -51,12 +52,31 @@ class Site:
 
 @dataclass(slots=True)
 class Region:
-    """`sites` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not)."""
+    """`sites` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not);
+    `parts` the nodes that stand for a whole input, because no other part of it is used.
+    """
 
     frame: int
-    sites: list[Site]
     inputs: dict[Input, ArrayShape]
+    sites: list[Site] = field(default_factory=list)
     guards: dict[int, bool] = field(default_factory=dict)
+    parts: dict[int, int] = field(default_factory=dict)
+
+    def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
+        """What the nodes below some are when parts are put as wholes and guards let new values through."""
+        known: dict[int, int] = {}
+        for node in graph.below(nodes):
+            if node in self.parts:
+                known[node] = self.parts[node]
+                continue
+            args = tuple([known[arg] for arg in graph.args[node]])
+            if graph.ops[node] == "select" and args[0] in self.guards:
+                known[node] = args[1 if self.guards[args[0]] else 2]
+            elif args == graph.args[node]:
+                known[node] = node
+            else:
+                known[node] = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +93,18 @@ def find_sites(flow: Flow, frame: int, inputs: dict[Input, ArrayShape], results:
     graph = flow.graph
     places = [flow.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
-    whole = graph.replaced(nodes, _whole_inputs(flow, nodes))
+    region = Region(frame, inputs, parts=_whole_inputs(flow, nodes))
+    whole = region.resolved(graph, nodes)
     nodes = [whole[node] for node in nodes]
     own = {one: graph.make("input", (), one, shape.elements or 0) for one, shape in inputs.items()}
     succeeded = _succeeded(flow, nodes, results, inputs, own)
-    sites = [
+    region.sites = [
         Site(result.index, source, result.shape, place, own[source], node, node, result.taken is not None)
         for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
         if source is not None and source in own
     ]
-    region = Region(frame, sites, inputs)
     _take_guards_away(flow, region)
-    _find_twins(sites)
+    _find_twins(region.sites)
     return region
 
 
@@ -138,16 +158,7 @@ def _take_guards_away(flow: Flow, region: Region) -> None:
         if not guards:
             return
         region.guards |= guards
-        roots = [site.new for site in region.sites]
-        known: dict[int, int] = {}
-        for node in graph.below(roots):
-            if graph.ops[node] == "select" and graph.args[node][0] in guards:
-                chosen = graph.args[node][1 if guards[graph.args[node][0]] else 2]
-                known[node] = known[chosen]
-            else:
-                args = tuple(known[arg] for arg in graph.args[node])
-                same = args == graph.args[node]
-                known[node] = node if same else graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+        known = region.resolved(graph, [site.new for site in region.sites])
         for site in region.sites:
             site.new = known[site.new]
 

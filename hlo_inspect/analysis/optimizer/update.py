@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant
+from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.sites import Site
 
 
@@ -49,6 +50,7 @@ class Update:
         states: Iterable[State],
         depends: Callable[[int], bool],
         hides_state: Callable[[int], bool],
+        reductions: Reductions,
         *,
         tolerance: float,
     ) -> None:
@@ -61,6 +63,7 @@ class Update:
         self.kept, self.rest = split(self.form, self.weight)
         self._depends = depends
         self._hides_state = hides_state
+        self.reductions = reductions
         self._special = {self.weight} | {atom for state in self.states for atom in (state.old, state.new)}
         self._scalar: dict[int, bool] = {}
 

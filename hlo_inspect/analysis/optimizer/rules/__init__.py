@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlo_inspect.analysis.optimizer.rules import adagrad, adam, adamw, lion, rmsprop, sgd
+from hlo_inspect.analysis.optimizer.rules import adafactor, adagrad, adam, adamw, lamb, lion, rmsprop, sgd
 from hlo_inspect.analysis.optimizer.update import Claim, Update
 
 Rule = Callable[[Update], Claim | None]
@@ -18,5 +18,7 @@ RULES: dict[str, Rule] = {
     "lion": lion.match,
     "rmsprop": rmsprop.match,
     "adagrad": adagrad.match,
+    "lamb": lamb.match,
+    "adafactor": adafactor.match,
 }
 """By file. No update fits two of them: what tells rules apart is part of each."""
