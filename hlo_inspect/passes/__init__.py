@@ -6,6 +6,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.fusions import Fusions
+from hlo_inspect.passes.optimizer import Optimizer
 from hlo_inspect.passes.params import Params
 from hlo_inspect.passes.reading import Reading
 from hlo_inspect.passes.summary import Summary
@@ -14,7 +15,7 @@ from hlo_inspect.report.model import FactSpec
 READING = Reading()
 """Runs with every command."""
 
-PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives())
+PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer())
 ALIASES = {"parameters": "params"}
 
 

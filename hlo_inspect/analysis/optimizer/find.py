@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.flow import Flow, Index
+from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
 from hlo_inspect.analysis.optimizer.match import Matcher, Weight
 from hlo_inspect.analysis.optimizer.reach import Input
 from hlo_inspect.analysis.optimizer.sites import Region, Result, find_sites
@@ -18,11 +18,12 @@ MAX_NESTING = 3  # loops in loops over steps
 
 @dataclass(slots=True)
 class Optimizer:
-    """`weights` by region and output."""
+    """`weights` by region and output; `parameters` tells which entry parameter an input of a region comes from."""
 
     flow: Flow
     weights: list[Weight] = field(default_factory=list)
     matchers: list[Matcher] = field(default_factory=list)
+    parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
 
 
 def find_optimizer(module: Module, interface: Interface) -> Optimizer:
@@ -33,6 +34,7 @@ def find_optimizer(module: Module, interface: Interface) -> Optimizer:
     if frame is None:
         return found
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
+    found.parameters = {one: one[1:] for one in inputs}
     results = [
         Result(o.index, o.shape, (frame, o.alias.parameter, _index(o.alias.parameter_index, o.index, o.alias.output_index)))
         if o.alias
@@ -59,23 +61,32 @@ def _match_region(found: Optimizer, frame: int, inputs: dict[Input, ArrayShape],
             _match_body(found, body, nesting - 1)
 
 
-def _loops_over_steps(flow: Flow, region: Region) -> list[str]:
-    """The bodies of the loops whose results are results of the region."""
-    bodies: dict[str, None] = {}
+def _loops_over_steps(flow: Flow, region: Region) -> list[Place]:
+    """The loops whose results are results of the region."""
+    loops: dict[Place, None] = {}
     for site in region.sites:
         if flow.graph.ops[site.new] == "opaque":
-            statement = flow.statement(flow.graph.attributes[site.new])  # type: ignore[arg-type]
+            frame, name, _ = flow.graph.attributes[site.new]  # type: ignore[misc]
+            statement = flow.statement((frame, name, ()))
             if statement is not None and statement.opcode == "while":
-                bodies[statement.word("body")] = None
-    return list(bodies)
+                loops[frame, name, ()] = None
+    return list(loops)
 
 
-def _match_body(found: Optimizer, computation: str, nesting: int) -> None:
+def _match_body(found: Optimizer, loop: Place, nesting: int) -> None:
     """Takes the body of a loop as a step: each element of its state succeeds itself."""
-    frame = found.flow.region(computation)
-    if frame is None:
+    flow = found.flow
+    statement = flow.statement(loop)
+    frame = flow.region(statement.word("body")) if statement is not None else None
+    if statement is None or frame is None:
         return
-    root = found.flow.statement(found.flow.root(frame, ()))
+    root = flow.statement(flow.root(frame, ()))
     leaves = array_leaves(root.shape if root is not None else None)
     inputs = {(frame, 0, index): shape for index, shape in leaves}
+    for name, first in statement.operands[:1]:
+        for index, _ in leaves:
+            node = flow.node((loop[0], name, first + index))
+            source = flow.graph.attributes[node]
+            if flow.graph.ops[node] == "input" and source in found.parameters:
+                found.parameters[frame, 0, index] = found.parameters[source]  # type: ignore[index]
     _match_region(found, frame, inputs, [Result(index, shape, (frame, 0, index)) for index, shape in leaves], nesting)

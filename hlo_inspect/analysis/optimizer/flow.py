@@ -23,6 +23,7 @@ Index = tuple[int, ...]
 Place = tuple[int, str, Index]
 """Frame, instruction, index into its tuple."""
 
+MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PLACES = 3_000_000  # of one module: repeated calls of calls multiply
 
 
@@ -33,6 +34,15 @@ class Frame:
     body: Body
     arguments: tuple[Place, ...] | None
     depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Where a value is made: the instruction's computation and line, and the fusion of the region that holds it."""
+
+    fusion: str
+    computation: str
+    line: int | None
 
 
 @dataclass(slots=True)
@@ -156,6 +166,22 @@ class Flow:
         nodes = self._nodes
         missing = [place for place in places if place not in nodes]
         return missing or tuple([nodes[place] for place in places])
+
+    def made_at(self, place: Place) -> Made:
+        """The instruction that makes the value at a place."""
+        fusion = ""
+        for _ in range(MAX_STEPS):
+            statement = self.statement(place)
+            if statement is None:
+                break
+            if statement.opcode == "fusion" and not fusion:
+                fusion = place[1]
+            target = self.behind(place, statement)
+            if target is None:
+                break
+            place = target
+        body = self.frames[place[0]].body
+        return Made(fusion, body.name, body.line(place[1]))
 
     # -- stepping through -----------------------------------------------------------------------------------------------
 

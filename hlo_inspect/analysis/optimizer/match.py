@@ -22,6 +22,7 @@ class Weight:
     update: Update
     claim: Claim | None
     copy: Site | None = None
+    counters: list[Site] = field(default_factory=list)
     accumulators: list[Site] = field(default_factory=list)
 
     @property
@@ -38,6 +39,7 @@ class Matcher:
         graph = flow.graph
         self.moving = [site for site in region.sites if site.is_float and not site.is_unchanged and graph.args[site.new]]
         self.accumulators = [s for s in region.sites if s.is_float and s.shape.elements != 1 and graph.value(s.new) == 0.0]
+        self.counters = [s for s in region.sites if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
         cut = frozenset(site.new for site in self.moving)
         live = frozenset(site.own for site in region.sites if site.is_float)
         self.forms = Forms(graph, cut, live)
@@ -139,7 +141,15 @@ class Matcher:
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)
         if claim is None and not update.is_step():
             return None
-        return Weight(site, update, claim, self._working_copy(site))
+        return Weight(site, update, claim, self._working_copy(site), *self._beside(update))
+
+    def _beside(self, update: Update) -> tuple[list[Site], list[Site]]:
+        """The counters and the accumulators in the expression of an update."""
+        leaves = set(self.forms.leaves(update.form))
+        for state in update.states:
+            leaves |= self.forms.leaves(state.form)
+        nodes = {self.forms.atoms[leaf].node for leaf in leaves}
+        return [s for s in self.counters if s.own in nodes], [s for s in self.accumulators if s.own in nodes]
 
     def _states_of(self, site: Site) -> list[State]:
         """The other sites in the expression of a site, and in theirs."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
-from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant
+from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant, shortest
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.sites import Site
 
@@ -86,6 +86,11 @@ class Update:
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 
+    def sizes_in(self, form: Sum) -> list[int]:
+        """The sizes of the leaves that a form holds."""
+        atoms = [self.forms.atoms[leaf] for leaf in self.forms.leaves(form)]
+        return [self.forms.graph.sizes[atom.node] for atom in atoms if atom.node is not None]
+
     def is_gradient(self, form: Sum) -> bool:
         """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
         leaves = self.forms.leaves(form)
@@ -147,6 +152,10 @@ class Update:
         if not is_constant(form):
             return COMPUTED
         return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
+
+    def round(self, value: float) -> float:
+        """The number that somebody wrote."""
+        return shortest(value, self.tolerance)
 
     def decay_of(self, rate: Sum, kept: Sum | None = None) -> Reading:
         """The decoupled weight decay: the factor of the weight is `1 - rate * decay`."""

@@ -11,6 +11,7 @@ the rate that is read is their product.
 
 from __future__ import annotations
 
+from hlo_inspect.analysis.optimizer.clipping import clip_of
 from hlo_inspect.analysis.optimizer.moments import Average, gradient_average
 from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, is_constant, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
@@ -51,7 +52,14 @@ def _linear(update: Update, form: Sum) -> Sum | None:
 def _is_gradient_atom(update: Update, atom: int, exponent: float) -> bool:
     """Whether an atom can be a factor of a gradient as backward passes make it: no sign, no root, no norm."""
     found = update.forms.atoms[atom]
-    return exponent == 1.0 and found.op in {"opaque", "broadcast", "slice", "dynamic-slice", "concatenate", "select", "sum"}
+    if clip_of(update, atom, exponent) is not None:
+        return True
+    if found.op == "select":
+        return exponent == 1.0 and all(size != 1 for size in update.sizes_in(found.parts[0]))
+    return exponent == 1.0 and found.op in _GRADIENT_OPS
+
+
+_GRADIENT_OPS = frozenset({"opaque", "broadcast", "slice", "dynamic-slice", "concatenate", "sum"})
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
