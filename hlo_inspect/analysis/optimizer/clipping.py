@@ -63,14 +63,14 @@ def is_norm(update: Update, form: Sum) -> bool:
     return all(_is_sum_of_squares(update, term) for term in terms[:CHECKED_TERMS])
 
 
-def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...]) -> bool:
+def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
     atoms = [(atom, exponent) for atom, exponent in term if not update.is_scalar(atom)]
-    if len(atoms) != 1 or atoms[0][1] != 1.0:
-        return bool(atoms) and all(exponent == 2.0 for _, exponent in atoms)
-    summed = update.reductions.summed(atoms[0][0])
-    return summed is not None and all(
-        exponent % 2 == 0 for monomial in summed for atom, exponent in monomial if not update.is_scalar(atom)
-    )
+    if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
+        return bool(atoms)
+    summed = update.reductions.summed(atoms[0][0]) if len(atoms) == 1 and atoms[0][1] == 1.0 else None
+    if summed is None or not stages:
+        return False
+    return all(_is_sum_of_squares(update, inner, stages - 1) for inner in list(summed)[:CHECKED_TERMS])
 
 
 def _by_choice(update: Update, select: Atom) -> Clip | None:

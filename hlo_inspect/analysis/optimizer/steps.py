@@ -47,13 +47,14 @@ def _move(flow: Flow, place: Place, statement: Statement) -> int | list[Place]:
     """Some of an array's values; all of them where they are all the same."""
     place, statement = flow.start(place, statement)
     places = flow.operands(place, statement)
-    if not places or (place[2] and len(places) != 1):
-        return flow.opaque(place)
-    found = flow.known(places)
+    found = flow.known(places if statement.opcode.startswith(("all-to-all", "dynamic-slice")) else places[:1])
     if isinstance(found, list):
         return found
-    if flow.graph.value(found[0]) is not None:
-        return found[0]
+    moved = found if statement.opcode.startswith("all-to-all") else found[:1]
+    if len(set(moved)) == 1 and flow.graph.value(moved[0]) is not None:
+        return moved[0]
+    if len(moved) != 1 or place[2]:
+        return flow.opaque(place)
     op = statement.opcode.removesuffix("-start")
     attribute = statement.attribute("slice") if op == "slice" else (place[0], place[1]) if op != "dynamic-slice" else None
     return flow.graph.make(op, found, attribute, _result_size(flow, place, statement))
