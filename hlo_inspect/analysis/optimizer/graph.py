@@ -5,6 +5,7 @@ A node is an integer. What changes no value (convert, reshape, broadcast of a sc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 
 LEAVES = frozenset({"input", "opaque", "constant"})
@@ -14,13 +15,16 @@ COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
 class Graph:
-    """Nodes by number: `ops`, `args` (nodes), `attributes` and `sizes` (elements, 1 for a scalar, 0 where unknown)."""
+    """Nodes by number: `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 where unknown), and whether a
+    node holds a constant that was rounded to 16 bits, `coarse`.
+    """
 
     def __init__(self) -> None:
         self.ops: list[str] = []
         self.args: list[tuple[int, ...]] = []
         self.attributes: list[Hashable] = []
         self.sizes: list[int] = []
+        self.coarse: list[bool] = []
         self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
@@ -42,12 +46,15 @@ class Graph:
         self.ops.append(op)
         self.args.append(args)
         self.attributes.append(attribute)
-        self.sizes.append(max((self.sizes[arg] for arg in args), default=1) if size is None else size)
+        self.sizes.append(max([self.sizes[arg] for arg in args], default=1) if size is None else size)
+        self.coarse.append(any([self.coarse[arg] for arg in args]))
         return number
 
     def constant(self, value: float, *, is_coarse: bool = False) -> int:
         """A number; `is_coarse` for one that was rounded to 16 bits. NaN is a leaf like any other."""
-        return self.make("constant", (), ("nan" if value != value else float(value), is_coarse), 1)  # noqa: PLR0124 - NaN
+        node = self.make("constant", (), ("nan" if math.isnan(value) else float(value), is_coarse), 1)
+        self.coarse[node] = is_coarse
+        return node
 
     def value(self, node: int) -> float | None:
         """The value of a constant."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlo_inspect.analysis.optimizer.contents import Contents
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.normal import Forms, Sum, split_zero
 from hlo_inspect.analysis.optimizer.reach import Reach
@@ -11,7 +12,7 @@ from hlo_inspect.analysis.optimizer.readings import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.sites import Region, Site
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.update import Claim, State, Surroundings, Update, split
 
 
 @dataclass(slots=True)
@@ -49,9 +50,13 @@ class Matcher:
         for site in self.moving:
             self._by_atom.setdefault(self.forms.leaf(site.new), site)
             self._by_atom.setdefault(self.forms.leaf(site.own), site)
+        beside = [self.forms.leaf(site.own) for site in self.counters + self.accumulators]
         self._definitions: dict[int, Sum] = {}
-        self._inputs: dict[int, int] = {}
+        self.contents = Contents(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states = 0
+        self._chains: dict[int, list[State]] = {}
+        self._own_bits: dict[int, int] = {}
+        self._copies = self._find_copies()
 
     def weights(self) -> list[Weight]:
         """The weights of the region, by output."""
@@ -80,35 +85,38 @@ class Matcher:
             known = self._definitions[site.new] = self.forms.definition(site.new)
         return known
 
-    def inputs_of(self, leaf: int) -> int:
+    def _inputs_of(self, leaf: int) -> int:
         """The inputs behind an opaque leaf."""
-        known = self._inputs.get(leaf)
-        if known is None:
-            atom = self.forms.atoms[leaf]
-            place = atom.attribute
-            known = self.reach.inputs(place) if atom.op == "opaque" and isinstance(place, tuple) else 0  # type: ignore[arg-type]
-            self._inputs[leaf] = known
-        return known
+        return self.reach.inputs(self.forms.atoms[leaf].attribute)  # type: ignore[arg-type]
 
     def _own(self, site: Site) -> int:
-        bits = 0
-        for one in (site, *site.twins, *self._copies(site)):
-            bits |= self.reach.bit(one.source)
-        return bits
+        """The inputs that hold the old value of a site: its own and those of its copies."""
+        known = self._own_bits.get(site.new)
+        if known is None:
+            known = 0
+            for one in (site, *site.twins, *self._copies.get(site.new, ())):
+                known |= self.reach.bit(one.source)
+            self._own_bits[site.new] = known
+        return known
 
-    def _copies(self, site: Site) -> list[Site]:
-        """Sites that are nothing but the new value of another one, apart from `+ 0 * x`."""
-        atom = self.forms.leaf(site.new)
-        return [
-            other for other in self.moving if other.new != site.new and split_zero(self.definition(other)) == {((atom, 1.0),): 1.0}
-        ]
+    def _find_copies(self) -> dict[int, list[Site]]:
+        """Sites that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
+        copies: dict[int, list[Site]] = {}
+        for site in self.moving:
+            form = split_zero(self.definition(site))
+            ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
+            if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0:
+                node = self.forms.atoms[monomial[0][0]].node
+                if node is not None and node != site.own:
+                    copies.setdefault(node, []).append(site)
+        return copies
 
     def _feeds_itself(self, site: Site) -> bool:
-        own = self._own(site)
-        leaves = set(self.forms.leaves(self.definition(site)))
+        """Whether the new value depends on the old one through something opaque: a gradient does."""
+        inputs = self.contents.inputs(self.definition(site))
         for state in self._states_of(site):
-            leaves |= self.forms.leaves(state.form)
-        return any(self.inputs_of(leaf) & own for leaf in leaves)
+            inputs |= self.contents.inputs(state.form)
+        return bool(inputs & self._own(site))
 
     def _is_state(self, site: Site) -> bool:
         """Whether a site that is no weight can be the state of an optimizer: not a scalar, and not just any output that is
@@ -122,21 +130,18 @@ class Matcher:
 
     def _primary(self, site: Site) -> Site:
         """Of sites with the same new value the one whose old value it holds."""
-        leaves = self.forms.leaves(self.definition(site))
-        return next((s for s in (site, *site.twins) if self.forms.leaf(s.own) in leaves), site)
+        values = self.contents.values(self.definition(site))
+        return next((s for s in (site, *site.twins) if self.contents.bit(self.forms.leaf(s.own)) & values), site)
 
     # -- matching -------------------------------------------------------------------------------------------------------
 
     def _match(self, site: Site) -> Weight | None:
-        own = self._own(site)
         update = Update(
             self.forms,
             site,
             self._states_of(site),
-            lambda leaf: bool(self.inputs_of(leaf) & own),
-            lambda leaf: bool(self.inputs_of(leaf) & self._states),
-            self.reductions,
-            tolerance=self._tolerance(site),
+            Surroundings(self.contents, self.reductions, self._own(site), self._states),
+            tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)
         if claim is None and not update.is_step():
@@ -145,52 +150,51 @@ class Matcher:
 
     def _beside(self, update: Update) -> tuple[list[Site], list[Site]]:
         """The counters and the accumulators in the expression of an update."""
-        leaves = set(self.forms.leaves(update.form))
+        values = self.contents.values(update.form)
         for state in update.states:
-            leaves |= self.forms.leaves(state.form)
-        nodes = {self.forms.atoms[leaf].node for leaf in leaves}
-        return [s for s in self.counters if s.own in nodes], [s for s in self.accumulators if s.own in nodes]
+            values |= self.contents.values(state.form)
+        held = set(self.contents.atoms(values))
+        return [s for s in self.counters if self.forms.leaf(s.own) in held], [
+            s for s in self.accumulators if self.forms.leaf(s.own) in held
+        ]
 
     def _states_of(self, site: Site) -> list[State]:
         """The other sites in the expression of a site, and in theirs."""
+        known = self._chains.get(site.new)
+        if known is not None:
+            return known
         found: dict[int, State] = {}
+        seen = 0
         open_ = [site]
         while open_:
-            for leaf in sorted(self.forms.leaves(self.definition(open_.pop()))):
-                other = self._by_atom.get(leaf)
+            values = self.contents.values(self.definition(open_.pop())) & ~seen
+            seen |= values
+            for atom in self.contents.atoms(values):
+                other = self._by_atom.get(atom)
                 if other is None or other is site or other in site.twins or other.new in found:
                     continue
-                if other.shape.elements == 1 and not self._takes_gradient(other, site):
+                form = self.definition(other)
+                if other.shape.elements == 1 and not self.contents.inputs(form) & self._own(site):
                     continue  # a loss scale, a counter
-                old, new = self.forms.leaf(other.own), self.forms.leaf(other.new)
-                found[other.new] = State(other, old, new, self.definition(other))
+                found[other.new] = State(other, self.forms.leaf(other.own), self.forms.leaf(other.new), form)
                 open_.append(other)
-        return list(found.values())
-
-    def _takes_gradient(self, state: Site, weight: Site) -> bool:
-        own = self._own(weight)
-        return any(self.inputs_of(leaf) & own for leaf in self.forms.leaves(self.definition(state)))
-
-    def _tolerance(self, site: Site) -> float:
-        graph = self.flow.graph
-        is_coarse = any(
-            graph.ops[node] == "constant" and graph.attributes[node][1]  # type: ignore[index]
-            for node in graph.below([site.new])
-        )
-        return COARSE if is_coarse else EXACT
+        self._chains[site.new] = list(found.values())
+        return self._chains[site.new]
 
     def _working_copy(self, site: Site) -> Site | None:
-        copies = [one for one in (*site.twins, *self._copies(site)) if one.bytes < site.bytes]
+        copies = [one for one in (*site.twins, *self._copies.get(site.new, ())) if one.bytes < site.bytes]
         return copies[0] if copies else None
 
     def _without_followers(self, found: list[Weight]) -> list[Weight]:
         """Leaves out what follows another weight (an average of it) or serves one as its state."""
         serving = {id(site) for w in found if w.claim for site in (*w.claim.roles.values(), *w.claim.extra)}
-        new = {self.forms.leaf(w.site.new): w for w in found}
+        new = 0
+        for weight in found:
+            new |= self.contents.bit(self.forms.leaf(weight.site.new))
         kept = []
         for weight in found:
-            held = self.forms.leaves(weight.update.form) & new.keys()
-            if id(weight.site) in serving or (weight.claim is None and held):
+            follows = self.contents.values(weight.update.form) & new
+            if id(weight.site) in serving or (weight.claim is None and follows):
                 continue
             kept.append(weight)
         return kept

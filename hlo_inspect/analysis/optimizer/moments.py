@@ -31,7 +31,7 @@ class Root:
 def find_root(update: Update, monomial: Monomial, moment: int) -> Root | None:
     """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way."""
     forms = update.forms
-    holding = [(a, e) for a, e in monomial if a == moment or moment in forms.leaves({((a, 1.0),): 1.0})]
+    holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
     if len(holding) != 1:
         return None
     ((atom, exponent),) = holding
@@ -61,7 +61,7 @@ def _inside(update: Update, form: Sum, moment: int) -> tuple[Sum, Monomial, floa
 def _outside(update: Update, form: Sum, moment: int, rest: Monomial) -> Root | None:
     """`root * k + epsilon` as a divisor."""
     forms = update.forms
-    roots = {m: v for m, v in form.items() if moment in forms.leaves({m: 1.0})}
+    roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
     epsilon = {m: v for m, v in form.items() if m not in roots}
     if len(roots) != 1 or not update.are_scalar(epsilon):
         return None
@@ -72,7 +72,7 @@ def _outside(update: Update, form: Sum, moment: int, rest: Monomial) -> Root | N
         inner: Sum = {}
         scale = 1.0
     else:
-        held = [atom for atom in exponents if moment in forms.leaves({((atom, 1.0),): 1.0})]
+        held = [atom for atom in exponents if update.holds(atom, moment)]
         if len(held) != 1 or exponents.pop(held[0]) != 0.5 or forms.atoms[held[0]].op != "sum":
             return None
         found = _inside(update, forms.atoms[held[0]].parts[0], moment)

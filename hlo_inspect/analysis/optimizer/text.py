@@ -16,6 +16,8 @@ Use = tuple[str, tuple[int, ...]]
 
 _COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
 _PLAIN = re.compile(r"[\w.\-%]+(?:, [\w.\-%]+)*+", re.ASCII)
+_NAMED = re.compile(r"[\s(]?%([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)  # behind its shape, if that is printed
+_ODD = re.compile(r"[\"'#]|//|=[^\d]|null")
 _WORD = r"([\w.\-]++)"
 
 
@@ -72,6 +74,11 @@ def _operands(tail: str) -> tuple[Use, ...]:
         text = _COMMENT.sub("", text)
     if _PLAIN.fullmatch(text):
         return tuple([(name, ()) for name in text.replace("%", "").split(", ")])
+    if "%" in text:
+        text = tail[: operands_end(tail)]
+        names = _NAMED.findall(text)
+        if len(names) == text.count("%") and not _ODD.search(text):
+            return tuple([(name, ()) for name in names])
     try:
         return tuple((operand.name or "", operand.path) for operand in parse_operands(tail)[1])
     except scan.ScanError:

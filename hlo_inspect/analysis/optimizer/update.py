@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlo_inspect.analysis.optimizer.contents import Contents
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant, shortest
 from hlo_inspect.analysis.optimizer.reductions import Reductions
@@ -36,6 +37,16 @@ class Claim:
     extra: list[Site] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an update is told of its region: what atoms hold, the inputs with its own old value, those with states."""
+
+    contents: Contents
+    reductions: Reductions
+    own: int
+    states: int
+
+
 class Update:
     """The update of `site`.
 
@@ -43,45 +54,33 @@ class Update:
     added to it.
     """
 
-    def __init__(
-        self,
-        forms: Forms,
-        site: Site,
-        states: Iterable[State],
-        depends: Callable[[int], bool],
-        hides_state: Callable[[int], bool],
-        reductions: Reductions,
-        *,
-        tolerance: float,
-    ) -> None:
+    def __init__(self, forms: Forms, site: Site, states: Iterable[State], around: Surroundings, *, tolerance: float) -> None:
         self.forms = forms
         self.site = site
         self.states = list(states)
         self.tolerance = tolerance
+        self.reductions = around.reductions
         self.weight = forms.leaf(site.own)
         self.form = forms.definition(site.new)
         self.kept, self.rest = split(self.form, self.weight)
-        self._depends = depends
-        self._hides_state = hides_state
-        self.reductions = reductions
-        self._special = {self.weight} | {atom for state in self.states for atom in (state.old, state.new)}
-        self._scalar: dict[int, bool] = {}
+        self._around = around
+        self._contents = around.contents
+        self._special = self._contents.bit(self.weight)
+        for state in self.states:
+            self._special |= self._contents.bit(state.old) | self._contents.bit(state.new)
 
     # -- what an atom is ------------------------------------------------------------------------------------------------
 
     def is_scalar(self, atom: int) -> bool:
         """Whether an atom is explained without the gradient: made of constants, counters and scalars that are handed in."""
-        known = self._scalar.get(atom)
-        if known is None:
-            leaves = self.forms.leaves({((atom, 1.0),): 1.0})
-            known = self._scalar[atom] = all(self._is_scalar_leaf(leaf) for leaf in leaves)
-        return known
-
-    def _is_scalar_leaf(self, leaf: int) -> bool:
-        atom = self.forms.atoms[leaf]
-        if leaf in self._special or atom.node is None or self.forms.graph.sizes[atom.node] != 1:
+        contents = self._contents
+        if not contents.are_scalars(atom) or contents.values_in(atom) & self._special:
             return False
-        return atom.op in {"input", "constant"} or not self._depends(leaf)
+        return not contents.inputs_in(atom) & self._around.own
+
+    def holds(self, atom: int, value: int) -> bool:
+        """Whether an atom holds a site's value at any depth."""
+        return bool(self._contents.values_in(atom) & self._contents.bit(value))
 
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
@@ -93,11 +92,10 @@ class Update:
 
     def is_gradient(self, form: Sum) -> bool:
         """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
-        leaves = self.forms.leaves(form)
-        if not leaves.isdisjoint(self._special - {self.weight}):
+        if self._contents.values(form) & self._special & ~self._contents.bit(self.weight):
             return False
-        opaque = [leaf for leaf in leaves if self.forms.atoms[leaf].op == "opaque"]
-        return any(self._depends(leaf) for leaf in opaque) and not any(self._hides_state(leaf) for leaf in opaque)
+        inputs = self._contents.inputs(form)
+        return bool(inputs & self._around.own) and not inputs & self._around.states
 
     def without_scalars(self, form: Sum) -> Sum:
         """A form without the explained factors that all of its terms share."""
@@ -135,13 +133,13 @@ class Update:
 
     def used(self, form: Sum) -> list[State]:
         """The states that a form holds, as old or as new values."""
-        leaves = self.forms.leaves(form)
-        return [state for state in self.states if state.old in leaves or state.new in leaves]
+        values = self._contents.values(form)
+        return [state for state in self.states if values & (self._contents.bit(state.old) | self._contents.bit(state.new))]
 
     def recursion(self, state: State) -> tuple[Sum, Sum] | None:
         """A state's new value as `decay * old + rest`, if it is linear in the old one."""
         decay, rest = split(state.form, state.old)
-        if not decay or state.old in self.forms.leaves(rest) or not self.are_scalar(decay):
+        if not decay or self._contents.values(rest) & self._contents.bit(state.old) or not self.are_scalar(decay):
             return None
         return decay, rest
 

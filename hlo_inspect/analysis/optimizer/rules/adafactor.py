@@ -65,12 +65,11 @@ def _roles(states: list[State]) -> dict[str, Site]:
 
 
 def _parts(update: Update, monomial: Monomial, states: list[State]) -> _Parts:
-    atoms = {atom for state in states for atom in (state.old, state.new)}
     parts = _Parts()
     for atom, exponent in monomial:
         if update.is_scalar(atom):
             parts.scalars.append((atom, exponent))
-        elif atom in atoms or not atoms.isdisjoint(update.forms.leaves({((atom, 1.0),): 1.0})):
+        elif any(update.holds(atom, state.new) or update.holds(atom, state.old) for state in states):
             parts.roots.append((atom, exponent))
         elif update.forms.atoms[atom].op in {"maximum", "select"} and abs(exponent) == 1.0:
             parts.norms.append((atom, exponent))
