@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer import opcodes
 from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.templates import Templates
 from hlo_inspect.analysis.optimizer.text import Body, Statement
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
@@ -68,6 +69,7 @@ class Flow:
         self._calls: dict[tuple[int, str, str], int] = {}
         self._nodes: dict[Place, int] = {}
         self._special = special
+        self._templates = Templates(self.graph, self.region, lambda frame, index: self.node(self.root(frame, index)))
 
     # -- frames ---------------------------------------------------------------------------------------------------------
 
@@ -109,7 +111,7 @@ class Flow:
 
     def node(self, place: Place) -> int:
         """The expression at a place."""
-        nodes = self._nodes
+        nodes, frames = self._nodes, self.frames
         stack = [place]
         active: set[Place] = set()
         while stack:
@@ -118,7 +120,12 @@ class Flow:
                 stack.pop()
                 active.discard(top)
                 continue
-            found = self._step(top)
+            body = frames[top[0]].body
+            statement = body.statements.get(top[1]) or body.statement(top[1])
+            if statement is not None and statement.is_elementwise and not top[2]:
+                found = self._operation(top, statement)
+            else:
+                found = self._step(top, statement)
             if isinstance(found, int):
                 nodes[top] = found
             elif active.isdisjoint(found) and top not in found and len(nodes) < MAX_PLACES:
@@ -126,7 +133,7 @@ class Flow:
                 stack += found
             else:
                 reason = "depends on itself" if len(nodes) < MAX_PLACES else "lies behind too many expressions to follow"
-                self.faults.note(self.frames[top[0]], top[1], reason)
+                self.faults.note(frames[top[0]], top[1], reason)
                 nodes[top] = self.opaque(top)
         return nodes[place]
 
@@ -134,32 +141,61 @@ class Flow:
         """A leaf that stands for what is not looked into."""
         return self.graph.make("opaque", (), place, self.size(place))
 
-    def _step(self, place: Place) -> int | list[Place]:
+    def _step(self, place: Place, statement: Statement | None) -> int | list[Place]:
         """The node at a place, or the places that have to be known before it."""
-        statement = self.statement(place)
         if statement is None:
             self.faults.note(self.frames[place[0]], place[1], "is not defined")
             return self.graph.make("opaque", (), place, 0)
-        opcode = statement.opcode
-        if opcode in opcodes.ELEMENTWISE and not place[2]:
-            return self._operation(opcode, place, statement)
+        if statement.opcode == "fusion":
+            found = self._from_template(place, statement)
+            if found is not None:
+                return found
         target = self.behind(place, statement)
         if target is not None:
             known = self._nodes.get(target)
             return [target] if known is None else known
-        special = self._special.get(opcode)
+        special = self._special.get(statement.opcode)
         return special(self, place, statement) if special is not None else self.opaque(place)
 
-    def _operation(self, op: str, place: Place, statement: Statement) -> int | list[Place]:
+    def _from_template(self, place: Place, statement: Statement) -> int | list[Place] | None:
+        """The node of a fusion whose computation is like others."""
+        computation = self._computations.get(statement.word("calls"))
+        recipe = self._templates.recipe(computation, place[2]) if computation is not None else None
+        if recipe is None:
+            return None
+        operands = self.operands(place, statement)
+        known: dict[int, int] = {}
+        missing: list[Place] = []
+        for node, (number, index) in recipe.arguments:
+            if number >= len(operands):
+                return None
+            frame, name, before = operands[number]
+            argument = self._nodes.get((frame, name, before + index))
+            if argument is None:
+                missing.append((frame, name, before + index))
+            else:
+                known[node] = argument
+        return missing or recipe.cook(self.graph, known)
+
+    def _operation(self, place: Place, statement: Statement) -> int | list[Place]:
         """The node of an operation on all operands."""
-        places = self.operands(place, statement)
-        found = self.known(places)
-        if isinstance(found, list):
-            return found
-        if not found:
-            self.faults.note(self.frames[place[0]], place[1], "has operands that cannot be read")
+        nodes, frame = self._nodes, place[0]
+        args: list[int] = []
+        missing: list[Place] = []
+        for name, index in statement.operands:
+            operand = (frame, name, index)
+            node = nodes.get(operand)
+            if node is None:
+                missing.append(operand)
+            else:
+                args.append(node)
+        if missing:
+            return missing
+        if not args:
+            self.faults.note(self.frames[frame], place[1], "has operands that cannot be read")
             return self.opaque(place)
-        return self.graph.make(op, found, statement.word("direction") if op == "compare" else None)
+        op = statement.opcode
+        return self.graph.make(op, tuple(args), statement.word("direction") if op == "compare" else None)
 
     def known(self, places: tuple[Place, ...]) -> tuple[int, ...] | list[Place]:
         """The nodes at these places, or those places whose nodes have to be known first."""

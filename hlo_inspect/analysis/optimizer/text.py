@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
@@ -24,7 +25,7 @@ _WORD = r"([\w.\-]++)"
 class Statement:
     """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis."""
 
-    __slots__ = ("opcode", "operands", "shape", "tail")
+    __slots__ = ("is_elementwise", "opcode", "operands", "shape", "tail")
 
     def __init__(self, row: Row) -> None:
         try:
@@ -33,6 +34,7 @@ class Statement:
         except ShapeError:
             self.opcode, self.shape = row[2].rpartition(" ")[2], None
         self.tail = row[3]
+        self.is_elementwise = self.opcode in ELEMENTWISE
         self.operands: tuple[Use, ...] = () if self.opcode in LITERAL_OPCODES else _operands(row[3])
 
     @property
@@ -93,7 +95,7 @@ class Body:
         self.rows: dict[str, Row] = {}
         self.lines: dict[str, int] = {}
         self.root = ""
-        self._statements: dict[str, Statement] = {}
+        self.statements: dict[str, Statement] = {}
         self._chunks = computation.chunks
         last = ""
         for _, chunk in computation.chunks:
@@ -107,9 +109,9 @@ class Body:
 
     def statement(self, name: str) -> Statement | None:
         """The instruction of that name, `None` where the computation has none."""
-        found = self._statements.get(name)
+        found = self.statements.get(name)
         if found is None and name in self.rows:
-            found = self._statements[name] = Statement(self.rows[name])
+            found = self.statements[name] = Statement(self.rows[name])
         return found
 
     def line(self, name: str) -> int | None:
