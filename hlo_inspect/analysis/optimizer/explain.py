@@ -32,7 +32,7 @@ def _factors(forms: Forms, monomial: Monomial, depth: int) -> str:
 def _atom(forms: Forms, number: int, depth: int) -> str:
     atom = forms.atoms[number]
     if atom.node is not None:
-        kind = {"input": "p", "opaque": "x"}.get(atom.op, atom.op)
+        kind = {"opaque": "x", "value": "v"}.get(atom.op, atom.op)
         place = atom.attribute
         if atom.op == "input" and isinstance(place, tuple):
             return f"p{place[1]}" + "".join(f".{i}" for i in place[2])

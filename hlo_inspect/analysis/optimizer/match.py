@@ -38,22 +38,24 @@ class Matcher:
         self.flow = flow
         self.region = region
         graph = flow.graph
-        self.moving = [site for site in region.sites if site.is_float and not site.is_unchanged and graph.args[site.new]]
-        self.accumulators = [s for s in region.sites if s.is_float and s.shape.elements != 1 and graph.value(s.new) == 0.0]
+        changed = [site for site in region.sites if site.is_float and not site.is_unchanged]
+        self.moving = [site for site in changed if graph.ops[site.new] != "constant"]
+        self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         self.counters = [s for s in region.sites if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
-        cut = frozenset(site.new for site in self.moving)
-        live = frozenset(site.own for site in region.sites if site.is_float)
+        cut = frozenset(site.new for site in self.moving if graph.args[site.new])
+        live = frozenset(site.own for site in self.moving)
         self.forms = Forms(graph, cut, live)
         self.reach = Reach(flow)
         self.reductions = Reductions(flow, region, self.forms)
         self._by_atom: dict[int, Site] = {}
         for site in self.moving:
-            self._by_atom.setdefault(self.forms.leaf(site.new), site)
+            if site.new in cut:
+                self._by_atom.setdefault(self.forms.leaf(site.new), site)
             self._by_atom.setdefault(self.forms.leaf(site.own), site)
         beside = [self.forms.leaf(site.own) for site in self.counters + self.accumulators]
         self._definitions: dict[int, Sum] = {}
         self.contents = Contents(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
-        self._states = 0
+        self._states: list[Site] = []
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
         self._copies = self._find_copies()
@@ -64,7 +66,7 @@ class Matcher:
         possible = {id(site) for site in candidates}
         for site in self.moving:
             if not any(id(one) in possible for one in (site, *site.twins)) and self._is_state(site):
-                self._states |= self.reach.bit(site.source)
+                self._states.append(site)
         found: list[Weight] = []
         seen: set[int] = set()
         for site in candidates:
@@ -128,6 +130,14 @@ class Matcher:
         sizes = [self.flow.graph.sizes[self.forms.atoms[leaf].node or 0] for leaf in self.forms.leaves(factor)]
         return site.is_given or (bool(factor) and all(size == 1 for size in sizes))
 
+    def _hidden(self, weight: Site) -> int:
+        """The inputs that hold states which can belong to a weight: a gradient that depends on one is none."""
+        bits = 0
+        for site in self._states:
+            if set(site.shape.dimensions) <= set(weight.shape.dimensions):
+                bits |= self.reach.bit(site.source)
+        return bits
+
     def _primary(self, site: Site) -> Site:
         """Of sites with the same new value the one whose old value it holds."""
         values = self.contents.values(self.definition(site))
@@ -140,7 +150,7 @@ class Matcher:
             self.forms,
             site,
             self._states_of(site),
-            Surroundings(self.contents, self.reductions, self._own(site), self._states),
+            Surroundings(self.contents, self.reductions, self._own(site), self._hidden(site)),
             tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)

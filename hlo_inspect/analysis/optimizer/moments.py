@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, is_constant, key_of, product, scaled
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, close, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
 from hlo_inspect.analysis.optimizer.update import State, Update, split
 
@@ -28,8 +28,10 @@ class Root:
         return self.epsilon or self.inner
 
 
-def find_root(update: Update, monomial: Monomial, moment: int) -> Root | None:
-    """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way."""
+def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None = None) -> Root | None:
+    """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way. With
+    `mean`, the square of that atom is taken from the moment.
+    """
     forms = update.forms
     holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
     if len(holding) != 1:
@@ -42,14 +44,18 @@ def find_root(update: Update, monomial: Monomial, moment: int) -> Root | None:
         return None
     part = forms.atoms[atom].parts[0]
     if exponent == -0.5:
-        found = _inside(update, part, moment)
+        found = _inside(update, part, moment, mean)
         return None if found is None else Root({}, found[0], found[1], found[2], rest)
-    return _outside(update, part, moment, rest)
+    return _outside(update, part, moment, mean, rest)
 
 
-def _inside(update: Update, form: Sum, moment: int) -> tuple[Sum, Monomial, float] | None:
+def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
     """`moment * correction * k + inner` below a root: `inner / k`, the correction and `1 / sqrt(k)`."""
     factor, inner = split(form, moment)
+    if mean is not None:
+        square = product(next(iter(factor), ONE), ((mean, 2.0),))
+        if not factor or not close(inner.pop(square, 0.0), -next(iter(factor.values()))):
+            return None
     if len(factor) != 1 or not update.are_scalar(factor) or not update.are_scalar(inner):
         return None
     ((correction, value),) = factor.items()
@@ -58,7 +64,7 @@ def _inside(update: Update, form: Sum, moment: int) -> tuple[Sum, Monomial, floa
     return scaled(inner, 1 / value), tuple((a, e / 2) for a, e in correction), value**-0.5
 
 
-def _outside(update: Update, form: Sum, moment: int, rest: Monomial) -> Root | None:
+def _outside(update: Update, form: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
     """`root * k + epsilon` as a divisor."""
     forms = update.forms
     roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
@@ -67,7 +73,7 @@ def _outside(update: Update, form: Sum, moment: int, rest: Monomial) -> Root | N
         return None
     ((monomial, value),) = roots.items()
     exponents = dict(monomial)
-    if exponents.pop(moment, None) == 0.5:
+    if mean is None and exponents.pop(moment, None) == 0.5:
         correction = tuple(sorted(exponents.items()))
         inner: Sum = {}
         scale = 1.0
@@ -75,7 +81,7 @@ def _outside(update: Update, form: Sum, moment: int, rest: Monomial) -> Root | N
         held = [atom for atom in exponents if update.holds(atom, moment)]
         if len(held) != 1 or exponents.pop(held[0]) != 0.5 or forms.atoms[held[0]].op != "sum":
             return None
-        found = _inside(update, forms.atoms[held[0]].parts[0], moment)
+        found = _inside(update, forms.atoms[held[0]].parts[0], moment, mean)
         if found is None:
             return None
         inner, correction, scale = found

@@ -29,7 +29,7 @@ MAX_TERMS = 400
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`op` is that of a leaf ("input", "opaque", ...) or function, or "sum"; `node` the leaf; `parts` the operands' forms."""
+    """`op` is that of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node` the leaf; `parts` the operands' forms."""
 
     op: str
     node: int | None
@@ -54,7 +54,8 @@ class Forms:
 
     def leaf(self, node: int) -> int:
         """The atom of a node that is not looked into."""
-        number = self._atom(("leaf", node), Atom(self.graph.ops[node], node, (), self.graph.attributes[node]))
+        op = "value" if self.graph.args[node] else self.graph.ops[node]
+        number = self._atom(("leaf", node), Atom(op, node, (), self.graph.attributes[node]))
         if node in self._live_nodes:
             self._live.add(number)
         return number
@@ -80,7 +81,7 @@ class Forms:
             return 0.0, ONE
         if len(kept) == 1:
             return self.factored(kept)
-        content = kept[min(kept, key=lambda m: (-abs(float(f"{kept[m]:.6g}")), m))]
+        content = kept[min(kept, key=lambda m: (-abs(float(f"{kept[m]:.6g}")), kept[m] < 0, m))]
         part = {monomial: coefficient / content for monomial, coefficient in kept.items()}
         number = self._atom(("sum", key_of(part)), Atom("sum", None, (part,)))
         return content, ((number, 1.0),)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.optimizer.moments import Root, find_root
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, is_constant, product, scaled
+from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, key_of, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
 from hlo_inspect.analysis.optimizer.sites import Site
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
@@ -21,6 +21,7 @@ class Scaled:
     rate: Sum
     momentum: State | None = None
     decay: Reading = ABSENT
+    nesterov: Reading = ABSENT
     average: State | None = None
 
     def claim(self, update: Update, rule: str, readings: dict[str, Reading]) -> Claim:
@@ -31,6 +32,7 @@ class Scaled:
             "learning_rate": update.read(self.rate),
             "epsilon": update.read(self.root.epsilons) if self.root.epsilons else ABSENT,
             "momentum": self.decay,
+            "nesterov": self.nesterov,
             "weight_decay": update.decay_of(self.rate),
         }
         extra = [self.average.site] if self.average is not None else []
@@ -41,19 +43,24 @@ def find_scaled(update: Update) -> Scaled | None:
     """The step of an update that is explained by one second moment, at most one average below the root, and a momentum."""
     if not update.is_plain() or not update.rest:
         return None
-    direct = _scaled(update, update.rest)
-    if direct is not None:
-        return direct
-    states = [s for s in update.used(update.rest) if len(update.rest) == 1 and s.new in dict(next(iter(update.rest)))]
-    factor, rest = split(update.rest, states[0].new) if len(states) == 1 else ({}, {})
-    found = update.recursion(states[0]) if len(factor) == 1 and not rest and update.are_scalar(factor) else None
-    inner = _scaled(update, found[1]) if found is not None else None
-    if found is None or inner is None:
-        return None
-    rate = update.forms.multiply(inner.rate, factor)
-    if is_constant(inner.rate) and abs(abs(inner.rate.get(ONE, 0.0)) - 1.0) > 1e-9 and not is_constant(factor):
-        return None
-    return Scaled(inner.second, inner.root, inner.gradient, rate, states[0], update.read(found[0]), inner.average)
+    return _scaled(update, update.rest) or _with_momentum(update)
+
+
+def _with_momentum(update: Update) -> Scaled | None:
+    """A state that adds up steps, with Nesterov's look ahead or without."""
+    for state in update.used(update.rest):
+        factor, beside = split(update.rest, state.new)
+        found = update.recursion(state) if len(factor) == 1 and update.are_scalar(factor) else None
+        inner = _scaled(update, found[1]) if found is not None else None
+        if found is None or inner is None:
+            continue
+        step = update.forms.multiply(factor, update.forms.power(found[0], -1.0)) if beside else factor
+        if beside and key_of(beside) != key_of(update.forms.multiply(step, found[1])):
+            continue
+        rate = update.forms.multiply(inner.rate, step)
+        nesterov = Reading(float(bool(beside)), "constant")
+        return replace(inner, rate=rate, momentum=state, decay=update.read(found[0]), nesterov=nesterov)
+    return None
 
 
 def _scaled(update: Update, form: Sum) -> Scaled | None:
@@ -93,13 +100,11 @@ def _term(
 ) -> tuple[Root, Monomial, Monomial] | None:
     """The root, the explained factors and the gradient of one term."""
     opened = update.open_safe_root(monomial, second.new)
-    root = find_root(update, opened, second.new)
-    if root is None or others:
+    root = find_root(update, opened, second.new, others[0].new if others else None)
+    if root is None:
         return None
     scalars = tuple(factor for factor in root.rest if update.is_scalar(factor[0]))
     gradient = tuple(factor for factor in root.rest if not update.is_scalar(factor[0]))
     bare = Root(root.epsilon, root.inner, root.correction, root.scale, ())
     return (bare, scalars, gradient) if gradient else None
 
-
-__all__ = ["Scaled", "find_scaled", "product"]

@@ -7,7 +7,8 @@ shape and type that its expression holds, when those that other outputs succeed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
@@ -70,13 +71,50 @@ class Region:
                 known[node] = self.parts[node]
                 continue
             args = tuple([known[arg] for arg in graph.args[node]])
-            if graph.ops[node] == "select" and args[0] in self.guards:
-                known[node] = args[1 if self.guards[args[0]] else 2]
-            elif args == graph.args[node]:
-                known[node] = node
-            else:
-                known[node] = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+            same = node if args == graph.args[node] else None
+            if same is None:
+                same = _decided(graph, graph.ops[node], args)
+            if same is None:
+                same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+            known[node] = _truth(graph, self.guards[same]) if same in self.guards else same
         return known
+
+
+def _truth(graph: Graph, value: float) -> int:
+    """A condition that is assumed; another node than the constant, which may stand for something else in the text."""
+    return graph.make("constant", (), (float(value), False, "assumed"), 1)
+
+
+def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    """What an operation comes to when one of its operands is assumed; `None` where that does not decide it."""
+    assumed = [graph.ops[arg] == "constant" and len(graph.attributes[arg]) == 3 for arg in args]  # type: ignore[arg-type]
+    if not any(assumed):
+        return None
+    values = [graph.value(arg) for arg in args]
+    if op == "select":
+        return args[1 if values[0] else 2] if assumed[0] else None
+    if op == "not":
+        return _truth(graph, not values[0])
+    if op not in _ARITHMETIC or len(args) != 2:
+        return None
+    left, right = values
+    if left is not None and right is not None:
+        return _truth(graph, _ARITHMETIC[op](left, right))
+    known, other = (left, args[1]) if assumed[0] else (right, args[0])
+    if op in {"multiply", "and"}:
+        return other if known else _truth(graph, 0)
+    if op == "or":
+        return _truth(graph, 1) if known else other
+    return other if known == 0 and (op == "add" or assumed[1]) else None
+
+
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "and": lambda left, right: float(bool(left) and bool(right)),
+    "or": lambda left, right: float(bool(left) or bool(right)),
+}
 
 
 @dataclass(frozen=True, slots=True)

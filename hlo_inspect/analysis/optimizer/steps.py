@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from hlo_inspect.analysis.optimizer import opcodes
-from hlo_inspect.analysis.optimizer.constants import constant_value
+from hlo_inspect.analysis.optimizer.constants import constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.flow import Flow, Place, Step, target_of
 from hlo_inspect.analysis.optimizer.text import Body, Statement
 from hlo_inspect.hlo import scan
@@ -16,7 +16,7 @@ def _constant(flow: Flow, place: Place, statement: Statement) -> int:
     value = constant_value(statement)
     if value is None:
         return flow.opaque(place)
-    return flow.graph.constant(value, is_coarse=statement.dtype not in opcodes.WIDE)
+    return flow.graph.constant(value, is_coarse=is_rounded(value, statement.dtype))
 
 
 def _input(flow: Flow, place: Place, statement: Statement) -> int:

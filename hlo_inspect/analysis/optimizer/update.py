@@ -120,7 +120,7 @@ class Update:
         opened = monomial
         for atom, exponent in monomial:
             found = self.forms.atoms[atom]
-            if found.op != "select" or exponent != 1.0 or any(found.parts[2].values()) or len(found.parts[1]) != 1:
+            if found.op != "select" or not found.parts or exponent != 1.0 or any(found.parts[2].values()) or len(found.parts[1]) != 1:
                 continue
             ((inner, value),) = found.parts[1].items()
             compared = [self.forms.atoms[a] for m in found.parts[0] for a, _ in m]

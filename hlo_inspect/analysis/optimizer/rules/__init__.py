@@ -6,19 +6,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlo_inspect.analysis.optimizer.rules import adafactor, adagrad, adam, adamw, lamb, lion, rmsprop, sgd
+from hlo_inspect.analysis.optimizer.rules import (
+    adabelief,
+    adadelta,
+    adafactor,
+    adagrad,
+    adam,
+    adamax,
+    adamw,
+    amsgrad,
+    lamb,
+    lion,
+    nadam,
+    nadamw,
+    rmsprop,
+    sgd,
+    yogi,
+)
 from hlo_inspect.analysis.optimizer.update import Claim, Update
 
 Rule = Callable[[Update], Claim | None]
 
 RULES: dict[str, Rule] = {
-    "adam": adam.match,
-    "adamw": adamw.match,
-    "sgd": sgd.match,
-    "lion": lion.match,
-    "rmsprop": rmsprop.match,
-    "adagrad": adagrad.match,
-    "lamb": lamb.match,
+    "adabelief": adabelief.match,
+    "adadelta": adadelta.match,
     "adafactor": adafactor.match,
+    "adagrad": adagrad.match,
+    "adam": adam.match,
+    "adamax": adamax.match,
+    "adamw": adamw.match,
+    "amsgrad": amsgrad.match,
+    "lamb": lamb.match,
+    "lion": lion.match,
+    "nadam": nadam.match,
+    "nadamw": nadamw.match,
+    "rmsprop": rmsprop.match,
+    "sgd": sgd.match,
+    "yogi": yogi.match,
 }
 """By file. No update fits two of them: what tells rules apart is part of each."""

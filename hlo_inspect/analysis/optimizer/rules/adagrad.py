@@ -15,7 +15,7 @@ from hlo_inspect.analysis.optimizer.update import Claim, Update
 
 def match(update: Update) -> Claim | None:
     found = find_scaled(update)
-    if found is None or found.average is not None:
+    if found is None or found.average is not None or found.momentum is not None:
         return None
     second = square_average(update, found.second, found.gradient)
     if second is None or second.decay.value != 1.0:

@@ -11,9 +11,7 @@ State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate ma
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import find_root, square_average
-from hlo_inspect.analysis.optimizer.normal import Sum
-from hlo_inspect.analysis.optimizer.readings import ABSENT
+from hlo_inspect.analysis.optimizer.moments import gradient_average, square_average
 from hlo_inspect.analysis.optimizer.scaled_gradient import find_scaled
 from hlo_inspect.analysis.optimizer.update import Claim, Update
 
@@ -25,4 +23,8 @@ def match(update: Update) -> Claim | None:
     second = square_average(update, found.second, found.gradient)
     if second is None or second.decay.value == 1.0:
         return None
+    if found.average is not None:
+        mean = gradient_average(update, found.average)
+        if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, found.gradient):
+            return None
     return found.claim(update, "rmsprop", {"beta2": second.decay})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.clipping import clip_of
 from hlo_inspect.analysis.optimizer.moments import Average, gradient_average
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, is_constant, scaled
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, added, is_constant, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
 
@@ -41,30 +41,43 @@ def _linear(update: Update, form: Sum) -> Sum | None:
         return None
     factors: list[Sum] = []
     for monomial, value in form.items():
-        scalars = tuple((a, e) for a, e in monomial if update.is_scalar(a))
-        gradient = [(a, e) for a, e in monomial if not update.is_scalar(a)]
-        if not gradient or not all(_is_gradient_atom(update, atom, exponent) for atom, exponent in gradient):
+        gradient = tuple((a, e) for a, e in monomial if not update.is_scalar(a))
+        if not _is_backward(update, gradient):
             return None
-        factors.append({scalars: -value})
+        factors.append({tuple((a, e) for a, e in monomial if update.is_scalar(a)): -value})
     return factors[0] if all(factor == factors[0] for factor in factors) else None
 
 
-def _is_gradient_atom(update: Update, atom: int, exponent: float) -> bool:
-    """Whether an atom can be a factor of a gradient as backward passes make it: no sign, no root, no norm."""
-    found = update.forms.atoms[atom]
-    if clip_of(update, atom, exponent) is not None:
+def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
+    """Whether a product can be what a backward pass ends with: one opaque thing, an outer product, a choice or sum of such; each
+    may be clipped. No sign, no root, no norm.
+    """
+    bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
+    if len(bare) < len(monomial) and not bare:
         return True
-    if found.op == "select":
-        return exponent == 1.0 and all(size != 1 for size in update.sizes_in(found.parts[0]))
-    return exponent == 1.0 and found.op in _GRADIENT_OPS
+    if any(exponent != 1.0 for _, exponent in bare) or not bare or not depth:
+        return False
+    found = [update.forms.atoms[atom] for atom, _ in bare]
+    if len(found) > 1:
+        return all(atom.op == "broadcast" for atom in found)
+    if found[0].op in {"sum", "select"}:
+        parts = found[0].parts[1:] if found[0].op == "select" else found[0].parts
+        terms = [_unscaled(update, term) for part in parts for term, value in part.items() if value != 0.0]
+        return all(_is_backward(update, term, depth - 1) for term in terms)
+    return found[0].op in _BACKWARD
 
 
-_GRADIENT_OPS = frozenset({"opaque", "broadcast", "slice", "dynamic-slice", "concatenate", "sum"})
+def _unscaled(update: Update, monomial: Monomial) -> Monomial:
+    return tuple((atom, exponent) for atom, exponent in monomial if not update.is_scalar(atom))
+
+
+_BACKWARD = frozenset({"opaque", "broadcast", "slice", "dynamic-slice", "concatenate", "input"})
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
     average = gradient_average(update, state)
-    if average is None:
+    inner = _scale(update, average) if average is not None else None
+    if average is None or inner is None:
         return None
     factor, rest = split(update.rest, state.new)
     if len(factor) != 1 or not update.are_scalar(factor):
@@ -78,8 +91,7 @@ def _momentum(update: Update, state: State) -> Claim | None:
         factor, kept = looked_ahead
     ((monomial, value),) = factor.items()
     rate: Sum = {monomial: -value}
-    inner = _scale(update, average)
-    if value > 0 and inner is not None and is_constant(factor):
+    if value > 0 and is_constant(factor):
         rate = scaled(inner, -value)
     readings = {
         "learning_rate": update.read(rate),
