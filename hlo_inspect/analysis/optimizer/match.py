@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
 from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.normal import Forms, Sum, split_zero
 from hlo_inspect.analysis.optimizer.reach import Reach
 from hlo_inspect.analysis.optimizer.readings import COARSE, EXACT
@@ -56,6 +58,7 @@ class Matcher:
         self._definitions: dict[int, Sum] = {}
         self.contents = Contents(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states: list[Site] = []
+        self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
         self._copies = self._find_copies()
@@ -154,9 +157,18 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)
+        if claim is not None and not self._agrees(claim, update):
+            claim = None
         if claim is None and not update.is_step():
             return None
         return Weight(site, update, claim, self._working_copy(site), *self._beside(update))
+
+    def _agrees(self, claim: Claim, update: Update) -> bool:
+        """Whether the algebra holds in numbers; looked at once for each rule and set of constants."""
+        kind = (claim.rule, tuple(claim.readings.items()))
+        if kind not in self._checked:
+            self._checked[kind] = agrees(self.forms, update.site.new, update.form)
+        return self._checked[kind]
 
     def _beside(self, update: Update) -> tuple[list[Site], list[Site]]:
         """The counters and the accumulators in the expression of an update."""

@@ -60,6 +60,10 @@ class Forms:
             self._live.add(number)
         return number
 
+    def is_cut(self, node: int) -> bool:
+        """Whether a node is an atom although it has operands."""
+        return node in self._cut
+
     def function(self, op: str, parts: tuple[Sum, ...], attribute: Hashable = None) -> Sum:
         """A function of sums as an atom."""
         key = (op, attribute, tuple(key_of(part) for part in parts))

@@ -147,6 +147,8 @@ class Update:
 
     def read(self, form: Sum, *, tolerance: float | None = None) -> Reading:
         """A coefficient that is a number, or one that is computed."""
+        if not any(form.values()):
+            return constant(0.0)
         if not is_constant(form):
             return COMPUTED
         return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
@@ -177,8 +179,11 @@ class Update:
 
 
     def is_step(self) -> bool:
-        """Whether something is added to the weight, which itself is kept but for a small decay."""
-        return self.is_plain() and bool(self.rest) and LEAST_KEPT <= self.kept.get(ONE, 0.0) <= 1.0
+        """Whether something is added to the weight, which itself is kept but for a decay by a scalar."""
+        scalars = all(self._contents.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
+        if not self.kept or not scalars or not self.rest:
+            return False
+        return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1
 
 
 LEAST_KEPT = 0.5

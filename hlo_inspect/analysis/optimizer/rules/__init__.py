@@ -16,11 +16,16 @@ from hlo_inspect.analysis.optimizer.rules import (
     adamw,
     amsgrad,
     lamb,
+    lars,
     lion,
     nadam,
     nadamw,
+    novograd,
+    radam,
     rmsprop,
+    schedule_free,
     sgd,
+    sm3,
     yogi,
 )
 from hlo_inspect.analysis.optimizer.update import Claim, Update
@@ -37,11 +42,16 @@ RULES: dict[str, Rule] = {
     "adamw": adamw.match,
     "amsgrad": amsgrad.match,
     "lamb": lamb.match,
+    "lars": lars.match,
     "lion": lion.match,
     "nadam": nadam.match,
     "nadamw": nadamw.match,
+    "novograd": novograd.match,
+    "radam": radam.match,
     "rmsprop": rmsprop.match,
+    "schedule_free": schedule_free.match,
     "sgd": sgd.match,
+    "sm3": sm3.match,
     "yogi": yogi.match,
 }
 """By file. No update fits two of them: what tells rules apart is part of each."""

@@ -6,7 +6,7 @@
     else       v' = d * v + (1 - d) * (g ** 2 + epsilon),  u = g / sqrt(v')
     w' = w - rate * u / max(1, rms(u) / threshold) * max(least, rms(w))
 
-State: r and c, or v, and t. Reads rate, epsilon, decay and b2 where it is a constant. Clipping by the root mean square and scaling
+State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is a constant. Clipping by the root mean square and scaling
 by that of the weight may be missing; without the first, an unfactored update is RMSProp's.
 """
 
@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.moments import holds_square
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, is_constant, scaled
 from hlo_inspect.analysis.optimizer.norms import is_square_of, squares_in, unguarded
 from hlo_inspect.analysis.optimizer.readings import Reading, constant
 from hlo_inspect.analysis.optimizer.sites import Site
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
 
 
 @dataclass(slots=True)
@@ -34,9 +34,26 @@ class _Parts:
 
 def match(update: Update) -> Claim | None:
     states = update.used(update.rest)
-    if len(update.rest) != 1 or not update.is_plain() or len(states) not in {1, 2}:
+    if not update.is_plain() or not states:
         return None
-    ((monomial, value),) = update.rest.items()
+    if len(states) == 1:
+        factor, others = split(update.rest, states[0].new)
+        found = update.recursion(states[0]) if len(factor) == 1 and not others and update.are_scalar(factor) else None
+        if found is not None and is_constant(found[0]) and update.used(found[1]):
+            claim = _direct(update, update.forms.multiply(factor, scaled(found[1], 1 / (1 - found[0][ONE]))))
+            if claim is not None:
+                claim.readings["momentum"] = update.read(found[0])
+                claim.roles["first_moment"] = states[0].site
+            return claim
+    return _direct(update, update.rest)
+
+
+def _direct(update: Update, step: Sum) -> Claim | None:
+    """The claim where a form is the whole step."""
+    states = update.used(step)
+    if len(step) != 1 or len(states) not in {1, 2}:
+        return None
+    ((monomial, value),) = step.items()
     parts = _parts(update, monomial, states)
     gradient: Sum = {tuple(parts.gradient): 1.0}
     if not parts.gradient or not update.is_gradient(gradient) or not _are_roots(update, parts.roots, states):
