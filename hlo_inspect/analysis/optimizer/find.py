@@ -64,9 +64,9 @@ def _match_region(found: Optimizer, frame: int, inputs: dict[Input, ArrayShape],
 def _loops_over_steps(flow: Flow, region: Region) -> list[Place]:
     """The loops whose results are results of the region."""
     loops: dict[Place, None] = {}
-    for site in region.sites:
-        if flow.graph.ops[site.new] == "opaque":
-            frame, name, _ = flow.graph.attributes[site.new]  # type: ignore[misc]
+    for node in region.results:
+        if flow.graph.ops[node] == "opaque":
+            frame, name, _ = flow.graph.attributes[node]  # type: ignore[misc]
             statement = flow.statement((frame, name, ()))
             if statement is not None and statement.opcode == "while":
                 loops[frame, name, ()] = None

@@ -54,7 +54,7 @@ class Site:
 @dataclass(slots=True)
 class Region:
     """`sites` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not);
-    `parts` the nodes that stand for a whole input, because no other part of it is used.
+    `parts` the nodes that stand for a whole input, because no other part of it is used; `results` the nodes of all outputs.
     """
 
     frame: int
@@ -62,6 +62,7 @@ class Region:
     sites: list[Site] = field(default_factory=list)
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
+    results: tuple[int, ...] = ()
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
         """What the nodes below some are when parts are put as wholes and guards let new values through."""
@@ -134,6 +135,7 @@ def find_sites(flow: Flow, frame: int, inputs: dict[Input, ArrayShape], results:
     region = Region(frame, inputs, parts=_whole_inputs(flow, nodes))
     whole = region.resolved(graph, nodes)
     nodes = [whole[node] for node in nodes]
+    region.results = tuple(nodes)
     own = {one: graph.make("input", (), one, shape.elements or 0) for one, shape in inputs.items()}
     succeeded = _succeeded(flow, nodes, results, inputs, own)
     region.sites = [
@@ -165,10 +167,10 @@ def _succeeded(
     by_node = {node: source for source, node in own.items()}
     open_: dict[int, set[Input]] = {}
     for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
-        if found[number] is None and result.shape.dtype in FLOATS:
+        if found[number] is None and (result.shape.dtype in FLOATS or result.shape.elements == 1):
             held = {by_node[leaf] for leaf in flow.graph.below([node]) if leaf in by_node}
             fitting = {one for one in held if one not in taken and str(inputs[one]) == str(result.shape)}
-            if fitting:
+            if fitting and (result.shape.dtype in FLOATS or len(held) == 1):
                 open_[number] = fitting
     while open_:
         clear = {number for number, fitting in open_.items() if len(fitting) == 1}
