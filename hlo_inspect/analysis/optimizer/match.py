@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from hlo_inspect.analysis.optimizer.contents import Contents
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.numeric import agrees
-from hlo_inspect.analysis.optimizer.normal import Forms, Sum, split_zero
+from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Sum, is_constant, split_zero
 from hlo_inspect.analysis.optimizer.reach import Reach
 from hlo_inspect.analysis.optimizer.readings import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.sites import Region, Site
-from hlo_inspect.analysis.optimizer.update import Claim, State, Surroundings, Update, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Surroundings, Update, split
+
+MAX_ROUNDS = 4
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Matcher:
         self._definitions: dict[int, Sum] = {}
         self.contents = Contents(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states: list[Site] = []
+        self._candidates: set[int] = set()
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
@@ -70,16 +73,16 @@ class Matcher:
         for site in self.moving:
             if not any(id(one) in possible for one in (site, *site.twins)) and self._is_state(site):
                 self._states.append(site)
-        found: list[Weight] = []
-        seen: set[int] = set()
-        for site in candidates:
-            primary = self._primary(site)
-            if primary.new in seen:
-                continue
-            seen.add(primary.new)
-            weight = self._match(primary)
-            if weight is not None:
-                found.append(weight)
+        self._candidates = {site.new for site in candidates if self._is_kept(site)}
+        self._chains.clear()  # other weights are no states
+        primaries = {primary.new: primary for primary in map(self._primary, candidates)}
+        found = [weight for site in primaries.values() if (weight := self._match(site)) is not None]
+        for _ in range(MAX_ROUNDS):
+            known = {id(site) for w in found if w.claim for site in (*w.claim.roles.values(), *w.claim.extra)}
+            if all(w.claim for w in found) or not any(id(site) in known for site in self._states):
+                break  # else: where one network's gradient goes through the update of another, that one's states are explained
+            self._states = [site for site in self._states if id(site) not in known]
+            found = [w if w.claim else self._match(w.site) or w for w in found]
         return self._without_followers(found)
 
     # -- what a site depends on -----------------------------------------------------------------------------------------
@@ -133,6 +136,11 @@ class Matcher:
         sizes = [self.flow.graph.sizes[self.forms.atoms[leaf].node or 0] for leaf in self.forms.leaves(factor)]
         return site.is_given or (bool(factor) and all(size == 1 for size in sizes))
 
+    def _is_kept(self, site: Site) -> bool:
+        """Whether a new value is the old one, all or most of it, and something added."""
+        factor, rest = split(self.definition(site), self.forms.leaf(site.own))
+        return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
+
     def _hidden(self, weight: Site) -> int:
         """The inputs that hold states which can belong to a weight: a gradient that depends on one is none."""
         bits = 0
@@ -157,6 +165,10 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
         claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)
+        if claim is not None and not _descends(claim):
+            if not claim.roles:
+                return None  # a step of a solver, a residual: what goes up without a state is no update
+            claim = None
         if claim is not None and not self._agrees(claim, update):
             claim = None
         if claim is None and not update.is_step():
@@ -193,7 +205,7 @@ class Matcher:
             seen |= values
             for atom in self.contents.atoms(values):
                 other = self._by_atom.get(atom)
-                if other is None or other is site or other in site.twins or other.new in found:
+                if other is None or other is site or other.new in found or other.new in self._candidates:
                     continue
                 form = self.definition(other)
                 if other.shape.elements == 1 and not self.contents.inputs(form) & self._own(site):
@@ -220,3 +232,8 @@ class Matcher:
                 continue
             kept.append(weight)
         return kept
+
+
+def _descends(claim: Claim) -> bool:
+    """Whether the step goes down: with a rate that is a number, it has to be positive."""
+    return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0

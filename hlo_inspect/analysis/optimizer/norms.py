@@ -17,6 +17,8 @@ def squares_in(update: Update, form: Sum) -> list[Sum] | None:
         return None
     ((atom, exponent),) = monomial
     if exponent == 1.0:
+        if update.forms.atoms[atom].op == "abs":
+            return [update.forms.power(update.forms.atoms[atom].parts[0], 2.0)]
         inner = unguarded(update, atom)
         return squares_in(update, inner) if inner is not None else None
     if exponent != 0.5:

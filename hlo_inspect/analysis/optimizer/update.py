@@ -183,7 +183,7 @@ class Update:
         scalars = all(self._contents.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
         if not self.kept or not scalars or not self.rest:
             return False
-        return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1
+        return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
 
 
 LEAST_KEPT = 0.5

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.optimizer.clipping import clip_of
 from hlo_inspect.analysis.optimizer.moments import Average, gradient_average
 from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, added, is_constant, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -29,7 +29,7 @@ def match(update: Update) -> Claim | None:
 
 def _plain(update: Update) -> Claim | None:
     rate = _linear(update, update.rest)
-    if rate is None:
+    if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0:
         return None
     readings = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
     return Claim("sgd", rate, update.rest, readings)
@@ -49,29 +49,25 @@ def _linear(update: Update, form: Sum) -> Sum | None:
 
 
 def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
-    """Whether a product can be what a backward pass ends with: one opaque thing, an outer product, a choice or sum of such; each
-    may be clipped. No sign, no root, no norm.
+    """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
+    outer products; each may be clipped. No sign, no root, no norm.
     """
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
-    if any(exponent != 1.0 for _, exponent in bare) or not bare or not depth:
+    if any(exponent < 1.0 or exponent % 1.0 for _, exponent in bare) or not bare or not depth:
         return False
-    found = [update.forms.atoms[atom] for atom, _ in bare]
-    if len(found) > 1:
-        return all(atom.op == "broadcast" for atom in found)
-    if found[0].op in {"sum", "select"}:
-        parts = found[0].parts[1:] if found[0].op == "select" else found[0].parts
+    for atom, _ in bare:
+        found = update.forms.atoms[atom]
+        parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
         terms = [_unscaled(update, term) for part in parts for term, value in part.items() if value != 0.0]
-        return all(_is_backward(update, term, depth - 1) for term in terms)
-    return found[0].op in _BACKWARD
+        if found.op == "sign" or not all(_is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"):
+            return False
+    return True
 
 
 def _unscaled(update: Update, monomial: Monomial) -> Monomial:
     return tuple((atom, exponent) for atom, exponent in monomial if not update.is_scalar(atom))
-
-
-_BACKWARD = frozenset({"opaque", "broadcast", "slice", "dynamic-slice", "concatenate", "input"})
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
@@ -92,7 +88,7 @@ def _momentum(update: Update, state: State) -> Claim | None:
     ((monomial, value),) = factor.items()
     rate: Sum = {monomial: -value}
     if value > 0 and is_constant(factor):
-        rate = scaled(inner, -value)
+        rate = scaled(inner, value)
     readings = {
         "learning_rate": update.read(rate),
         "momentum": average.decay,
