@@ -1,4 +1,4 @@
-"""Which optimizer this step runs, with its constants, and which parameter is a weight, a moment, a master weight or a counter."""
+"""Which optimizer this step runs, with its constants; which parameter is a weight, moment, master weight or counter."""
 
 from __future__ import annotations
 
@@ -15,10 +15,34 @@ from hlo_inspect.report import model
 from hlo_inspect.report.model import Column, FactSpec, Finding, Table, Value
 
 NAMES = frozenset(
-    """
-    sgd adam adamw nadam nadamw amsgrad adamax adagrad adadelta rmsprop adabelief radam yogi novograd lamb lars lion adafactor
-    muon sm3 sophia shampoo schedule-free mixed unknown none
-    """.split()
+    {
+        "sgd",
+        "adam",
+        "adamw",
+        "nadam",
+        "nadamw",
+        "amsgrad",
+        "adamax",
+        "adagrad",
+        "adadelta",
+        "rmsprop",
+        "adabelief",
+        "radam",
+        "yogi",
+        "novograd",
+        "lamb",
+        "lars",
+        "lion",
+        "adafactor",
+        "muon",
+        "sm3",
+        "sophia",
+        "shampoo",
+        "schedule-free",
+        "mixed",
+        "unknown",
+        "none",
+    }
 )
 VALUES = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2", "momentum")
 MAX_EXPRESSIONS = 20
@@ -81,8 +105,13 @@ class Optimizer(Pass):
         module = context.module
         faults = context.optimizer.optimizer.flow.faults.found
         return [
-            Finding("HI503", "warning", f"{computation}: {name} {reason}; what it feeds was not followed", subject=name,
-                    location=module.location(module.entry.line if module.entry else None))
+            Finding(
+                "HI503",
+                "warning",
+                f"{computation}: {name} {reason}; what it feeds was not followed",
+                subject=name,
+                location=module.location(module.entry.line if module.entry else None),
+            )
             for computation, name, reason in list(faults)[:MAX_EXPRESSIONS]
         ]
 

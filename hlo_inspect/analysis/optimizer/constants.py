@@ -15,12 +15,12 @@ MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 
 
 def constant_value(statement: Statement) -> float | None:
-    """The value of a scalar, or of an array whose elements are all equal; `None` where it is not printed or there are several."""
+    """The value of a scalar, or of an array whose elements are all equal; `None` where there are several or none."""
     text = statement.literal.strip()
     if text.startswith("{"):
         if len(text) > MAX_LITERAL:
             return None
-        elements = {part for part in text.replace("{", " ").replace("}", " ").replace(",", " ").split()}
+        elements = set(text.replace("{", " ").replace("}", " ").replace(",", " ").split())
         if len(elements) != 1:
             return None
         (text,) = elements
@@ -39,4 +39,4 @@ def is_rounded(value: float, dtype: str) -> bool:
         (bits,) = struct.unpack("<I", struct.pack("<f", value))
     except OverflowError:
         return False
-    return bits & 0x1FFF == 0
+    return int(bits) & 0x1FFF == 0

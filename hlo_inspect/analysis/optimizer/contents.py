@@ -1,7 +1,7 @@
 """What atoms hold at any depth, kept as bits: the sites' values, and the inputs behind what is opaque.
 
-A clipped gradient holds the norms of all gradients. With a set of leaves for each of them a model of many weights would take the
-square of their number; integers are joined at no cost. The parts of an atom have smaller numbers than itself.
+A clipped gradient holds the norms of all gradients. With a set of leaves for each of them a model of many weights would
+take the square of their number; integers are joined at no cost. The parts of an atom have smaller numbers than itself.
 """
 
 from __future__ import annotations

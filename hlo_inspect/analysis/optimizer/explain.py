@@ -7,6 +7,9 @@ from hlo_inspect.analysis.optimizer.normal import Forms, Monomial, Sum
 MAX_LENGTH = 400
 
 
+_KINDS = {"opaque": "x", "value": "v"}
+
+
 def text(forms: Forms, form: Sum, depth: int = 6) -> str:
     """A sum as one line; what lies deeper than `depth` is an ellipsis."""
     if not form:
@@ -24,19 +27,16 @@ def text(forms: Forms, form: Sum, depth: int = 6) -> str:
 
 
 def _factors(forms: Forms, monomial: Monomial, depth: int) -> str:
-    return "*".join(
-        _atom(forms, atom, depth) + ("" if exponent == 1.0 else f"**{exponent:g}") for atom, exponent in monomial
-    )
+    return "*".join(_atom(forms, atom, depth) + ("" if exponent == 1.0 else f"**{exponent:g}") for atom, exponent in monomial)
 
 
 def _atom(forms: Forms, number: int, depth: int) -> str:
     atom = forms.atoms[number]
     if atom.node is not None:
-        kind = {"opaque": "x", "value": "v"}.get(atom.op, atom.op)
-        place = atom.attribute
-        if atom.op == "input" and isinstance(place, tuple):
-            return f"p{place[1]}" + "".join(f".{i}" for i in place[2])
-        return f"{kind}#{number}"
+        source = forms.graph.sources.get(atom.node)
+        if source is not None:
+            return f"p{source[1]}" + "".join(f".{i}" for i in source[2])
+        return f"{_KINDS.get(atom.op, atom.op)}#{number}"
     inner = ", ".join(text(forms, part, depth - 1) for part in atom.parts)
     if atom.op == "sum":
         return f"({inner})"

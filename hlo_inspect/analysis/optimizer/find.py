@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
+from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.match import Matcher, Weight
-from hlo_inspect.analysis.optimizer.reach import Input
 from hlo_inspect.analysis.optimizer.sites import Region, Result, find_sites
 from hlo_inspect.analysis.optimizer.steps import STEPS
 from hlo_inspect.analysis.parameters import Interface
@@ -34,7 +34,7 @@ def find_optimizer(module: Module, interface: Interface) -> Optimizer:
     if frame is None:
         return found
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
-    found.parameters = {one: one[1:] for one in inputs}
+    found.parameters = {(at, number, index): (number, index) for at, number, index in inputs}
     results = [
         Result(o.index, o.shape, (frame, o.alias.parameter, _index(o.alias.parameter_index, o.index, o.alias.output_index)))
         if o.alias
@@ -65,11 +65,10 @@ def _loops_over_steps(flow: Flow, region: Region) -> list[Place]:
     """The loops whose results are results of the region."""
     loops: dict[Place, None] = {}
     for node in region.results:
-        if flow.graph.ops[node] == "opaque":
-            frame, name, _ = flow.graph.attributes[node]  # type: ignore[misc]
-            statement = flow.statement((frame, name, ()))
-            if statement is not None and statement.opcode == "while":
-                loops[frame, name, ()] = None
+        place = flow.graph.places.get(node)
+        statement = flow.statement(place) if place is not None else None
+        if place is not None and statement is not None and statement.opcode == "while":
+            loops[place[0], place[1], ()] = None
     return list(loops)
 
 
@@ -86,7 +85,7 @@ def _match_body(found: Optimizer, loop: Place, nesting: int) -> None:
     for name, first in statement.operands[:1]:
         for index, _ in leaves:
             node = flow.node((loop[0], name, first + index))
-            source = flow.graph.attributes[node]
-            if flow.graph.ops[node] == "input" and source in found.parameters:
-                found.parameters[frame, 0, index] = found.parameters[source]  # type: ignore[index]
+            source = flow.graph.sources.get(node)
+            if source in found.parameters:
+                found.parameters[frame, 0, index] = found.parameters[source]
     _match_region(found, frame, inputs, [Result(index, shape, (frame, 0, index)) for index, shape in leaves], nesting)

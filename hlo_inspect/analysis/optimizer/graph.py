@@ -5,18 +5,24 @@ A node is an integer. What changes no value (convert, reshape, broadcast of a sc
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable
 
-LEAVES = frozenset({"input", "opaque", "constant"})
-"""Nodes without operands: an array that goes into the region, what is not looked into, a number."""
+Index = tuple[int, ...]
+"""The way into a nested tuple."""
+
+Place = tuple[int, str, Index]
+"""Frame, instruction, index into its tuple."""
+
+Input = tuple[int, int, Index]
+"""Frame of a region, number of a parameter, index into it."""
 
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
 class Graph:
     """Nodes by number: `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 where unknown), and whether a
-    node holds a constant that was rounded to 16 bits, `coarse`.
+    node holds a constant that was rounded to 16 bits, `coarse`. Of leaves: `values` of constants, `places` of what is opaque,
+    `sources` of inputs.
     """
 
     def __init__(self) -> None:
@@ -25,6 +31,10 @@ class Graph:
         self.attributes: list[Hashable] = []
         self.sizes: list[int] = []
         self.coarse: list[bool] = []
+        self.values: dict[int, float] = {}
+        self.places: dict[int, Place] = {}
+        self.sources: dict[int, Input] = {}
+        self.assumed: set[int] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
@@ -47,21 +57,38 @@ class Graph:
         self.args.append(args)
         self.attributes.append(attribute)
         self.sizes.append(max([self.sizes[arg] for arg in args], default=1) if size is None else size)
-        self.coarse.append(any([self.coarse[arg] for arg in args]))
+        self.coarse.append(any(self.coarse[arg] for arg in args))
         return number
 
     def constant(self, value: float, *, is_coarse: bool = False) -> int:
         """A number; `is_coarse` for one that was rounded to 16 bits. NaN is a leaf like any other."""
-        node = self.make("constant", (), ("nan" if math.isnan(value) else float(value), is_coarse), 1)
+        node = self.make("constant", (), (repr(float(value)), is_coarse), 1)
+        self.values[node] = float(value)
         self.coarse[node] = is_coarse
+        return node
+
+    def truth(self, value: float) -> int:
+        """A condition that is assumed, or what follows from one; another node than the constant, which may mean something."""
+        node = self.make("constant", (), (repr(float(value)), "assumed"), 1)
+        self.values[node] = float(value)
+        self.assumed.add(node)
+        return node
+
+    def opaque(self, place: Place, size: int) -> int:
+        """What is not looked into, by its place."""
+        node = self.make("opaque", (), place, size)
+        self.places[node] = place
+        return node
+
+    def input(self, source: Input, size: int) -> int:
+        """An array that goes into a region."""
+        node = self.make("input", (), source, size)
+        self.sources[node] = source
         return node
 
     def value(self, node: int) -> float | None:
         """The value of a constant."""
-        if self.ops[node] != "constant":
-            return None
-        value = self.attributes[node][0]  # type: ignore[index]
-        return float(value)
+        return self.values.get(node)
 
     def below(self, roots: Iterable[int]) -> list[int]:
         """Every node that `roots` hold, operands first."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
 from hlo_inspect.analysis.optimizer.flow import Flow
-from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Sum, is_constant, split_zero
+from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reach import Reach
 from hlo_inspect.analysis.optimizer.readings import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.reductions import Reductions
@@ -21,7 +21,7 @@ MAX_ROUNDS = 4
 
 @dataclass(slots=True)
 class Weight:
-    """One updated weight. `claim` is `None` where no rule explains the update; `copy` is the copy that the forward pass reads."""
+    """One updated weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads."""
 
     site: Site
     update: Update
@@ -95,7 +95,8 @@ class Matcher:
 
     def _inputs_of(self, leaf: int) -> int:
         """The inputs behind an opaque leaf."""
-        return self.reach.inputs(self.forms.atoms[leaf].attribute)  # type: ignore[arg-type]
+        node = self.forms.atoms[leaf].node
+        return self.reach.inputs(self.flow.graph.places[node]) if node in self.flow.graph.places else 0
 
     def _own(self, site: Site) -> int:
         """The inputs that hold the old value of a site: its own and those of its copies."""

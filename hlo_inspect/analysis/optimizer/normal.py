@@ -1,11 +1,11 @@
 """The normal form of expressions: sums of monomials with real exponents.
 
-A monomial is a product of powers of atoms. An atom is a leaf, a function that is not taken apart (select, maximum, sign, ...), or
-a sum that stands under a power or in a product. Sums in a product are only multiplied out where they hold a `live` atom, the
-values that a rule looks for: `rate * (update + decay * w)` has to show its `w`, `1 - beta ** t` is one thing.
+A monomial is a product of powers of atoms. An atom is a leaf, a function that is not taken apart (select, maximum, sign,
+...), or a sum that stands under a power or in a product. Sums in a product are only multiplied out where they hold a `live`
+atom, the values that a rule looks for: `rate * (update + decay * w)` has to show its `w`, `1 - beta ** t` is one thing.
 
-Two sums that differ by a factor are one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2) ** 2`, have the
-same form. Coefficients are compared to six digits, which is what float32 constants keep through XLA's folding.
+Two sums that differ by a factor are one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2) ** 2`,
+have the same form. Coefficients are compared to six digits, which is what float32 constants keep through XLA's folding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ MAX_TERMS = 400
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`op` is that of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node` the leaf; `parts` the operands' forms."""
+    """`op` is that of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node` the leaf;
+    `parts` the operands' forms.
+    """
 
     op: str
     node: int | None
@@ -170,19 +172,22 @@ class Forms:
         if op in {"add", "subtract"}:
             form = added(parts[0], parts[1], 1.0 if op == "add" else -1.0)
             return form if len(form) <= MAX_TERMS else self.function(op, parts)
+        if op in {"multiply", "divide"}:
+            if op == "divide":
+                return self.multiply(parts[0], self.power(parts[1], -1.0))
+            return self.power(parts[0], 2.0) if parts[0] == parts[1] else self.multiply(parts[0], parts[1])
+        simple = self._unary(op, parts)
+        return simple if simple is not None else self.function(op, parts, self.graph.attributes[node])
+
+    def _unary(self, op: str, parts: tuple[Sum, ...]) -> Sum | None:
+        """A sign, a root or a power with a constant exponent; a choice between equals."""
         if op == "negate":
             return scaled(parts[0], -1.0)
-        if op == "multiply":
-            return self.power(parts[0], 2.0) if parts[0] == parts[1] else self.multiply(parts[0], parts[1])
-        if op == "divide":
-            return self.multiply(parts[0], self.power(parts[1], -1.0))
         if op in _ROOTS:
             return self.power(parts[0], _ROOTS[op])
         if op == "power" and is_constant(parts[1]):
             return self.power(parts[0], parts[1].get(ONE, 0.0))
-        if op == "select" and key_of(parts[1]) == key_of(parts[2]):
-            return parts[1]
-        return self.function(op, parts, self.graph.attributes[node])
+        return parts[1] if op == "select" and key_of(parts[1]) == key_of(parts[2]) else None
 
     # -- what an atom holds ---------------------------------------------------------------------------------------------
 

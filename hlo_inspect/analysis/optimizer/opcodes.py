@@ -3,32 +3,101 @@
 from __future__ import annotations
 
 ELEMENTWISE = frozenset(
-    """
-    abs add and atan2 cbrt ceil clamp compare cosine divide exponential exponential-minus-one floor is-finite log
-    log-plus-one logistic maximum minimum multiply negate not or power remainder round-nearest-afz round-nearest-even rsqrt
-    select shift-left shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor
-    """.split()
+    {
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "cbrt",
+        "ceil",
+        "clamp",
+        "compare",
+        "cosine",
+        "divide",
+        "exponential",
+        "exponential-minus-one",
+        "floor",
+        "is-finite",
+        "log",
+        "log-plus-one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "power",
+        "remainder",
+        "round-nearest-afz",
+        "round-nearest-even",
+        "rsqrt",
+        "select",
+        "shift-left",
+        "shift-right-arithmetic",
+        "shift-right-logical",
+        "sign",
+        "sine",
+        "sqrt",
+        "subtract",
+        "tan",
+        "tanh",
+        "xor",
+    }
 )
 """Each element of the result follows from the same element of each operand."""
 
 SAME = frozenset(
-    "bitcast convert copy copy-done copy-start optimization-barrier reduce-precision reshape transpose all-gather".split()
+    {
+        "all-gather",
+        "bitcast",
+        "convert",
+        "copy",
+        "copy-done",
+        "copy-start",
+        "optimization-barrier",
+        "reduce-precision",
+        "reshape",
+        "transpose",
+    }
 )
 """The result holds the values of the operand: another type, order, shape or place, or more copies of them."""
 
-MOVES = frozenset("all-to-all collective-broadcast collective-permute pad reverse slice dynamic-slice gather".split())
+MOVES = frozenset(
+    {
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "dynamic-slice",
+        "gather",
+        "pad",
+        "reverse",
+        "slice",
+    }
+)
 """The result holds some of the values of the first operand, elsewhere."""
 
 SUMS = frozenset({"all-reduce", "reduce-scatter"})
 """What sums the operand over devices."""
 
 SAME_TARGETS = frozenset(
-    """
-    Sharding SPMDFullToShardShape SPMDShardToFullShape pipeline_marker annotate_device_placement MoveToHost MoveToDevice
-    LayoutConstraint xla.sdy.FuncResultSharding xla.sdy.Sharding xla.sdy.LocalToGlobalShape xla.sdy.GlobalToLocalShape
-    AllocateBuffer xla.sdy.GSPMDShardToFullShape xla.sdy.GSPMDFullToShardShape
-    """.split()
-) - {"AllocateBuffer"}
+    {
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+        "pipeline_marker",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GSPMDFullToShardShape",
+        "xla.sdy.GSPMDShardToFullShape",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.Sharding",
+    }
+)
 """Custom calls that hand their operands on, element by element of the tuple."""
 
 JOINS = frozenset({"ConcatBitcast"})

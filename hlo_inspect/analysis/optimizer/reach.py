@@ -5,10 +5,9 @@ Instructions are followed one by one; a fusion with one result, a loop or a cond
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
-
-Input = tuple[int, int, Index]
-"""Frame of the region, number of the parameter, index into it."""
+from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.text import small_number
 
 
 class Reach:
@@ -37,7 +36,9 @@ class Reach:
             if isinstance(sources, int):
                 known[top] = sources
                 continue
-            missing = [source for source in sources if source not in known and source not in active] if top not in active else []
+            missing = (
+                [source for source in sources if source not in known and source not in active] if top not in active else []
+            )
             active.add(top)
             if missing:
                 stack += missing
@@ -56,10 +57,10 @@ class Reach:
             return 0
         if statement.opcode == "parameter":
             target = flow.behind(place, statement)
-            number = statement.literal.strip()
-            if target is not None or not number.isdigit():
+            number = small_number(statement.literal.strip())
+            if target is not None or number is None:
                 return (target,) if target is not None else 0
-            return self.bit((place[0], int(number), place[2]))
+            return self.bit((place[0], number, place[2]))
         if statement.opcode != "fusion" or place[2]:
             target = flow.behind(place, statement)
             if target is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.analysis.optimizer.flow import Flow, Place
+from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Sum, split_zero
 from hlo_inspect.analysis.optimizer.sites import Region
 from hlo_inspect.analysis.optimizer.text import Statement
@@ -26,7 +27,7 @@ class Reductions:
         self._known: dict[int, Sum | None] = {}
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
-        """The form whose elements a leaf adds up (or takes the largest of: `kind` "maximum"), `None` where it is no such leaf."""
+        """The form whose elements a leaf adds up (with `kind` "maximum": takes the largest of), `None` for another leaf."""
         known = self._known.get(atom, ())
         if isinstance(known, tuple):
             known = self._known[atom] = self._summed(atom, kind)
@@ -53,14 +54,15 @@ class Reductions:
     def _place(self, atom: int) -> Place | None:
         """Where the sum stands; of a part of a combined sum where that part does."""
         found = self._forms.atoms[atom]
-        if found.op == "opaque":
-            return found.attribute  # type: ignore[return-value]
+        places = self._flow.graph.places
+        if found.node is not None:
+            return places.get(found.node)
         if found.op == "slice" and len(found.parts[0]) == 1:
             ((monomial, _),) = found.parts[0].items()
             first = _FIRST.match(str(found.attribute))
-            inner = self._forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
-            if inner is not None and inner.op == "opaque" and first is not None:
-                return self._part(inner.attribute, int(first[1]))  # type: ignore[arg-type]
+            node = self._forms.atoms[monomial[0][0]].node if len(monomial) == 1 else None
+            if node in places and first is not None:
+                return self._part(places[node], int(first[1]))
         return None
 
     def _part(self, place: Place, offset: int) -> Place | None:
@@ -77,14 +79,8 @@ class Reductions:
         for part in self._flow.operands(operand, statement):
             offset -= self._flow.size(part)
             if offset < 0:
-                return self._end(part)
+                return self._flow.graph.places.get(self._flow.node(part))
         return None
-
-    def _end(self, place: Place) -> Place | None:
-        """Where a value is made."""
-        node = self._flow.node(place)
-        attribute = self._flow.graph.attributes[node]
-        return attribute if self._flow.graph.ops[node] == "opaque" else None  # type: ignore[return-value]
 
     def _operand(self, place: Place, kind: str) -> Place | None:
         statement = self._flow.statement(place)

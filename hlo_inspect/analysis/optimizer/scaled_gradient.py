@@ -88,16 +88,16 @@ def _with_rate(
     """Takes the common factor of the terms as the rate."""
     values = {round(value, 12) for value in gradient.values()}
     factor, _ = split(gradient, update.weight)
-    content = values.pop() if len(values) == 1 else None if not factor else next(v for m, v in gradient.items() if m not in factor)
+    content = (
+        values.pop() if len(values) == 1 else None if not factor else next(v for m, v in gradient.items() if m not in factor)
+    )
     if content is None or root.correction:
         return None
     rate: Sum = {scalars: -content * root.scale}
     return Scaled(second, root, scaled(gradient, 1 / content), rate, average=average)
 
 
-def _term(
-    update: Update, monomial: Monomial, second: State, others: list[State]
-) -> tuple[Root, Monomial, Monomial] | None:
+def _term(update: Update, monomial: Monomial, second: State, others: list[State]) -> tuple[Root, Monomial, Monomial] | None:
     """The root, the explained factors and the gradient of one term."""
     opened = update.open_safe_root(monomial, second.new)
     root = find_root(update, opened, second.new, others[0].new if others else None)
@@ -107,4 +107,3 @@ def _term(
     gradient = tuple(factor for factor in root.rest if not update.is_scalar(factor[0]))
     bare = Root(root.epsilon, root.inner, root.correction, root.scale, ())
     return (bare, scalars, gradient) if gradient else None
-

@@ -1,8 +1,8 @@
 """The outputs of a region that succeed one of its inputs, and the expressions that compute them.
 
-A region is the entry, or the body of a loop that runs the whole step several times. The input that an output succeeds is the one
-whose buffer it takes (`input_output_alias`), or the same element of a loop's state. Without donation it is the one input of its
-shape and type that its expression holds, when those that other outputs succeed are set aside.
+A region is the entry, or the body of a loop that runs the whole step several times. The input that an output succeeds is
+the one whose buffer it takes (`input_output_alias`), or the same element of a loop's state. Without donation it is the one
+input of its shape and type that its expression holds, when those that other outputs succeed are set aside.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.flow import Flow, Index, Place
-from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
 from hlo_inspect.analysis.optimizer.opcodes import FLOATS, MOVES
-from hlo_inspect.analysis.optimizer.reach import Input
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_ROUNDS = 4
@@ -25,7 +24,8 @@ class Site:
     """An output and the input that it succeeds.
 
     `own` is the node of the old value, `node` that of the new one as the text has it, `new` the same where every guard lets the
-    update through. `is_given` tells that the text says which input the output succeeds. `twins` are sites of the same new value: a working copy beside its master.
+    update through. `is_given` tells that the text says which input the output succeeds. `twins` are sites of the same new
+    value: a working copy beside its master.
     """
 
     output: Index
@@ -77,36 +77,37 @@ class Region:
                 same = _decided(graph, graph.ops[node], args)
             if same is None:
                 same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
-            known[node] = _truth(graph, self.guards[same]) if same in self.guards else same
+            known[node] = graph.truth(self.guards[same]) if same in self.guards else same
         return known
-
-
-def _truth(graph: Graph, value: float) -> int:
-    """A condition that is assumed; another node than the constant, which may stand for something else in the text."""
-    return graph.make("constant", (), (float(value), False, "assumed"), 1)
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     """What an operation comes to when one of its operands is assumed; `None` where that does not decide it."""
-    assumed = [graph.ops[arg] == "constant" and len(graph.attributes[arg]) == 3 for arg in args]  # type: ignore[arg-type]
-    if not any(assumed):
+    if graph.assumed.isdisjoint(args):
         return None
     values = [graph.value(arg) for arg in args]
     if op == "select":
-        return args[1 if values[0] else 2] if assumed[0] else None
+        return args[1 if values[0] else 2] if args[0] in graph.assumed else None
     if op == "not":
-        return _truth(graph, not values[0])
+        return graph.truth(not values[0])
     if op not in _ARITHMETIC or len(args) != 2:
         return None
     left, right = values
     if left is not None and right is not None:
-        return _truth(graph, _ARITHMETIC[op](left, right))
-    known, other = (left, args[1]) if assumed[0] else (right, args[0])
+        return graph.truth(_ARITHMETIC[op](left, right))
+    known, other = (left, args[1]) if args[0] in graph.assumed else (right, args[0])
+    if op == "subtract" and args[0] in graph.assumed:
+        return None
+    return _with_truth(graph, op, bool(known), other)
+
+
+def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
+    """An operation on 0 or 1 and something else."""
     if op in {"multiply", "and"}:
-        return other if known else _truth(graph, 0)
+        return other if known else graph.truth(0)
     if op == "or":
-        return _truth(graph, 1) if known else other
-    return other if known == 0 and (op == "add" or assumed[1]) else None
+        return graph.truth(1) if known else other
+    return None if known else other
 
 
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
@@ -136,7 +137,7 @@ def find_sites(flow: Flow, frame: int, inputs: dict[Input, ArrayShape], results:
     whole = region.resolved(graph, nodes)
     nodes = [whole[node] for node in nodes]
     region.results = tuple(nodes)
-    own = {one: graph.make("input", (), one, shape.elements or 0) for one, shape in inputs.items()}
+    own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
     succeeded = _succeeded(flow, nodes, results, inputs, own)
     region.sites = [
         Site(result.index, source, result.shape, place, own[source], node, node, result.taken is not None)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 from hlo_inspect.analysis.optimizer import opcodes
 from hlo_inspect.analysis.optimizer.constants import constant_value, is_rounded
-from hlo_inspect.analysis.optimizer.flow import Flow, Place, Step, target_of
-from hlo_inspect.analysis.optimizer.text import Body, Statement
+from hlo_inspect.analysis.optimizer.flow import Flow, Step
+from hlo_inspect.analysis.optimizer.graph import Place
+from hlo_inspect.analysis.optimizer.places import target_of
+from hlo_inspect.analysis.optimizer.text import Body, Statement, small_number
 from hlo_inspect.hlo import scan
 
 
@@ -21,10 +23,10 @@ def _constant(flow: Flow, place: Place, statement: Statement) -> int:
 
 def _input(flow: Flow, place: Place, statement: Statement) -> int:
     """A parameter of the region's computation."""
-    number = statement.literal.strip()
-    if flow.frames[place[0]].arguments is not None or not number.isdigit() or len(number) > 9:
+    number = small_number(statement.literal.strip())
+    if flow.frames[place[0]].arguments is not None or number is None:
         return flow.opaque(place)
-    return flow.graph.make("input", (), (place[0], int(number), place[2]), flow.size(place))
+    return flow.graph.input((place[0], number, place[2]), flow.size(place))
 
 
 def _convert(flow: Flow, place: Place, statement: Statement) -> int | list[Place]:
@@ -67,7 +69,7 @@ def _result_size(flow: Flow, place: Place, statement: Statement) -> int:
     total = 1
     for extent in text.strip("{}").split(","):
         low, _, high = extent.strip(" []").partition(":")
-        total *= int(high) - int(low) if low.isdigit() and high.isdigit() else 0
+        total *= (small_number(high) or 0) - (small_number(low) or 0)
     return total if text else 0
 
 
@@ -137,8 +139,7 @@ def carried(body: Body, number: int) -> int | None:
             break
         if statement.opcode == "get-tuple-element":
             source = body.statement(statement.operands[0][0])
-            text = statement.word("index")
-            return int(text) if source is not None and source.opcode == "parameter" and text.isdigit() else None
+            return small_number(statement.word("index")) if source is not None and source.opcode == "parameter" else None
         if statement.opcode not in {"copy", "copy-done", "copy-start"}:
             break
         name, index = statement.operands[0]
@@ -160,7 +161,7 @@ def _gemm(flow: Flow, place: Place, statement: Statement) -> int | list[Place]:
         return flow.opaque(place)
     alpha, beta = factors
     graph = flow.graph
-    product = graph.make("opaque", (), (place[0], place[1], ()), statement.size)
+    product = graph.opaque((place[0], place[1], ()), statement.size)
     if alpha != 1.0:
         product = graph.make("multiply", (graph.constant(alpha), product))
     if beta == 0.0:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.graph import Graph, Index
 from hlo_inspect.hlo.module import Computation
 
 MAX_TEXT = 1 << 15  # characters; what is larger is not one of many
@@ -17,7 +17,6 @@ MAX_TEXT = 1 << 15  # characters; what is larger is not one of many
 _NAMES = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
 _NOT_ALONE = re.compile(r"calls=|to_apply=|computations?=|body=")  # what the text says is not all
 
-Index = tuple[int, ...]
 Argument = tuple[int, Index]
 """The number of a parameter and an index into it."""
 
@@ -34,7 +33,10 @@ class Recipe:
         """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
         for node in self.steps:
             known[node] = graph.make(
-                graph.ops[node], tuple([known.get(arg, arg) for arg in graph.args[node]]), graph.attributes[node], graph.sizes[node]
+                graph.ops[node],
+                tuple([known.get(arg, arg) for arg in graph.args[node]]),
+                graph.attributes[node],
+                graph.sizes[node],
             )
         return known.get(self.root, self.root)
 
@@ -84,7 +86,7 @@ class Templates:
         return kind
 
     def _learn(self, frame: int, index: Index) -> Recipe | None:
-        """The recipe of a region's result; `None` where something opaque is in it, which is another thing in each computation."""
+        """The recipe of a region's result; `None` where it holds something opaque, which is another thing in each."""
         graph = self._graph
         root = self._node(frame, index)
         changed: set[int] = set()
@@ -93,10 +95,10 @@ class Templates:
         for node in graph.below([root]):
             if graph.ops[node] == "opaque":
                 return None
-            if graph.ops[node] == "input":
+            source = graph.sources.get(node)
+            if source is not None:
                 changed.add(node)
-                _, number, at = graph.attributes[node]  # type: ignore[misc]
-                arguments.append((node, (number, at)))
+                arguments.append((node, source[1:]))
             elif not changed.isdisjoint(graph.args[node]):
                 changed.add(node)
                 steps.append(node)

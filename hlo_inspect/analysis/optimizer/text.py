@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import ROW, Row
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, ShapeError
+from hlo_inspect.hlo.shapes import ArrayShape, ShapeError
 
 Use = tuple[str, tuple[int, ...]]
 """An operand: the name of an instruction and an index into its tuple."""
@@ -122,20 +121,7 @@ class Body:
                 self.lines.update({row[1]: first + n for n, row in enumerate(rows)})
         return self.lines.get(name)
 
-    def parameter(self, number: int) -> str:
-        """The name of a parameter."""
-        return self._parameters.get(number, "")
 
-    @property
-    def _parameters(self) -> Mapping[int, str]:
-        found: dict[int, str] = {}
-        for row in self.rows.values():
-            if row[2].endswith(" parameter"):
-                text = row[3][: row[3].find(")")].strip()
-                if text.isascii() and text.isdigit() and len(text) < 10:
-                    found[int(text)] = row[1]
-        return found
-
-
-def shape_of(statement: Statement | None) -> Shape | None:
-    return statement.shape if statement is not None else None
+def small_number(text: str) -> int | None:
+    """A number of at most nine digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
-from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
+from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant, shortest
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.sites import Site
@@ -119,15 +119,21 @@ class Update:
         """A product in which `select(moment > 0, x, 0)` is put as `x`, where `x` is one product."""
         opened = monomial
         for atom, exponent in monomial:
-            found = self.forms.atoms[atom]
-            if found.op != "select" or not found.parts or exponent != 1.0 or any(found.parts[2].values()) or len(found.parts[1]) != 1:
-                continue
-            ((inner, value),) = found.parts[1].items()
-            compared = [self.forms.atoms[a] for m in found.parts[0] for a, _ in m]
-            if value == 1.0 and len(compared) == 1 and compared[0].op == "compare" and compared[0].attribute == "GT":
-                if compared[0].parts[0] == {((moment, 1.0),): 1.0} and not any(compared[0].parts[1].values()):
-                    opened = product(product(opened, ((atom, -1.0),)), inner)
+            inner = self._safe(self.forms.atoms[atom], moment) if exponent == 1.0 else None
+            if inner is not None:
+                opened = product(product(opened, ((atom, -1.0),)), inner)
         return opened
+
+    def _safe(self, choice: Atom, moment: int) -> Monomial | None:
+        """`x` of `select(moment > 0, x, 0)`."""
+        if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
+            return None
+        ((inner, value),) = choice.parts[1].items()
+        compared = [self.forms.atoms[atom] for condition in choice.parts[0] for atom, _ in condition]
+        if value != 1.0 or len(compared) != 1 or (compared[0].op, compared[0].attribute) != ("compare", "GT"):
+            return None
+        left, right = compared[0].parts
+        return inner if left == {((moment, 1.0),): 1.0} and not any(right.values()) else None
 
     # -- states ---------------------------------------------------------------------------------------------------------
 
@@ -176,7 +182,6 @@ class Update:
     def is_plain(self) -> bool:
         """Whether the weight enters the new value linearly, with an explained factor, and nowhere else but in gradients."""
         return bool(self.kept) and self.are_scalar(self.kept)
-
 
     def is_step(self) -> bool:
         """Whether something is added to the weight, which itself is kept but for a decay by a scalar."""

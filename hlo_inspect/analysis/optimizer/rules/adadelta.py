@@ -49,7 +49,14 @@ def _averages(update: Update, state: State, below: int, unit: Monomial, epsilon:
     atom = update.forms.atoms[below]
     old, inner = split(atom.parts[0], state.old) if atom.op == "sum" else ({}, {})
     decay, rest = split(state.form, state.old)
-    if not decay or not rest or not update.are_scalar(decay) or len(old) != 1 or not update.are_scalar(old) or key_of(inner) != key_of(epsilon):
+    if (
+        not decay
+        or not rest
+        or not update.are_scalar(decay)
+        or len(old) != 1
+        or not update.are_scalar(old)
+        or key_of(inner) != key_of(epsilon)
+    ):
         return False
     content, monomial = update.direction(rest)
     return content > 0 and monomial == tuple((a, 2 * e) for a, e in unit)

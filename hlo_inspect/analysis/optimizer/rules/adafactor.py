@@ -6,8 +6,9 @@
     else       v' = d * v + (1 - d) * (g ** 2 + epsilon),  u = g / sqrt(v')
     w' = w - rate * u / max(1, rms(u) / threshold) * max(least, rms(w))
 
-State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is a constant. Clipping by the root mean square and scaling
-by that of the weight may be missing; without the first, an unfactored update is RMSProp's.
+State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is
+a constant. Clipping by the root mean square and scaling by that of the weight may be missing; without the first, an
+unfactored update is RMSProp's.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ def match(update: Update) -> Claim | None:
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
-    choices = [atom for atom, e in monomial if e == 1.0 and update.forms.atoms[atom].op == "select" and not update.is_scalar(atom)]
+    choices = [
+        atom for atom, e in monomial if e == 1.0 and update.forms.atoms[atom].op == "select" and not update.is_scalar(atom)
+    ]
     if len(choices) != 1:
         return None
     condition, rectified, plain = update.forms.atoms[choices[0]].parts
@@ -55,10 +57,9 @@ def _plain_rate(update: Update, step: Step, term: Sum) -> Sum | None:
 
 def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
     """Whether the two rates differ by `r`."""
-    forms = update.forms
     limit = 2 / (1 - b2) - 1
     for count in COUNTS:
-        left, right = (value_of_form(forms, form, lambda _, count=count: count) for form in (rectified, rate))  # type: ignore[misc]
+        left, right = _at(update, rectified, count), _at(update, rate, count)
         t = count + 1
         rho = limit - 2 * t * b2**t / (1 - b2**t)
         if left is None or right is None or rho <= 4:
@@ -67,3 +68,8 @@ def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
         if not close(left, right * r, 1e-3):
             return False
     return True
+
+
+def _at(update: Update, form: Sum, count: float) -> float | None:
+    """The value of a form of the counter."""
+    return value_of_form(update.forms, form, lambda _: count)

@@ -85,4 +85,3 @@ def expanded(update: Update, form: Sum) -> Sum:
         atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
         total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
     return total
-

@@ -4,9 +4,9 @@
     momentum   m' = momentum * m + g + l2 * w            w' = w - rate * m'
     Nesterov   w' = w - rate * (g + l2 * w + momentum * m')
 
-State: nothing, or m. Reads rate, momentum, decay or l2. The rate may stand in the momentum instead: `m' = momentum * m - rate * g`
-and `w' = w + m'`. Where the gradient was multiplied by a constant before the rate (1 / accumulated steps), XLA folds the two, and
-the rate that is read is their product.
+State: nothing, or m. Reads rate, momentum, decay or l2. The rate may stand in the momentum instead: `m' = momentum * m -
+rate * g` and `w' = w + m'`. Where the gradient was multiplied by a constant before the rate (1 / accumulated steps), XLA
+folds the two, and the rate that is read is their product.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
         found = update.forms.atoms[atom]
         parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
         terms = [_unscaled(update, term) for part in parts for term, value in part.items() if value != 0.0]
-        if found.op == "sign" or not all(_is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"):
+        if found.op == "sign" or not all(
+            _is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"
+        ):
             return False
     return True
 

@@ -17,7 +17,6 @@ from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
-    factor, others = ({}, {})
     states = update.used(update.rest)
     if len(states) != 1 or not update.is_plain():
         return None
