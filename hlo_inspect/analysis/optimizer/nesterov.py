@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.adaptive import Step, adam_claim
 from hlo_inspect.analysis.optimizer.moments import Root, find_root, gradient_average, square_average, take_corrections
-from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, close, key_of, product, scaled
+from hlo_inspect.analysis.optimizer.normal import Sum, close, scaled
 from hlo_inspect.analysis.optimizer.readings import Reading
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update
 
@@ -60,6 +60,3 @@ def _fits(update: Update, beside: tuple[list[tuple[Reading, float]], Sum], expec
     """Whether the gradient beside the moment has the factor that goes with it."""
     (a, left), (b, right) = update.forms.factored(beside[1]), update.forms.factored(expected)
     return left == right and close(a, b, max(update.tolerance * 2, 1e-4))
-
-
-__all__ = ["Monomial", "find_nadam", "key_of", "product"]

@@ -99,7 +99,7 @@ class Forms:
     # -- arithmetic -----------------------------------------------------------------------------------------------------
 
     def multiply(self, left: Sum, right: Sum) -> Sum:
-        if len(left) > len(right):
+        if len(left) > len(right) or is_constant(right):
             left, right = right, left
         if len(left) == 1:
             ((monomial, coefficient),) = left.items()

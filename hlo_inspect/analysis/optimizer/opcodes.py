@@ -55,7 +55,7 @@ SAME = frozenset(
         "copy",
         "copy-done",
         "copy-start",
-        "optimization-barrier",
+        "opt-barrier",
         "reduce-precision",
         "reshape",
         "transpose",
@@ -76,9 +76,6 @@ MOVES = frozenset(
     }
 )
 """The result holds some of the values of the first operand, elsewhere."""
-
-SUMS = frozenset({"all-reduce", "reduce-scatter"})
-"""What sums the operand over devices."""
 
 SAME_TARGETS = frozenset(
     {

@@ -90,15 +90,16 @@ def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
         return args[1 if values[0] else 2] if args[0] in graph.assumed else None
     if op == "not":
         return graph.truth(not values[0])
-    if op not in _ARITHMETIC or len(args) != 2:
-        return None
-    left, right = values
+    return _computed(graph, op, args) if op in _ARITHMETIC and len(args) == 2 else None
+
+
+def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    left, right = (graph.value(arg) for arg in args)
     if left is not None and right is not None:
         return graph.truth(_ARITHMETIC[op](left, right))
-    known, other = (left, args[1]) if args[0] in graph.assumed else (right, args[0])
-    if op == "subtract" and args[0] in graph.assumed:
-        return None
-    return _with_truth(graph, op, bool(known), other)
+    if args[0] in graph.assumed:
+        return _with_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
+    return _with_truth(graph, op, bool(right), args[0])
 
 
 def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
-from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Forms, Monomial, Sum, added, is_constant, key_of, product, scaled
-from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, FOLDED, Reading, constant, shortest
+from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Forms, Monomial, Sum, added, is_constant, product
+from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant, shortest
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.sites import Site
 
@@ -214,6 +214,3 @@ def quotient(forms: Forms, form: Sum, divisor: Sum) -> Sum | None:
     if b == 0.0:
         return None
     return {product(left, tuple((atom, -exponent) for atom, exponent in right)): a / b}
-
-
-__all__ = ["ABSENT", "COMPUTED", "FOLDED", "Claim", "State", "Update", "key_of", "quotient", "scaled", "split"]

@@ -8,7 +8,7 @@ State: m, s and t. Reads rate, b1, b2, epsilon (that of the step), decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.averaged import claim_with, find_first
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
 from hlo_inspect.analysis.optimizer.moments import Average
 from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, scaled
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update

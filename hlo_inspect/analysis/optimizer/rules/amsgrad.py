@@ -8,7 +8,7 @@ State: Adam's m, v and t, and the largest v. Reads rate, b1, b2, epsilon, decay,
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.averaged import claim_with, find_first, state_in
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first, state_in
 from hlo_inspect.analysis.optimizer.moments import Average, better, square_average, take_corrections
 from hlo_inspect.analysis.optimizer.normal import Sum
 from hlo_inspect.analysis.optimizer.readings import Reading

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.adaptive import adam_claim, find_step
 from hlo_inspect.analysis.optimizer.moments import gradient_average, square_average
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, product, scaled
+from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, product
 from hlo_inspect.analysis.optimizer.norms import is_trust_ratio, trust_factor
 from hlo_inspect.analysis.optimizer.update import Claim, Update
 
@@ -37,6 +37,3 @@ def match(update: Update) -> Claim | None:
     whole = {product(monomial, ((update.weight, 1.0),)): v for monomial, v in decayed.items()} | bare
     coefficient = is_trust_ratio(update, trust, update.forms.multiply(inverse, whole))
     return claim if coefficient == 1.0 else None
-
-
-__all__ = ["match", "scaled"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.moments import Root, find_root, holds_square
 from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, key_of
-from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
+from hlo_inspect.analysis.optimizer.readings import ABSENT
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
 
 
@@ -76,6 +76,3 @@ def _norm(update: Update, form: Sum) -> Sum | None:
     ((monomial, _),) = form.items()
     opaque = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
     return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
-
-
-__all__ = ["Reading", "match"]

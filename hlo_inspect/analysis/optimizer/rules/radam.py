@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 
-from hlo_inspect.analysis.optimizer.adaptive import Step, find_step
-from hlo_inspect.analysis.optimizer.averaged import claim_with
+from hlo_inspect.analysis.optimizer.adaptive import Step, claim_with, find_step
 from hlo_inspect.analysis.optimizer.moments import better, gradient_average, square_average, take_corrections
 from hlo_inspect.analysis.optimizer.normal import Sum, close, product
 from hlo_inspect.analysis.optimizer.numeric import value_of_form

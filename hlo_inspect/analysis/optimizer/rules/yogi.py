@@ -8,7 +8,7 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.averaged import claim_with, find_first
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
 from hlo_inspect.analysis.optimizer.moments import Average, holds_square
 from hlo_inspect.analysis.optimizer.normal import ONE, Sum, scaled
 from hlo_inspect.analysis.optimizer.readings import constant
