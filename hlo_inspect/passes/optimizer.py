@@ -57,7 +57,7 @@ class Optimizer(Pass):
     """
 
     name = "optimizer"
-    wants = Wants(graph=True, entry=True)
+    wants = Wants(graph=True, entry=True, checked=True)
     specs = (
         FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
         FactSpec("optimizer.update_count", "count", "weights that are updated"),
@@ -117,7 +117,9 @@ class Optimizer(Pass):
 
     def notes(self, context: Context) -> list[str]:
         overview = context.optimizer
-        notes = [f"optimizer.{name}: {_why_unknown(overview, name)}" for name in VALUES if overview.shared(name) is None]
+        facts = self.facts(context)
+        unknown = [name.removeprefix("optimizer.") for name, value in facts.items() if value is None]
+        notes = [f"optimizer.{name}: {_why_unknown(overview, name)}" for name in unknown]
         for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
             update = row.matched.update
             number = _number(overview, row.matched.site)
@@ -126,6 +128,9 @@ class Optimizer(Pass):
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
+    if name == "clip_norm":
+        limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
+        return "the updates differ in it" if limits else "no update clips its gradient by a norm"
     states = {row.reading(name).state for row in overview.rows}
     if states <= {"absent"}:
         return "no update has it" if overview.rows else "there are no updates"

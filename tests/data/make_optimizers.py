@@ -31,8 +31,9 @@ def loss_of(weights: Any, x: Any, y: Any) -> Any:
     return jnp.mean((jnp.tanh(x @ weights["w"] + weights["b"]) - y) ** 2)
 
 
-def step_of(optimizer: Any, gradient: Callable[..., Any] = jax.grad(loss_of)) -> tuple[Any, Any]:
+def step_of(optimizer: Any, gradient: Callable[..., Any] | None = None) -> tuple[Any, Any]:
     """A step of the optimizer, and its state."""
+    gradient = gradient or jax.grad(loss_of)
     state = (WEIGHTS, jax.eval_shape(optimizer.init, WEIGHTS))
 
     def step(state: Any, x: Any, y: Any) -> Any:
@@ -120,7 +121,7 @@ def parted() -> tuple[Any, Any]:
 
 def guarded(optimizer: Any) -> tuple[Any, Any]:
     """Dynamic loss scale, updates only where all gradients are finite."""
-    inner_step, state = step_of(optimizer)
+    _, state = step_of(optimizer)
 
     def step(state: Any, x: Any, y: Any) -> Any:
         inner, scale = state

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.clipping import Clip, find_clip
 from hlo_inspect.analysis.optimizer.find import Optimizer
+from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.match import Weight
 from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
 from hlo_inspect.analysis.optimizer.sites import Site
@@ -80,6 +81,20 @@ class Overview:
         for row in self.rows:
             found += row.matched.claim.extra if row.matched.claim is not None else []
             found += row.matched.accumulators
+        return found
+
+    @cached_property
+    def roles(self) -> dict[tuple[int, Index], str]:
+        """What each of the entry's parameters is to the optimizer, as far as it has to do with it."""
+        found: dict[tuple[int, Index], str] = {}
+        for row in self.rows:
+            named = [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
+            named += [("counter", site) for site in row.counters]
+            named += [("accumulator", site) for site in row.matched.accumulators]
+            for role, site in named:
+                parameter = self.optimizer.parameters.get(site.source) if site is not None else None
+                if parameter is not None:
+                    found.setdefault(parameter, role)
         return found
 
 

@@ -183,6 +183,23 @@ def _succeeded(
             open_[other] = open_[other] - {source}
             if not open_[other]:
                 del open_[other]
+    return _with_copies(nodes, results, inputs, found)
+
+
+def _with_copies(
+    nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], found: list[Input | None]
+) -> list[Input | None]:
+    """Gives outputs that hold another one's new value in another type, in their order, the inputs of their shape that are left:
+    the working copy of a master is read by the forward pass alone.
+    """
+    known = {node for node, source in zip(nodes, found, strict=True) if source is not None}
+    left: dict[str, list[Input]] = {}
+    for one, shape in inputs.items():
+        if one not in found:
+            left.setdefault(str(shape), []).append(one)
+    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
+        if found[number] is None and node in known and left.get(str(result.shape)) and result.shape.dtype in FLOATS:
+            found[number] = left[str(result.shape)].pop(0)
     return found
 
 

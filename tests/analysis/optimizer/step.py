@@ -8,9 +8,9 @@ SCALARS = {"half": 0.5, "tenth": 0.1, "nine": 0.9, "rate": -0.01, "one": 1.0, "z
 
 
 def step_of(*lines: str, outputs: str = "new", states: int = 0, donated: bool = True) -> str:
-    """A module with the weight `w` (parameter 0), `states` moments `m1`, `m2`, ... of its shape, a counter `t` and a batch `x`;
-    `g` is the gradient, and each of `SCALARS` stands there as an array of the weight's shape, and with `_s` behind its name as a
-    scalar.
+    """A module with the weight `w` (parameter 0), `states` moments `m1`, `m2`, ... of its shape, a counter `t`, a batch `x`;
+    `g` is the gradient, and each of `SCALARS` stands there as an array of the weight's shape, and as a scalar with `_s` behind
+    its name.
 
     `outputs` are names: the first succeeds `w`, those behind it the moments.
     """
