@@ -185,7 +185,7 @@ def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, 
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        row.reading("learning_rate").state,
+        _rate(row),
         _number(overview, row.counters[0] if row.counters else None),
         row.weight.bytes,
         place.fusion,
@@ -230,5 +230,13 @@ def _key(row: Row) -> model.Row:
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        row.reading("learning_rate").state,
+        _rate(row),
     )
+
+
+def _rate(row: Row) -> str:
+    """Where the learning rate comes from: a constant, or the expression that computes it."""
+    claim, state = row.matched.claim, row.reading("learning_rate").state
+    if claim is None or state != "computed":
+        return state
+    return text(row.matched.update.forms, claim.rate)

@@ -72,3 +72,15 @@ def test_what_cannot_be_followed_is_a_finding() -> None:
     found = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
     assert [finding.rule for finding in found.findings if finding.rule == "HI503"] == ["HI503"]
     assert found.facts["optimizer.name"] == "none"
+
+
+def test_a_schedule_is_told_by_its_expression() -> None:
+    """Warm-up over 100 steps to 0.001, then a cosine over 900: the counter is the last of the state's parameters."""
+    found = report_of(text_of("adamw_clip.before")).table("optimizer")
+    rates = set(column(found, "rate"))
+    assert len(rates) == 1
+    (rate,) = rates
+    assert isinstance(rate, str)
+    assert "compare.LT(p7, 100)" in rate
+    assert "cosine(" in rate
+    assert set(column(found, "learning_rate")) == {None}

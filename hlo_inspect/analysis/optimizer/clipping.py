@@ -25,7 +25,10 @@ class Clip:
 
 def find_clip(update: Update, gradient: Sum) -> Clip | None:
     """How a gradient is clipped, `None` where it is not; all of its terms have to be clipped alike."""
-    found = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
+    try:
+        found = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
+    except ArithmeticError:
+        return None  # a limit of 0 or infinity clips nothing
     return found.pop() if len(found) == 1 else None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
+from hlo_inspect.analysis.optimizer.opcodes import OPERANDS
 from hlo_inspect.analysis.optimizer.places import Places
 from hlo_inspect.analysis.optimizer.templates import Templates
 from hlo_inspect.analysis.optimizer.text import Statement
@@ -111,10 +112,10 @@ class Flow(Places):
                 args.append(node)
         if missing:
             return missing
-        if not args:
+        op = statement.opcode
+        if len(args) != OPERANDS[op]:
             self.faults.note(self.frames[frame], place[1], "has operands that cannot be read")
             return self.opaque(place)
-        op = statement.opcode
         return self.graph.make(op, tuple(args), statement.word("direction") if op == "compare" else None)
 
     def known(self, places: tuple[Place, ...]) -> tuple[int, ...] | list[Place]:

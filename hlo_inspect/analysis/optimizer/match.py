@@ -60,6 +60,7 @@ class Matcher:
         self._definitions: dict[int, Sum] = {}
         self.contents = Contents(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states: list[Site] = []
+        self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
@@ -82,6 +83,7 @@ class Matcher:
             if all(w.claim for w in found) or not any(id(site) in known for site in self._states):
                 break  # else: where one network's gradient goes through the update of another, that one's states are explained
             self._states = [site for site in self._states if id(site) not in known]
+            self._hidden_bits.clear()
             found = [w if w.claim else self._match(w.site) or w for w in found]
         return self._without_followers(found)
 
@@ -144,10 +146,14 @@ class Matcher:
 
     def _hidden(self, weight: Site) -> int:
         """The inputs that hold states which can belong to a weight: a gradient that depends on one is none."""
-        bits = 0
-        for site in self._states:
-            if set(site.shape.dimensions) <= set(weight.shape.dimensions):
-                bits |= self.reach.bit(site.source)
+        sizes = frozenset(weight.shape.dimensions)
+        bits = self._hidden_bits.get(sizes)
+        if bits is None:
+            bits = 0
+            for site in self._states:
+                if sizes.issuperset(site.shape.dimensions):
+                    bits |= self.reach.bit(site.source)
+            self._hidden_bits[sizes] = bits
         return bits
 
     def _primary(self, site: Site) -> Site:
@@ -165,7 +171,7 @@ class Matcher:
             Surroundings(self.contents, self.reductions, self._own(site), self._hidden(site)),
             tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
-        claim = next((claim for rule in RULES.values() if (claim := rule(update)) is not None), None)
+        claim = _claim(update)
         if claim is not None and not _descends(claim):
             if not claim.roles:
                 return None  # a step of a solver, a residual: what goes up without a state is no update
@@ -233,6 +239,18 @@ class Matcher:
                 continue
             kept.append(weight)
         return kept
+
+
+def _claim(update: Update) -> Claim | None:
+    """The claim of the rule that explains an update. Constants can be anything; where arithmetic with them fails no rule does."""
+    for rule in RULES.values():
+        try:
+            claim = rule(update)
+        except ArithmeticError:
+            continue
+        if claim is not None:
+            return claim
+    return None
 
 
 def _descends(claim: Claim) -> bool:

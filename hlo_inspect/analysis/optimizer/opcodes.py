@@ -47,6 +47,15 @@ ELEMENTWISE = frozenset(
 )
 """Each element of the result follows from the same element of each operand."""
 
+_BINARY = frozenset(
+    """
+    add and atan2 compare divide maximum minimum multiply or power remainder shift-left shift-right-arithmetic
+    shift-right-logical subtract xor
+    """.split()  # noqa: SIM905 - a list of words
+)
+OPERANDS = {op: 3 if op in {"clamp", "select"} else 2 if op in _BINARY else 1 for op in ELEMENTWISE}
+"""How many operands each of these has."""
+
 SAME = frozenset(
     {
         "all-gather",

@@ -58,6 +58,7 @@ class Places:
         self._computations = computations
         self._bodies: dict[str, Body] = {}
         self._calls: dict[tuple[int, str, str], int] = {}
+        self._made: dict[Place, Made] = {}
 
     # -- frames ---------------------------------------------------------------------------------------------------------
 
@@ -121,6 +122,12 @@ class Places:
 
     def made_at(self, place: Place) -> Made:
         """The instruction that makes the value at a place."""
+        known = self._made.get(place)
+        if known is None:
+            known = self._made[place] = self._find_made(place)
+        return known
+
+    def _find_made(self, place: Place) -> Made:
         fusion = ""
         for _ in range(MAX_STEPS):
             statement = self.statement(place)

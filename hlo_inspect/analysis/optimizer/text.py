@@ -75,8 +75,8 @@ def _operands(tail: str) -> tuple[Use, ...]:
         text = _COMMENT.sub("", text)
     if _PLAIN.fullmatch(text):
         return tuple([(name, ()) for name in text.replace("%", "").split(", ")])
+    text = tail[: operands_end(tail)]
     if "%" in text:
-        text = tail[: operands_end(tail)]
         names = _NAMED.findall(text)
         if len(names) == text.count("%") and not _ODD.search(text):
             return tuple([(name, ()) for name in names])
@@ -92,7 +92,6 @@ class Body:
     def __init__(self, computation: Computation) -> None:
         self.name = computation.name
         self.rows: dict[str, Row] = {}
-        self.lines: dict[str, int] = {}
         self.root = ""
         self.statements: dict[str, Statement] = {}
         self._chunks = computation.chunks
@@ -115,11 +114,18 @@ class Body:
 
     def line(self, name: str) -> int | None:
         """The line on which an instruction stands."""
-        if not self.lines:
-            for first, chunk in self._chunks:
-                rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-                self.lines.update({row[1]: first + n for n, row in enumerate(rows)})
-        return self.lines.get(name)
+        row = self.rows.get(name)
+        if row is None:
+            return None
+        for first, chunk in self._chunks:
+            if not isinstance(chunk, str):
+                if chunk is row:
+                    return first
+                continue
+            found = re.search(rf"^\s*+(?:ROOT )?%?{re.escape(name)} = ", chunk, re.MULTILINE)
+            if found is not None:
+                return first + chunk.count("\n", 1, found.end())
+        return None
 
 
 def small_number(text: str) -> int | None:
