@@ -54,19 +54,24 @@ class Flow(Places):
                 stack += found
             else:
                 reason = "depends on itself" if len(nodes) < MAX_PLACES else "lies behind too many expressions to follow"
-                self.faults.note(frames[top[0]], top[1], reason)
-                nodes[top] = self.opaque(top)
+                nodes[top] = self._broken(top, reason)
         return nodes[place]
 
     def opaque(self, place: Place) -> int:
         """A leaf that stands for what is not looked into."""
         return self.graph.opaque(place, self.size(place))
 
+    def _broken(self, place: Place, reason: str) -> int:
+        """A leaf for what could not be followed."""
+        self.faults.note(self.frames[place[0]], place[1], reason)
+        node = self.opaque(place)
+        self.graph.broken.add(node)
+        return node
+
     def _step(self, place: Place, statement: Statement | None) -> int | list[Place]:
         """The node at a place, or the places that have to be known before it."""
         if statement is None:
-            self.faults.note(self.frames[place[0]], place[1], "is not defined")
-            return self.graph.opaque(place, 0)
+            return self._broken(place, "is not defined")
         if statement.opcode == "fusion":
             found = self._from_template(place, statement)
             if found is not None:
@@ -114,8 +119,7 @@ class Flow(Places):
             return missing
         op = statement.opcode
         if len(args) != OPERANDS[op]:
-            self.faults.note(self.frames[frame], place[1], "has operands that cannot be read")
-            return self.opaque(place)
+            return self._broken(place, "has operands that cannot be read")
         return self.graph.make(op, tuple(args), statement.word("direction") if op == "compare" else None)
 
     def known(self, places: tuple[Place, ...]) -> tuple[int, ...] | list[Place]:

@@ -22,7 +22,7 @@ COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 class Graph:
     """Nodes by number: `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 where unknown), and whether a
     node holds a constant that was rounded to 16 bits, `coarse`. Of leaves: `values` of constants, `places` of what is opaque,
-    `sources` of inputs.
+    `sources` of inputs. `broken` are opaque leaves in place of what could not be followed.
     """
 
     def __init__(self) -> None:
@@ -35,6 +35,7 @@ class Graph:
         self.places: dict[int, Place] = {}
         self.sources: dict[int, Input] = {}
         self.assumed: set[int] = set()
+        self.broken: set[int] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:

@@ -96,8 +96,10 @@ class Matcher:
         return known
 
     def _inputs_of(self, leaf: int) -> int:
-        """The inputs behind an opaque leaf."""
+        """The inputs behind an opaque leaf; all there are, states too, behind what could not be followed."""
         node = self.forms.atoms[leaf].node
+        if node in self.flow.graph.broken:
+            return -1
         return self.reach.inputs(self.flow.graph.places[node]) if node in self.flow.graph.places else 0
 
     def _own(self, site: Site) -> int:
@@ -242,7 +244,7 @@ class Matcher:
 
 
 def _claim(update: Update) -> Claim | None:
-    """The claim of the rule that explains an update. Constants can be anything; where arithmetic with them fails no rule does."""
+    """The claim of the rule that explains an update. Constants can be anything: where arithmetic with them fails none does."""
     for rule in RULES.values():
         try:
             claim = rule(update)

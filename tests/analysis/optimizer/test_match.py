@@ -101,6 +101,11 @@ def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
     assert rules_of(step_of(*lines, outputs="new m", states=1)) == ["unknown"]
 
 
+def test_what_cannot_be_followed_is_no_gradient() -> None:
+    assert rules_of(step_of("k = multiply g nobody", "u = multiply k rate", "new = add w u")) == ["unknown"]
+    assert rules_of(step_of("u = multiply nobody rate", "new = add w u")) == ["unknown"]
+
+
 def test_an_average_of_the_weights_is_not_counted() -> None:
     lines = (*DESCENT, "a = multiply m1 nine", "b = multiply new tenth", "e = add a b")
     assert rules_of(step_of(*lines, outputs="new e", states=1)) == ["sgd"]
