@@ -96,7 +96,7 @@ class Matcher:
         return known
 
     def _inputs_of(self, leaf: int) -> int:
-        """The inputs behind an opaque leaf; all there are, states too, behind what could not be followed."""
+        """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
         node = self.forms.atoms[leaf].node
         if node in self.flow.graph.broken:
             return -1

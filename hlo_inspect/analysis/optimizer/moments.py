@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, close, is_constant, key_of, product, scaled
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, close, is_constant, product, scaled
 from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
 from hlo_inspect.analysis.optimizer.update import State, Update, split
 
@@ -179,7 +179,3 @@ def l2_of(update: Update, average: Average) -> Reading:
     if not math.isclose(value, scale, rel_tol=0.01):
         scale = value if math.isclose(value, 1.0, rel_tol=0.01) else scale
     return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))
-
-
-def same(left: Sum, right: Sum) -> bool:
-    return key_of(left) == key_of(right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["constant", "computed", "absent", "folded"]
+State = Literal["constant", "computed", "absent"]
 
 EXACT = 3e-7  # a few roundings of float32
 COARSE = 4e-3  # one of bfloat16
@@ -13,9 +13,7 @@ COARSE = 4e-3  # one of bfloat16
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value that was read; `None` where it is computed from something else, where the formula has no such term ("absent"), or
-    where only its product with another constant is in the text ("folded").
-    """
+    """A value that was read; `None` where it is computed from something else, or where the formula has no such term."""
 
     value: float | None
     state: State
@@ -23,7 +21,6 @@ class Reading:
 
 ABSENT = Reading(None, "absent")
 COMPUTED = Reading(None, "computed")
-FOLDED = Reading(None, "folded")
 
 
 def constant(value: float, tolerance: float = EXACT) -> Reading:

@@ -85,17 +85,12 @@ class Update:
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 
-    def sizes_in(self, form: Sum) -> list[int]:
-        """The sizes of the leaves that a form holds."""
-        atoms = [self.forms.atoms[leaf] for leaf in self.forms.leaves(form)]
-        return [self.forms.graph.sizes[atom.node] for atom in atoms if atom.node is not None]
-
     def is_gradient(self, form: Sum) -> bool:
         """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
         if self._contents.values(form) & self._special & ~self._contents.bit(self.weight):
             return False
         inputs = self._contents.inputs(form)
-        return bool(inputs & self._around.own) and not inputs & self._around.states
+        return inputs >= 0 and bool(inputs & self._around.own) and not inputs & self._around.states
 
     def without_scalars(self, form: Sum) -> Sum:
         """A form without the explained factors that all of its terms share."""
