@@ -36,8 +36,7 @@ class Reductions:
     def _summed(self, atom: int, kind: str) -> Sum | None:
         form: Sum | None = None
         for _ in range(MAX_STAGES):
-            place = self._place(atom)
-            operand = self._operand(place, kind) if place is not None else None
+            operand = self._below(atom, kind)
             if operand is None:
                 return form
             form = self._form(operand)
@@ -51,12 +50,12 @@ class Reductions:
         node = self._flow.node(place)
         return split_zero(self._forms.form(self._region.resolved(self._flow.graph, [node])[node]))
 
-    def _place(self, atom: int) -> Place | None:
-        """Where the sum stands; of a part of a combined sum where that part does."""
+    def _below(self, atom: int, kind: str) -> Place | None:
+        """Where the operand of a sum is; of a part of a combined sum over devices the operand of that part."""
         found = self._forms.atoms[atom]
         places = self._flow.graph.places
         if found.node is not None:
-            return places.get(found.node)
+            return self._operand(places[found.node], kind) if found.node in places else None
         if found.op == "slice" and len(found.parts[0]) == 1:
             ((monomial, _),) = found.parts[0].items()
             first = _FIRST.match(str(found.attribute))
@@ -79,7 +78,7 @@ class Reductions:
         for part in self._flow.operands(operand, statement):
             offset -= self._flow.size(part)
             if offset < 0:
-                return self._flow.graph.places.get(self._flow.node(part))
+                return part
         return None
 
     def _operand(self, place: Place, kind: str) -> Place | None:

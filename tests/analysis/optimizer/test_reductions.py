@@ -31,6 +31,16 @@ FORMS = [
     ),
 ]
 
+COMBINED = (
+    "%s = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%add",
+    "%d = f32[] add(%s, %s)",
+    "%o = f32[1]{0} reshape(%d)",
+    "%n = f32[1]{0} negate(%o)",
+    "%c = f32[2]{0} concatenate(%n, %o), dimensions={0}",
+    "%a = f32[2]{0} all-reduce(%c), to_apply=%add",
+)
+"""An expression and another one, summed over devices together."""
+
 
 def opened(*lines: str) -> str | None:
     flow, frame = flow_of(entry_of(*lines))
@@ -49,3 +59,10 @@ def test_another_reduction_adds_nothing_up() -> None:
     largest = "ROOT %r = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%nobody"
     assert opened(*SQUARES, largest) is None
     assert opened(SQUARES[0], "ROOT %r = f32[4,8]{1,0} rng(%p, %p), distribution=rng_uniform") is None
+
+
+def test_a_part_of_a_combined_sum_can_be_any_expression() -> None:
+    first = ("%l = f32[1]{0} slice(%a), slice={[0:1]}", "ROOT %r = f32[] reshape(%l)")
+    second = ("%l = f32[1]{0} slice(%a), slice={[1:2]}", "ROOT %r = f32[] reshape(%l)")
+    assert str(opened(*SQUARES, *COMBINED, *first)).startswith("-2*x#")
+    assert str(opened(*SQUARES, *COMBINED, *second)).startswith("2*x#")
