@@ -15,6 +15,7 @@ from hlo_inspect.hlo.module import Computation
 MAX_TEXT = 1 << 15  # characters; what is larger is not one of many
 
 _NAMES = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_METADATA = re.compile(r", metadata=\{[^{}\n]*+\}")  # says where an instruction comes from, not what it does
 _NOT_ALONE = re.compile(r"calls=|to_apply=|computations?=|body=")  # what the text says is not all
 
 Argument = tuple[int, Index]
@@ -78,7 +79,7 @@ class Templates:
         chunk = computation.chunks[0][1] if len(computation.chunks) == 1 else None
         if not isinstance(chunk, str) or len(chunk) > MAX_TEXT or _NOT_ALONE.search(chunk):
             return None
-        parts = _NAMES.split(chunk)
+        parts = _NAMES.split(_METADATA.sub("", chunk))
         numbers: dict[str, int] = {}
         order = tuple([numbers.setdefault(name, len(numbers)) for name in parts[1::2]])
         kind = self._kinds.setdefault((order, "%".join(parts[::2])), _Kind())
