@@ -16,6 +16,7 @@ DATA = Path(__file__).parent / "data"
 ADAMW, CPU, GPU, TPU = "cpu/adamw_step.after", "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 UNUSED, ALIASES = "cpu/sgd_unused.after", "handmade/aliases"
 SCAN = "cpu/scan_forward.after"
+MASTER = "cpu/bf16_master.after"
 FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
@@ -106,10 +107,27 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "memory_s": ((CPU, "all-gather", 3072 / 3352e9), (SCAN, "all-gather", 3 * 384 / 3352e9)),
         },
     ),
+    "optimizer": (
+        "weight",
+        {
+            "weight": ((ADAMW, 5, 5), (UNUSED, 0, 0)),
+            "path": ((ADAMW, 5, "state['params']['w1']"), (UNUSED, 1, "params['kernel']")),
+            "shape": ((ADAMW, 5, "f32[8,8]"), (UNUSED, 1, "f32[16,8]")),
+            "rule": ((ADAMW, 6, "adamw"), (UNUSED, 0, "sgd")),
+            "first_moment": ((ADAMW, 5, 1), (UNUSED, 0, None)),
+            "second_moment": ((ADAMW, 5, 3), (UNUSED, 0, None)),
+            "master_weight": ((MASTER, 2, 0), (ADAMW, 5, None)),
+            "learning_rate": ((ADAMW, 5, 0.001), (UNUSED, 0, 0.5)),
+            "beta1": ((ADAMW, 5, 0.9), (UNUSED, 0, None)),
+            "beta2": ((ADAMW, 5, 0.95), (UNUSED, 0, None)),
+            "epsilon": ((ADAMW, 5, 1e-8), (UNUSED, 0, None)),
+            "weight_decay": ((ADAMW, 5, 0.1), (UNUSED, 0, None)),
+        },
+    ),
 }
 
 OWED_COLUMNS: dict[str, tuple[str, ...]] = {}
-OWED_TABLES = ("optimizer", "optimizer_groups")
+OWED_TABLES: tuple[str, ...] = ()
 EMPTY_COLUMNS = (("params", "role"),)
 """Columns that stand there without a value."""
 

@@ -13,6 +13,8 @@ from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
 from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
+from hlo_inspect.analysis.optimizer.find import find_optimizer
+from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.phases import find_phases
 from hlo_inspect.hlo.module import Module
@@ -67,6 +69,11 @@ class Context:
     @cached_property
     def interface(self) -> Interface:
         return find_interface(self.module)
+
+    @cached_property
+    def optimizer(self) -> Overview:
+        """The updates of weights, in a module that was read with its graph."""
+        return Overview(find_optimizer(self.module, self.interface))
 
     @cached_property
     def fusions(self) -> list[Fusion]:

@@ -164,6 +164,11 @@ _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("parameters",),
     ),
     ("fusions", "Fusions by kind, root and content; the largest; custom calls by target.", ()),
+    (
+        "optimizer",
+        "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
+        (),
+    ),
     ("collectives", "Every collective: kind, bytes, groups, reduction, asynchronous or not, source line.", ()),
     ("cost", "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.", ()),
 )

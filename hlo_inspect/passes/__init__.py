@@ -7,6 +7,7 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.passes.fusions import Fusions
+from hlo_inspect.passes.optimizer import Optimizer
 from hlo_inspect.passes.params import Params
 from hlo_inspect.passes.reading import Reading
 from hlo_inspect.passes.summary import Summary
@@ -15,7 +16,7 @@ from hlo_inspect.report.model import FactSpec
 READING = Reading()
 """Runs with every command."""
 
-PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Cost())
+PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost())
 ALIASES = {"parameters": "params"}
 
 

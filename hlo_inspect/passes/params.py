@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
@@ -74,7 +74,8 @@ class Params(Pass):
         }
 
     def tables(self, context: Context) -> list[Table]:
-        return [_parameter_table(context.interface), _output_table(context.interface)]
+        roles = context.optimizer.roles if context.module.wants.graph else {}  # known where the optimizer is asked for
+        return [_parameter_table(context.interface, roles), _output_table(context.interface)]
 
     def findings(self, context: Context) -> list[Finding]:
         interface = context.interface
@@ -132,7 +133,7 @@ def _index_text(index: ShapeIndex) -> str:
     return "{" + ",".join(map(str, index)) + "}"
 
 
-def _parameter_table(interface: Interface) -> Table:
+def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex], str]) -> Table:
     columns = (
         Column("number", "number"),
         Column("index", "text", detail=9),
@@ -151,11 +152,11 @@ def _parameter_table(interface: Interface) -> Table:
         Column("path", "text", detail=2),
         Column("line", "number", detail=5, optional=True),
     )
-    rows = tuple(_parameter_row(leaf) for leaf in interface.parameters)
+    rows = tuple(_parameter_row(leaf, roles.get((leaf.number, leaf.index))) for leaf in interface.parameters)
     return Table("params", "Parameters", columns, rows)
 
 
-def _parameter_row(leaf: ParameterLeaf) -> Row:
+def _parameter_row(leaf: ParameterLeaf, role: str | None) -> Row:
     return (
         leaf.number,
         _index_text(leaf.index),
@@ -165,7 +166,7 @@ def _parameter_row(leaf: ParameterLeaf) -> Row:
         leaf.shape.bytes,
         leaf.shape.padded_bytes,
         leaf.shape.layout.memory_space if leaf.shape.layout else 0,
-        None,
+        role,
         leaf.sharding,
         _index_text(leaf.alias.output_index) if leaf.alias else "",
         leaf.donated,

@@ -1,0 +1,107 @@
+"""One graph of expressions in which equal expressions are one node.
+
+A node is an integer. What changes no value (convert, reshape, broadcast of a scalar, a call) makes no node: see `flow.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+Index = tuple[int, ...]
+"""The way into a nested tuple."""
+
+Place = tuple[int, str, Index]
+"""Frame, instruction, index into its tuple."""
+
+Input = tuple[int, int, Index]
+"""Frame of a region, number of a parameter, index into it."""
+
+COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
+
+
+class Graph:
+    """Nodes by number: `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 where unknown), and whether a
+    node holds a constant that was rounded to 16 bits, `coarse`. Of leaves: `values` of constants, `places` of what is opaque,
+    `sources` of inputs. `broken` are opaque leaves in place of what could not be followed.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[str] = []
+        self.args: list[tuple[int, ...]] = []
+        self.attributes: list[Hashable] = []
+        self.sizes: list[int] = []
+        self.coarse: list[bool] = []
+        self.values: dict[int, float] = {}
+        self.places: dict[int, Place] = {}
+        self.sources: dict[int, Input] = {}
+        self.assumed: set[int] = set()
+        self.broken: set[int] = set()
+        self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
+
+    def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
+        """The node of that operation; its size is that of its largest operand unless given."""
+        if op in COMMUTATIVE and len(args) == 2 and args[0] > args[1]:
+            args = (args[1], args[0])
+        elif op == "select":
+            condition, then, other = args
+            if then == other:
+                return then
+            if self.ops[condition] == "not":
+                args = (self.args[condition][0], other, then)
+        key = (op, args, attribute)
+        found = self._numbers.get(key)
+        if found is not None:
+            return found
+        number = len(self.ops)
+        self._numbers[key] = number
+        self.ops.append(op)
+        self.args.append(args)
+        self.attributes.append(attribute)
+        self.sizes.append(max([self.sizes[arg] for arg in args], default=1) if size is None else size)
+        self.coarse.append(any(self.coarse[arg] for arg in args))
+        return number
+
+    def constant(self, value: float, *, is_coarse: bool = False) -> int:
+        """A number; `is_coarse` for one that was rounded to 16 bits. NaN is a leaf like any other."""
+        node = self.make("constant", (), (repr(float(value)), is_coarse), 1)
+        self.values[node] = float(value)
+        self.coarse[node] = is_coarse
+        return node
+
+    def truth(self, value: float) -> int:
+        """A condition that is assumed, or what follows from one; another node than the constant, which may mean something."""
+        node = self.make("constant", (), (repr(float(value)), "assumed"), 1)
+        self.values[node] = float(value)
+        self.assumed.add(node)
+        return node
+
+    def opaque(self, place: Place, size: int) -> int:
+        """What is not looked into, by its place."""
+        node = self.make("opaque", (), place, size)
+        self.places[node] = place
+        return node
+
+    def input(self, source: Input, size: int) -> int:
+        """An array that goes into a region."""
+        node = self.make("input", (), source, size)
+        self.sources[node] = source
+        return node
+
+    def value(self, node: int) -> float | None:
+        """The value of a constant."""
+        return self.values.get(node)
+
+    def below(self, roots: Iterable[int]) -> list[int]:
+        """Every node that `roots` hold, operands first."""
+        order: list[int] = []
+        seen: set[int] = set()
+        stack = [(root, False) for root in roots]
+        while stack:
+            node, is_done = stack.pop()
+            if is_done:
+                order.append(node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack += [(arg, False) for arg in self.args[node] if arg not in seen]
+        return order

@@ -1,0 +1,181 @@
+"""What Adam and its relatives share: moments, bias correction, the root of a second moment below the step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, close, is_constant, product, scaled
+from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
+from hlo_inspect.analysis.optimizer.update import State, Update, split
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """`(value + inner) ** 0.5 + epsilon` with `value` a second moment times `correction`, taken to the power of -1.
+
+    `rest` are the other factors of the step, `scale` what has to be multiplied to them to make the factor of the root 1.
+    """
+
+    epsilon: Sum
+    inner: Sum
+    correction: Monomial
+    scale: float
+    rest: Monomial
+
+    @property
+    def epsilons(self) -> Sum:
+        return self.epsilon or self.inner
+
+
+def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None = None) -> Root | None:
+    """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way. With
+    `mean`, the square of that atom is taken from the moment.
+    """
+    forms = update.forms
+    holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
+    if len(holding) != 1:
+        return None
+    ((atom, exponent),) = holding
+    rest = tuple(factor for factor in monomial if factor not in holding)
+    if atom == moment:
+        return Root({}, {}, ONE, 1.0, rest) if exponent == -0.5 else None
+    if forms.atoms[atom].op != "sum" or exponent not in {-1.0, -0.5}:
+        return None
+    part = forms.atoms[atom].parts[0]
+    if exponent == -0.5:
+        found = _inside(update, part, moment, mean)
+        return None if found is None else Root({}, found[0], found[1], found[2], rest)
+    return _outside(update, part, moment, mean, rest)
+
+
+def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
+    """`moment * correction * k + inner` below a root: `inner / k`, the correction and `1 / sqrt(k)`."""
+    factor, inner = split(form, moment)
+    if mean is not None:
+        square = product(next(iter(factor), ONE), ((mean, 2.0),))
+        if not factor or not close(inner.pop(square, 0.0), -next(iter(factor.values()))):
+            return None
+    if len(factor) != 1 or not update.are_scalar(factor) or not update.are_scalar(inner):
+        return None
+    ((correction, value),) = factor.items()
+    if value <= 0:
+        return None
+    return scaled(inner, 1 / value), tuple((a, e / 2) for a, e in correction), value**-0.5
+
+
+def _outside(update: Update, form: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
+    """`root * k + epsilon` as a divisor."""
+    forms = update.forms
+    roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
+    epsilon = {m: v for m, v in form.items() if m not in roots}
+    if len(roots) != 1 or not update.are_scalar(epsilon):
+        return None
+    ((monomial, value),) = roots.items()
+    exponents = dict(monomial)
+    if mean is None and exponents.pop(moment, None) == 0.5:
+        correction = tuple(sorted(exponents.items()))
+        inner: Sum = {}
+        scale = 1.0
+    else:
+        held = [atom for atom in exponents if update.holds(atom, moment)]
+        if len(held) != 1 or exponents.pop(held[0]) != 0.5 or forms.atoms[held[0]].op != "sum":
+            return None
+        found = _inside(update, forms.atoms[held[0]].parts[0], moment, mean)
+        if found is None:
+            return None
+        inner, correction, scale = found
+        correction = product(correction, tuple(sorted(exponents.items())))
+    value /= scale
+    if value <= 0 or not all(update.is_scalar(atom) for atom, _ in correction):
+        return None
+    return Root(scaled(epsilon, 1 / value), inner, correction, 1 / value, rest)
+
+
+def base_of(update: Update, atom: int) -> Reading | None:
+    """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one."""
+    forms = update.forms
+    found = forms.atoms[atom]
+    if found.op != "sum" or len(found.parts[0]) != 2:
+        return None
+    one = found.parts[0].get(ONE)
+    (power, factor) = next((m, v) for m, v in found.parts[0].items() if m != ONE)
+    if one is None or abs(one + factor) > 1e-5 * abs(one) or len(power) != 1 or power[0][1] != 1.0:
+        return None
+    inner = forms.atoms[power[0][0]]
+    if inner.op == "power" and not is_constant(inner.parts[1]) and update.are_scalar(inner.parts[1]):
+        base = inner.parts[0]
+        return constant(base.get(ONE, 0.0)) if is_constant(base) else COMPUTED
+    if inner.op == "exponential" and len(inner.parts[0]) == 1 and update.are_scalar(inner.parts[0]):
+        ((counter, logarithm),) = inner.parts[0].items()
+        return constant(math.exp(logarithm), 1e-6) if counter and logarithm < 0 else None
+    return None
+
+
+def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Reading, float]], Monomial]:
+    """The bias corrections among the factors, with their exponents, and the other factors."""
+    found: list[tuple[Reading, float]] = []
+    rest: list[tuple[int, float]] = []
+    for atom, exponent in monomial:
+        base = base_of(update, atom)
+        if base is None:
+            rest.append((atom, exponent))
+        else:
+            found.append((base, exponent))
+    return found, tuple(rest)
+
+
+def better(coefficient: Reading, base: Reading | None) -> Reading:
+    """A decay as read from its coefficient, or the same number from the base of a power, which is never rounded."""
+    if base is None or base.value is None or coefficient.value is None:
+        return coefficient
+    return base if abs(base.value - coefficient.value) <= 0.006 * base.value else coefficient
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A state that is `decay * old + rest`."""
+
+    state: State
+    decay: Reading
+    rest: Sum
+
+
+def gradient_average(update: Update, state: State) -> Average | None:
+    """A state that adds up gradients."""
+    found = update.recursion(state)
+    if found is None or not update.is_gradient(found[1]):
+        return None
+    return Average(state, update.read(found[0]), found[1])
+
+
+def square_average(update: Update, state: State, gradient: Sum) -> Average | None:
+    """A state that adds up the squares of `gradient`."""
+    found = update.recursion(state)
+    if found is None or not holds_square(update, found[1], gradient):
+        return None
+    return Average(state, update.read(found[0]), found[1])
+
+
+def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
+    """Whether a form is a positive factor times the square of another one."""
+    if not form or not gradient:
+        return False
+    content, monomial = update.direction(form)
+    _, inner = update.direction(gradient)
+    return content > 0 and monomial == tuple((atom, 2 * exponent) for atom, exponent in inner)
+
+
+def l2_of(update: Update, average: Average) -> Reading:
+    """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
+    factor, rest = split(average.rest, update.weight)
+    if not factor:
+        return ABSENT
+    values = {round(value, 12) for value in rest.values()}
+    if not is_constant(factor) or average.decay.value is None or len(values) != 1:
+        return COMPUTED
+    scale = 1 - average.decay.value
+    (value,) = values
+    if not math.isclose(value, scale, rel_tol=0.01):
+        scale = value if math.isclose(value, 1.0, rel_tol=0.01) else scale
+    return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))

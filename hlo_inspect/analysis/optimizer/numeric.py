@@ -1,0 +1,149 @@
+"""Numbers for expressions: normal forms and the graph itself, at given values of their leaves.
+
+`agrees` holds the two against each other at a few points, so that a fault in the algebra cannot become a claim.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.normal import Forms, Sum
+
+POINTS = 3
+_COMPARISONS: dict[object, Callable[[float, float], bool]] = {
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+    "EQ": operator.eq,
+    "NE": operator.ne,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "abs": abs,
+    "add": operator.add,
+    "and": lambda a, b: float(bool(a) and bool(b)),
+    "ceil": math.ceil,
+    "clamp": lambda low, x, high: min(max(low, x), high),
+    "cosine": math.cos,
+    "divide": operator.truediv,
+    "exponential": math.exp,
+    "exponential-minus-one": math.expm1,
+    "floor": math.floor,
+    "is-finite": math.isfinite,
+    "log": math.log,
+    "log-plus-one": math.log1p,
+    "logistic": lambda x: 1 / (1 + math.exp(-x)),
+    "maximum": max,
+    "minimum": min,
+    "multiply": operator.mul,
+    "negate": operator.neg,
+    "not": lambda x: float(not x),
+    "or": lambda a, b: float(bool(a) or bool(b)),
+    "power": lambda a, b: a**b,
+    "remainder": math.fmod,
+    "rsqrt": lambda x: x**-0.5,
+    "select": lambda c, a, b: a if c else b,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "sine": math.sin,
+    "sqrt": lambda x: x**0.5,
+    "cbrt": math.cbrt,
+    "subtract": operator.sub,
+    "tanh": math.tanh,
+    "truncate": math.trunc,
+}
+_MOVING = frozenset({"broadcast", "slice", "dynamic-slice", "pad", "reverse", "all-to-all", "collective-permute"})
+
+
+def apply(op: str, attribute: object, values: list[float]) -> float | None:
+    """An operation on numbers; `None` where it is not known, or not defined there."""
+    if op in _MOVING:
+        return values[0]
+    function = _FUNCTIONS.get(op) if op != "compare" else _COMPARISONS.get(attribute)
+    if function is None:
+        return None
+    try:
+        result = function(*values)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    return None if isinstance(result, complex) else float(result)
+
+
+def value_of_form(forms: Forms, form: Sum, leaf: Callable[[int], float]) -> float | None:
+    """A normal form where `leaf` gives the value of a leaf's node."""
+    known: dict[int, float | None] = {}
+    wanted = _atoms_below(forms, form)
+    for number in sorted(wanted):
+        atom = forms.atoms[number]
+        if atom.node is not None:
+            known[number] = leaf(atom.node)
+        elif atom.op == "zero":
+            known[number] = 0.0
+        else:
+            parts = [_sum(part, known) for part in atom.parts]
+            values = [part for part in parts if part is not None]
+            known[number] = values[0] if atom.op == "sum" and values else None
+            if atom.op != "sum" and len(values) == len(parts):
+                known[number] = apply(atom.op, atom.attribute, values)
+    return _sum(form, known)
+
+
+def _atoms_below(forms: Forms, form: Sum) -> set[int]:
+    found: set[int] = set()
+    stack = [atom for monomial in form for atom, _ in monomial]
+    while stack:
+        number = stack.pop()
+        if number not in found:
+            found.add(number)
+            stack += [inner for part in forms.atoms[number].parts for monomial in part for inner, _ in monomial]
+    return found
+
+
+def _sum(form: Sum, known: Mapping[int, float | None]) -> float | None:
+    total = 0.0
+    for monomial, coefficient in form.items():
+        product = coefficient
+        for atom, exponent in monomial:
+            base = known[atom]
+            power = apply("power", None, [base, exponent]) if base is not None else None
+            if power is None:
+                return None
+            product *= power
+        total += product
+    return total
+
+
+def value_of_node(graph: Graph, node: int, leaf: Callable[[int], float | None]) -> float | None:
+    """A node of the graph where `leaf` gives the value of leaves, and of other nodes that are taken as such."""
+    known: dict[int, float | None] = {}
+    for one in graph.below([node]):
+        given = leaf(one) if one != node else None
+        constant = graph.value(one)
+        if constant is not None:
+            known[one] = constant
+        elif given is not None:
+            known[one] = given
+        else:
+            values = [value for arg in graph.args[one] if (value := known[arg]) is not None]
+            whole = len(values) == len(graph.args[one]) and bool(values)
+            known[one] = apply(graph.ops[one], graph.attributes[one], values) if whole else None
+    return known[node]
+
+
+def agrees(forms: Forms, node: int, form: Sum) -> bool:
+    """Whether a normal form has the values of the node that it was made from, wherever both can be computed."""
+    graph = forms.graph
+    for point in range(POINTS):
+
+        def leaf(one: int, point: int = point) -> float:
+            return 0.3 + math.modf(abs(math.sin(12.9898 * one + 78.233 * point)) * 43758.5453)[0]
+
+        def given(one: int) -> float | None:
+            return leaf(one) if not graph.args[one] or forms.is_cut(one) else None
+
+        left, right = value_of_node(graph, node, given), value_of_form(forms, form, leaf)
+        if left is not None and right is not None and abs(left - right) > 1e-4 * max(abs(left), abs(right), 1.0):
+            return False
+    return True

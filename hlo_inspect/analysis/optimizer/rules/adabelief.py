@@ -1,0 +1,35 @@
+"""AdaBelief (Zhuang et al. 2020, arXiv:2010.07468).
+
+    s' = b2 * s + (1 - b2) * (g - m') ** 2 + epsilon
+    everything else as in Adam
+
+State: m, s and t. Reads rate, b1, b2, epsilon (that of the step), decay, l2.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
+from hlo_inspect.analysis.optimizer.moments import Average
+from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, scaled
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update
+
+
+def match(update: Update) -> Claim | None:
+    found = find_first(update)
+    if found is None:
+        return None
+    step, first = found
+    second = _second(update, step.second, first)
+    return claim_with(update, "adabelief", step, first, second) if second is not None else None
+
+
+def _second(update: Update, state: State, first: Average) -> Average | None:
+    found = update.recursion(state)
+    if found is None or first.decay.value is None:
+        return None
+    squares = {monomial: value for monomial, value in found[1].items() if monomial != ONE}
+    gradient = scaled(first.rest, 1 / (1 - first.decay.value))
+    surprise: Sum = added(gradient, {((first.state.new, 1.0),): 1.0}, -1.0)
+    content, monomial = update.direction(squares) if squares else (0.0, ONE)
+    expected = update.forms.factored(update.forms.power(surprise, 2.0))[1]
+    return Average(state, update.read(found[0]), squares) if content > 0 and monomial == expected else None

@@ -1,0 +1,62 @@
+"""Adadelta (Zeiler 2012, arXiv:1212.5701).
+
+    v' = b2 * v + (1 - b2) * g ** 2
+    u = g * sqrt(d + epsilon) / sqrt(v' + epsilon)
+    d' = b2 * d + (1 - b2) * u ** 2
+    w' = w - rate * u
+
+State: v and d. Reads rate, b2, epsilon, decay.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.moments import find_root, square_average
+from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, key_of
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+
+
+def match(update: Update) -> Claim | None:
+    states = update.used(update.rest)
+    if len(update.rest) != 1 or len(states) != 2 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    for second, steps in (states, reversed(states)):
+        root = find_root(update, monomial, second.new)
+        above = [(a, e) for a, e in monomial if update.holds(a, steps.old) and e == 0.5]
+        if root is None or root.correction or len(above) != 1:
+            continue
+        rest = tuple(factor for factor in root.rest if factor not in above)
+        gradient: Sum = {tuple(factor for factor in rest if not update.is_scalar(factor[0])): 1.0}
+        scalars = tuple(factor for factor in rest if update.is_scalar(factor[0]))
+        average = square_average(update, second, gradient) if update.is_gradient(gradient) else None
+        unit = tuple(factor for factor in monomial if factor not in scalars)
+        if average is None or not _averages(update, steps, above[0][0], unit, root.inner):
+            continue
+        rate: Sum = {scalars: -value * root.scale}
+        readings = {
+            "learning_rate": update.read(rate),
+            "beta2": average.decay,
+            "epsilon": update.read(root.inner),
+            "weight_decay": update.decay_of(rate),
+        }
+        roles = {"second_moment": second.site, "second_moment_of_steps": steps.site}
+        return Claim("adadelta", rate, gradient, readings, roles)
+    return None
+
+
+def _averages(update: Update, state: State, below: int, unit: Monomial, epsilon: Sum) -> bool:
+    """Whether a state averages the squares of the step, and its root is taken with the same epsilon."""
+    atom = update.forms.atoms[below]
+    old, inner = split(atom.parts[0], state.old) if atom.op == "sum" else ({}, {})
+    decay, rest = split(state.form, state.old)
+    if (
+        not decay
+        or not rest
+        or not update.are_scalar(decay)
+        or len(old) != 1
+        or not update.are_scalar(old)
+        or key_of(inner) != key_of(epsilon)
+    ):
+        return False
+    content, monomial = update.direction(rest)
+    return content > 0 and monomial == tuple((a, 2 * e) for a, e in unit)

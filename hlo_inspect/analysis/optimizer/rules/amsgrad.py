@@ -1,0 +1,53 @@
+"""AMSGrad (Reddi, Kale and Kumar 2018, arXiv:1904.09237): Adam with the largest second moment so far below the step.
+
+    largest' = max(largest, v' / (1 - b2 ** t))   or   max(largest, v'), corrected below the step
+    w' = w - rate * m' / (1 - b1 ** t) / (sqrt(largest') + epsilon)
+
+State: Adam's m, v and t, and the largest v. Reads rate, b1, b2, epsilon, decay, l2.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first, state_in
+from hlo_inspect.analysis.optimizer.moments import Average, better, square_average, take_corrections
+from hlo_inspect.analysis.optimizer.normal import Sum
+from hlo_inspect.analysis.optimizer.readings import Reading
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update
+
+
+def match(update: Update) -> Claim | None:
+    found = find_first(update)
+    if found is None:
+        return None
+    step, first = found
+    second = _largest_of(update, step.second, first)
+    if second is None:
+        return None
+    average, base = second
+    claim = claim_with(update, "amsgrad", step, first, average)
+    claim.readings["beta2"] = better(average.decay, base or step.bases[1])
+    claim.extra.append(step.second.site)
+    return claim
+
+
+def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, Reading | None] | None:
+    """The second moment of which a state keeps the largest, and the base of its correction."""
+    if len(state.form) != 1:
+        return None
+    ((monomial, value),) = state.form.items()
+    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    if atom is None or atom.op != "maximum" or value != 1.0:
+        return None
+    old: Sum = {((state.old, 1.0),): 1.0}
+    others = [part for part in atom.parts if part != old]
+    if len(others) != 1 or len(others[0]) != 1:
+        return None
+    ((inner, factor),) = others[0].items()
+    second = state_in(update, [a for a, e in inner if e == 1.0], [state, first.state])
+    if second is None or factor != 1.0:
+        return None
+    bases, left = take_corrections(update, tuple((a, e) for a, e in inner if a != second.new))
+    average = square_average(update, second, first.rest)
+    if average is None or left or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
+        return None
+    return average, bases[0][0] if bases else None

@@ -1,0 +1,56 @@
+"""LARS (You, Gitman and Ginsburg 2017, arXiv:1708.03888).
+
+    trust = coefficient * norm(w) / norm(g + decay * w), or 1 where a norm is 0
+    m' = momentum * m - rate * trust * (g + decay * w)
+    w' = w + m'   (or with Nesterov's look ahead)
+
+State: m. Reads rate (without the coefficient), momentum, decay. The rate may stand beside m' instead.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, key_of, product, split_zero
+from hlo_inspect.analysis.optimizer.norms import is_trust_ratio, trust_factor
+from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+
+
+def match(update: Update) -> Claim | None:
+    states = update.used(update.form)
+    if len(states) != 1:
+        return None
+    state = states[0]
+    found = update.recursion(state)
+    change = split_zero(added(update.form, {((update.weight, 1.0),): 1.0}, -1.0))
+    factor, beside = split(change, state.new)
+    trust = trust_factor(update, found[1]) if found is not None and found[1] else None
+    if found is None or trust is None or len(factor) != 1 or not update.are_scalar(factor):
+        return None
+    step = factor
+    if beside:
+        step = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
+        if key_of(beside) != key_of(update.forms.multiply(step, found[1])):
+            return None
+    return _claim(update, state, trust, step, nesterov=bool(beside))
+
+
+def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: bool) -> Claim | None:
+    decay, terms = update.recursion(state) or ({}, {})
+    bare = {product(monomial, ((trust, -1.0),)): value for monomial, value in terms.items()}
+    decayed, gradient = split(bare, update.weight)
+    if len(gradient) != 1 or not update.is_gradient(gradient) or not update.are_scalar(decayed):
+        return None
+    ((monomial, value),) = gradient.items()
+    scalars = tuple(factor for factor in monomial if update.is_scalar(factor[0]))
+    inverse: Sum = {tuple((atom, -exponent) for atom, exponent in scalars): 1 / value}
+    if is_trust_ratio(update, trust, update.forms.multiply(inverse, bare)) is None:
+        return None
+    rate = {m: -v for m, v in update.forms.multiply(step, {scalars: value}).items()}
+    kept = update.forms.multiply(inverse, decayed) if decayed else {}
+    readings = {
+        "learning_rate": update.read(rate),
+        "momentum": update.read(decay),
+        "nesterov": Reading(float(nesterov), "constant"),
+        "weight_decay": update.read(kept) if set(kept) <= {ONE} and kept else ABSENT,
+    }
+    return Claim("lars", rate, gradient, readings, {"first_moment": state.site})

@@ -1,0 +1,74 @@
+"""RAdam (Liu et al. 2020, arXiv:1908.03265).
+
+    rho_inf = 2 / (1 - b2) - 1,   rho = rho_inf - 2 * t * b2 ** t / (1 - b2 ** t)
+    r = sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
+    w' = w - rate * (r * m^ / (sqrt(v^) + epsilon) if rho >= threshold else m^),   m^ and v^ corrected as in Adam
+
+State: Adam's m, v and t. Reads rate, b1, b2, epsilon, decay, l2. The rectification `r` is recognised by its values.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hlo_inspect.analysis.optimizer.adaptive import Step, claim_with, find_step
+from hlo_inspect.analysis.optimizer.moments import better, gradient_average, square_average, take_corrections
+from hlo_inspect.analysis.optimizer.normal import Sum, close, product
+from hlo_inspect.analysis.optimizer.numeric import value_of_form
+from hlo_inspect.analysis.optimizer.update import Claim, Update
+
+COUNTS = (50.0, 400.0)
+
+
+def match(update: Update) -> Claim | None:
+    if len(update.rest) != 1 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    choices = [
+        atom for atom, e in monomial if e == 1.0 and update.forms.atoms[atom].op == "select" and not update.is_scalar(atom)
+    ]
+    if len(choices) != 1:
+        return None
+    condition, rectified, plain = update.forms.atoms[choices[0]].parts
+    outer: Sum = {tuple(factor for factor in monomial if factor[0] != choices[0]): value}
+    step = find_step(update, update.forms.multiply(outer, rectified)) if len(rectified) == 1 else None
+    rate = _plain_rate(update, step, update.forms.multiply(outer, plain)) if step is not None and len(plain) == 1 else None
+    first = gradient_average(update, step.first) if step is not None else None
+    second = square_average(update, step.second, first.rest) if step is not None and first is not None else None
+    if step is None or rate is None or first is None or second is None or not update.are_scalar(condition):
+        return None
+    b2 = better(second.decay, step.bases[1]).value
+    if b2 is None or not _is_rectified(update, step.rate, rate, b2):
+        return None
+    return claim_with(update, "radam", Step(step.first, step.second, step.root, rate, step.bases), first, second)
+
+
+def _plain_rate(update: Update, step: Step, term: Sum) -> Sum | None:
+    """The rate of the step without the second moment."""
+    ((monomial, value),) = term.items()
+    if dict(monomial).get(step.first.new) != 1.0:
+        return None
+    bases, scalars = take_corrections(update, product(monomial, ((step.first.new, -1.0),)))
+    if [base for base, _ in bases] != [base for base in step.bases[:1] if base is not None]:
+        return None
+    return {scalars: -value} if all(update.is_scalar(atom) for atom, _ in scalars) else None
+
+
+def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
+    """Whether the two rates differ by `r`."""
+    limit = 2 / (1 - b2) - 1
+    for count in COUNTS:
+        left, right = _at(update, rectified, count), _at(update, rate, count)
+        t = count + 1
+        rho = limit - 2 * t * b2**t / (1 - b2**t)
+        if left is None or right is None or rho <= 4:
+            return False
+        r = math.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
+        if not close(left, right * r, 1e-3):
+            return False
+    return True
+
+
+def _at(update: Update, form: Sum, count: float) -> float | None:
+    """The value of a form of the counter."""
+    return value_of_form(update.forms, form, lambda _: count)

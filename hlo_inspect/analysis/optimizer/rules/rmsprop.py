@@ -1,0 +1,30 @@
+"""RMSProp (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012), centered (Graves 2013, arXiv:1308.0850) or not,
+with momentum or without.
+
+    v' = b2 * v + (1 - b2) * g ** 2
+    centered   a' = b2 * a + (1 - b2) * g,  variance = v' - a' ** 2;  else  variance = v'
+    step = g / sqrt(variance + epsilon)   or   g / (sqrt(variance) + epsilon)
+    w' = w - rate * step   or   m' = momentum * m + step,  w' = w - rate * m'
+
+State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may stand in m'.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.moments import gradient_average, square_average
+from hlo_inspect.analysis.optimizer.scaled_gradient import find_scaled
+from hlo_inspect.analysis.optimizer.update import Claim, Update
+
+
+def match(update: Update) -> Claim | None:
+    found = find_scaled(update)
+    if found is None:
+        return None
+    second = square_average(update, found.second, found.gradient)
+    if second is None or second.decay.value == 1.0:
+        return None
+    if found.average is not None:
+        mean = gradient_average(update, found.average)
+        if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, found.gradient):
+            return None
+    return found.claim(update, "rmsprop", {"beta2": second.decay})

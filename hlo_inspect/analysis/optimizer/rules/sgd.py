@@ -1,0 +1,128 @@
+"""Stochastic gradient descent, with momentum (Polyak 1964) or Nesterov's momentum (Sutskever et al. 2013).
+
+    plain      w' = w - rate * (g + decay * w)
+    momentum   m' = momentum * m + g + l2 * w            w' = w - rate * m'
+    Nesterov   w' = w - rate * (g + l2 * w + momentum * m')
+
+State: nothing, or m. Reads rate, momentum, decay or l2. The rate may stand in the momentum instead: `m' = momentum * m -
+rate * g` and `w' = w + m'`. Where the gradient was multiplied by a constant before the rate (1 / accumulated steps), XLA
+folds the two, and the rate that is read is their product.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.clipping import clip_of
+from hlo_inspect.analysis.optimizer.moments import Average, gradient_average
+from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, added, is_constant, scaled
+from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, split
+
+
+def match(update: Update) -> Claim | None:
+    if not update.is_plain():
+        return None
+    states = update.used(update.rest)
+    if not states:
+        return _plain(update)
+    return _momentum(update, states[0]) if len(states) == 1 else None
+
+
+def _plain(update: Update) -> Claim | None:
+    rate = _linear(update, update.rest)
+    if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0:
+        return None
+    readings = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
+    return Claim("sgd", rate, update.rest, readings)
+
+
+def _linear(update: Update, form: Sum) -> Sum | None:
+    """The factor of a gradient that stands in a sum of opaque terms, all with the same factor."""
+    if not update.is_gradient(form):
+        return None
+    factors: list[Sum] = []
+    for monomial, value in form.items():
+        gradient = tuple((a, e) for a, e in monomial if not update.is_scalar(a))
+        if not _is_backward(update, gradient):
+            return None
+        factors.append({tuple((a, e) for a, e in monomial if update.is_scalar(a)): -value})
+    return factors[0] if all(factor == factors[0] for factor in factors) else None
+
+
+def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
+    """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
+    outer products; each may be clipped. No sign, no root, no norm.
+    """
+    bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
+    if len(bare) < len(monomial) and not bare:
+        return True
+    if any(exponent < 1.0 or exponent % 1.0 for _, exponent in bare) or not bare or not depth:
+        return False
+    for atom, _ in bare:
+        found = update.forms.atoms[atom]
+        parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
+        terms = [_unscaled(update, term) for part in parts for term, value in part.items() if value != 0.0]
+        if found.op == "sign" or not all(
+            _is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"
+        ):
+            return False
+    return True
+
+
+def _unscaled(update: Update, monomial: Monomial) -> Monomial:
+    return tuple((atom, exponent) for atom, exponent in monomial if not update.is_scalar(atom))
+
+
+def _momentum(update: Update, state: State) -> Claim | None:
+    average = gradient_average(update, state)
+    inner = _scale(update, average) if average is not None else None
+    if average is None or inner is None:
+        return None
+    factor, rest = split(update.rest, state.new)
+    if len(factor) != 1 or not update.are_scalar(factor):
+        return None
+    nesterov = bool(update.used(rest) or update.is_gradient(rest)) or bool(rest)
+    kept = update.kept
+    if nesterov:
+        looked_ahead = _nesterov(update, average, factor)
+        if looked_ahead is None:
+            return None
+        factor, kept = looked_ahead
+    ((monomial, value),) = factor.items()
+    rate: Sum = {monomial: -value}
+    if value > 0 and is_constant(factor):
+        rate = scaled(inner, value)
+    readings = {
+        "learning_rate": update.read(rate),
+        "momentum": average.decay,
+        "weight_decay": update.decay_of(rate, kept),
+        "l2": _l2(update, average),
+        "nesterov": Reading(float(nesterov), "constant"),
+    }
+    return Claim("sgd", rate, average.rest, readings, {"first_moment": state.site})
+
+
+def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] | None:
+    """The factor `c` of `w' = kept * w + c * (g + momentum * m')`, and what then keeps the weight."""
+    decay, _ = split(average.state.form, average.state.old)
+    step = update.forms.multiply(factor, update.forms.power(decay, -1.0))
+    left = added(update.form, update.forms.multiply(step, average.rest), -1.0)
+    left = added(left, update.forms.multiply(factor, {((average.state.new, 1.0),): 1.0}), -1.0)
+    scale = max(abs(value) for value in update.form.values())
+    left = {monomial: value for monomial, value in left.items() if abs(value) > 1e-6 * scale * 1e-3}
+    kept, others = split(left, update.weight)
+    return (step, kept) if not others and kept else None
+
+
+def _scale(update: Update, average: Average) -> Sum | None:
+    _, gradient = split(average.rest, update.weight)
+    return _linear(update, gradient) if gradient else None
+
+
+def _l2(update: Update, average: Average) -> Reading:
+    factor, rest = split(average.rest, update.weight)
+    if not factor:
+        return ABSENT
+    values = set(rest.values())
+    if not is_constant(factor) or len(values) != 1:
+        return COMPUTED
+    return constant(factor[ONE] / values.pop(), max(update.tolerance, 1e-6))

@@ -1,0 +1,40 @@
+"""Yogi (Zaheer et al. 2018, "Adaptive Methods for Nonconvex Optimization").
+
+    v' = v - (1 - b2) * sign(v - g ** 2) * g ** 2
+    everything else as in Adam
+
+State: m, v and t. Reads rate, b1, b2, epsilon, decay, l2.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
+from hlo_inspect.analysis.optimizer.moments import Average, holds_square
+from hlo_inspect.analysis.optimizer.normal import ONE, Sum, scaled
+from hlo_inspect.analysis.optimizer.readings import constant
+from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+
+
+def match(update: Update) -> Claim | None:
+    found = find_first(update)
+    if found is None:
+        return None
+    step, first = found
+    second = _second(update, step.second, first.rest)
+    return claim_with(update, "yogi", step, first, second) if second is not None else None
+
+
+def _second(update: Update, state: State, gradient: Sum) -> Average | None:
+    kept, rest = split(state.form, state.old)
+    if kept != {ONE: 1.0} or len(rest) != 1:
+        return None
+    ((monomial, value),) = rest.items()
+    signs = [atom for atom, exponent in monomial if update.forms.atoms[atom].op == "sign" and exponent == 1.0]
+    squares: Sum = {tuple(factor for factor in monomial if factor[0] not in signs): -value}
+    if len(signs) != 1 or not holds_square(update, squares, gradient):
+        return None
+    old, below = split(update.forms.atoms[signs[0]].parts[0], state.old)
+    if set(old) != {ONE} or old[ONE] <= 0 or not holds_square(update, scaled(below, -1.0), gradient):
+        return None
+    scale = -value / -next(iter(below.values())) * old[ONE]
+    return Average(state, constant(1 - scale, max(update.tolerance, 1e-6)), squares)

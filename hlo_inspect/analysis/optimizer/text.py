@@ -1,0 +1,133 @@
+"""The text of a computation, taken apart only where somebody follows it."""
+
+from __future__ import annotations
+
+import re
+
+from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.shapes import ArrayShape, ShapeError
+
+Use = tuple[str, tuple[int, ...]]
+"""An operand: the name of an instruction and an index into its tuple."""
+
+_COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
+_PLAIN = re.compile(r"[\w.\-%]+(?:, [\w.\-%]+)*+", re.ASCII)
+_NAMED = re.compile(r"[\s(]?%([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)  # behind its shape, if that is printed
+_ODD = re.compile(r"[\"'#]|//|=[^\d]|null")
+_WORD = r"([\w.\-]++)"
+
+
+class Statement:
+    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis."""
+
+    __slots__ = ("is_elementwise", "opcode", "operands", "shape", "tail")
+
+    def __init__(self, row: Row) -> None:
+        try:
+            head = head_of(row[2])
+            self.opcode, self.shape = head.opcode, head.shape
+        except ShapeError:
+            self.opcode, self.shape = row[2].rpartition(" ")[2], None
+        self.tail = row[3]
+        self.is_elementwise = self.opcode in ELEMENTWISE
+        self.operands: tuple[Use, ...] = () if self.opcode in LITERAL_OPCODES else _operands(row[3])
+
+    @property
+    def literal(self) -> str:
+        """What stands between the parentheses."""
+        return self.tail[: operands_end(self.tail)]
+
+    @property
+    def dtype(self) -> str:
+        return self.shape.dtype if isinstance(self.shape, ArrayShape) else ""
+
+    @property
+    def size(self) -> int:
+        """Elements, 0 where that is unknown."""
+        return (self.shape.elements or 0) if isinstance(self.shape, ArrayShape) else 0
+
+    def attribute(self, name: str) -> str:
+        """The text of an attribute, empty where there is none."""
+        if f"{name}=" not in self.tail:
+            return ""
+        try:
+            for key, value in scan.attributes(self.tail, operands_end(self.tail) + 1):
+                if key == name:
+                    return value
+        except scan.ScanError:
+            return ""
+        return ""
+
+    def word(self, name: str) -> str:
+        """An attribute that is one word (a computation, a number), by the quick way."""
+        match = re.search(rf", {name}=%?{_WORD}", self.tail, re.ASCII)
+        return match[1] if match else ""
+
+
+def _operands(tail: str) -> tuple[Use, ...]:
+    """Names and tuple indices; an operand without a name is called the empty string."""
+    text = tail[: tail.find(")")]
+    if "/*" in text:
+        text = _COMMENT.sub("", text)
+    if _PLAIN.fullmatch(text):
+        return tuple([(name, ()) for name in text.replace("%", "").split(", ")])
+    text = tail[: operands_end(tail)]
+    if "%" in text:
+        names = _NAMED.findall(text)
+        if len(names) == text.count("%") and not _ODD.search(text):
+            return tuple([(name, ()) for name in names])
+    try:
+        return tuple((operand.name or "", operand.path) for operand in parse_operands(tail)[1])
+    except scan.ScanError:
+        return ()
+
+
+class Body:
+    """The instructions of a computation by name, and the name of its root."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.name = computation.name
+        self.rows: dict[str, Row] = {}
+        self.root = ""
+        self.statements: dict[str, Statement] = {}
+        self._chunks = computation.chunks
+        last = ""
+        for _, chunk in computation.chunks:
+            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+            for row in rows:
+                self.rows[row[1]] = row
+                if row[0]:
+                    self.root = row[1]
+            last = rows[-1][1] if rows else last
+        self.root = self.root or last
+
+    def statement(self, name: str) -> Statement | None:
+        """The instruction of that name, `None` where the computation has none."""
+        found = self.statements.get(name)
+        if found is None and name in self.rows:
+            found = self.statements[name] = Statement(self.rows[name])
+        return found
+
+    def line(self, name: str) -> int | None:
+        """The line on which an instruction stands."""
+        row = self.rows.get(name)
+        if row is None:
+            return None
+        for first, chunk in self._chunks:
+            if not isinstance(chunk, str):
+                if chunk is row:
+                    return first
+                continue
+            found = re.search(rf"^\s*+(?:ROOT )?%?{re.escape(name)} = ", chunk, re.MULTILINE)
+            if found is not None:
+                return first + chunk.count("\n", 1, found.end())
+        return None
+
+
+def small_number(text: str) -> int | None:
+    """A number of at most nine digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,211 @@
+"""One new value as a rule sees it: a sum over the old value, the states and the gradient, with everything else explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.optimizer.contents import Contents
+from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Forms, Monomial, Sum, added, is_constant, product
+from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant, shortest
+from hlo_inspect.analysis.optimizer.reductions import Reductions
+from hlo_inspect.analysis.optimizer.sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Another site in the expression of an update: the atoms of its old and new value and the form of the new one."""
+
+    site: Site
+    old: int
+    new: int
+    form: Sum
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a rule says of an update.
+
+    `rate` is the factor of the step, positive for descent. `gradient` is the form that stands where the rule has its gradient.
+    """
+
+    rule: str
+    rate: Sum
+    gradient: Sum
+    readings: dict[str, Reading] = field(default_factory=dict)
+    roles: dict[str, Site] = field(default_factory=dict)
+    extra: list[Site] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an update is told of its region: what atoms hold, the inputs with its own old value, those with states."""
+
+    contents: Contents
+    reductions: Reductions
+    own: int
+    states: int
+
+
+class Update:
+    """The update of `site`.
+
+    `weight` is the atom of the old value; `kept` the factor of the weight in the new value (1 without decay), `rest` what is
+    added to it.
+    """
+
+    def __init__(self, forms: Forms, site: Site, states: Iterable[State], around: Surroundings, *, tolerance: float) -> None:
+        self.forms = forms
+        self.site = site
+        self.states = list(states)
+        self.tolerance = tolerance
+        self.reductions = around.reductions
+        self.weight = forms.leaf(site.own)
+        self.form = forms.definition(site.new)
+        self.kept, self.rest = split(self.form, self.weight)
+        self._around = around
+        self._contents = around.contents
+        self._special = self._contents.bit(self.weight)
+        for state in self.states:
+            self._special |= self._contents.bit(state.old) | self._contents.bit(state.new)
+
+    # -- what an atom is ------------------------------------------------------------------------------------------------
+
+    def is_scalar(self, atom: int) -> bool:
+        """Whether an atom is explained without the gradient: made of constants, counters and scalars that are handed in."""
+        contents = self._contents
+        if not contents.are_scalars(atom) or contents.values_in(atom) & self._special:
+            return False
+        return not contents.inputs_in(atom) & self._around.own
+
+    def holds(self, atom: int, value: int) -> bool:
+        """Whether an atom holds a site's value at any depth."""
+        return bool(self._contents.values_in(atom) & self._contents.bit(value))
+
+    def are_scalar(self, form: Sum) -> bool:
+        return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
+
+    def is_gradient(self, form: Sum) -> bool:
+        """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
+        if self._contents.values(form) & self._special & ~self._contents.bit(self.weight):
+            return False
+        inputs = self._contents.inputs(form)
+        return inputs >= 0 and bool(inputs & self._around.own) and not inputs & self._around.states
+
+    def without_scalars(self, form: Sum) -> Sum:
+        """A form without the explained factors that all of its terms share."""
+        shared: dict[int, float] | None = None
+        for monomial, value in form.items():
+            if value != 0.0:
+                here = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
+                shared = here if shared is None else {a: e for a, e in shared.items() if here.get(a) == e}
+        divisor = tuple(sorted((atom, -exponent) for atom, exponent in (shared or {}).items()))
+        return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
+
+    def direction(self, form: Sum) -> tuple[float, Monomial]:
+        """A form up to explained factors, as content times monomial."""
+        return self.forms.factored(self.without_scalars(form))
+
+    def same_direction(self, left: Sum, right: Sum) -> bool:
+        """Whether two forms differ by explained factors alone."""
+        return bool(left) and bool(right) and self.direction(left)[1] == self.direction(right)[1]
+
+    def open_safe_root(self, monomial: Monomial, moment: int) -> Monomial:
+        """A product in which `select(moment > 0, x, 0)` is put as `x`, where `x` is one product."""
+        opened = monomial
+        for atom, exponent in monomial:
+            inner = self._safe(self.forms.atoms[atom], moment) if exponent == 1.0 else None
+            if inner is not None:
+                opened = product(product(opened, ((atom, -1.0),)), inner)
+        return opened
+
+    def _safe(self, choice: Atom, moment: int) -> Monomial | None:
+        """`x` of `select(moment > 0, x, 0)`."""
+        if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
+            return None
+        ((inner, value),) = choice.parts[1].items()
+        compared = [self.forms.atoms[atom] for condition in choice.parts[0] for atom, _ in condition]
+        if value != 1.0 or len(compared) != 1 or (compared[0].op, compared[0].attribute) != ("compare", "GT"):
+            return None
+        left, right = compared[0].parts
+        return inner if left == {((moment, 1.0),): 1.0} and not any(right.values()) else None
+
+    # -- states ---------------------------------------------------------------------------------------------------------
+
+    def used(self, form: Sum) -> list[State]:
+        """The states that a form holds, as old or as new values."""
+        values = self._contents.values(form)
+        return [state for state in self.states if values & (self._contents.bit(state.old) | self._contents.bit(state.new))]
+
+    def recursion(self, state: State) -> tuple[Sum, Sum] | None:
+        """A state's new value as `decay * old + rest`, if it is linear in the old one."""
+        decay, rest = split(state.form, state.old)
+        if not decay or self._contents.values(rest) & self._contents.bit(state.old) or not self.are_scalar(decay):
+            return None
+        return decay, rest
+
+    # -- readings -------------------------------------------------------------------------------------------------------
+
+    def read(self, form: Sum, *, tolerance: float | None = None) -> Reading:
+        """A coefficient that is a number, or one that is computed."""
+        if not any(form.values()):
+            return constant(0.0)
+        if not is_constant(form):
+            return COMPUTED
+        return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
+
+    def round(self, value: float) -> float:
+        """The number that somebody wrote."""
+        return shortest(value, self.tolerance)
+
+    def decay_of(self, rate: Sum, kept: Sum | None = None) -> Reading:
+        """The decoupled weight decay: the factor of the weight is `1 - rate * decay`."""
+        kept = self.kept if kept is None else kept
+        marker = ((self.forms.zero, 1.0),)
+        has_zero = any(self.forms.zero in dict(monomial) for monomial in kept)
+        extra = {m: v for m, v in added(kept, {ONE: -1.0}).items() if self.forms.zero not in dict(m) and abs(v) > 1e-14}
+        if not extra:
+            zero = has_zero or any(value == 0.0 and monomial != ONE for monomial, value in kept.items())
+            return constant(0.0) if zero or marker in kept else ABSENT
+        factors = {monomial: -value for monomial, value in extra.items()}
+        ratio = self.forms.multiply(factors, self.forms.power(rate, -1.0)) if len(rate) == 1 and len(factors) == 1 else None
+        if ratio is None or not is_constant(ratio):
+            return COMPUTED
+        rounding = 6e-8 / abs(next(iter(extra.values()))) if is_constant(rate) else 0.0
+        return constant(ratio.get(ONE, 0.0), max(self.tolerance, min(rounding, 0.006)))
+
+    def is_plain(self) -> bool:
+        """Whether the weight enters the new value linearly, with an explained factor, and nowhere else but in gradients."""
+        return bool(self.kept) and self.are_scalar(self.kept)
+
+    def is_step(self) -> bool:
+        """Whether something is added to the weight, which itself is kept but for a decay by a scalar."""
+        scalars = all(self._contents.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
+        if not self.kept or not scalars or not self.rest:
+            return False
+        return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
+
+
+LEAST_KEPT = 0.5
+"""Less than this is kept by no decay of weights."""
+
+
+def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
+    """The factor of an atom in a sum, and the terms in which it is no factor of exponent 1."""
+    factor: Sum = {}
+    rest: Sum = {}
+    for monomial, value in form.items():
+        exponents = dict(monomial)
+        if exponents.get(atom) == 1.0:
+            factor[product(monomial, ((atom, -1.0),))] = value
+        else:
+            rest[monomial] = value
+    return factor, rest
+
+
+def quotient(forms: Forms, form: Sum, divisor: Sum) -> Sum | None:
+    """`form / divisor` where the result is one monomial, `None` else."""
+    (a, left), (b, right) = forms.factored(form), forms.factored(divisor)
+    if b == 0.0:
+        return None
+    return {product(left, tuple((atom, -exponent) for atom, exponent in right)): a / b}

@@ -1,0 +1,242 @@
+"""Which optimizer this step runs, with its constants; which parameter is a weight, moment, master weight or counter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.optimizer.explain import text
+from hlo_inspect.analysis.optimizer.overview import Overview, Row
+from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.report import model
+from hlo_inspect.report.model import Column, FactSpec, Finding, Table, Value
+
+NAMES = frozenset(
+    {
+        "sgd",
+        "adam",
+        "adamw",
+        "nadam",
+        "nadamw",
+        "amsgrad",
+        "adamax",
+        "adagrad",
+        "adadelta",
+        "rmsprop",
+        "adabelief",
+        "radam",
+        "yogi",
+        "novograd",
+        "lamb",
+        "lars",
+        "lion",
+        "adafactor",
+        "muon",
+        "sm3",
+        "sophia",
+        "shampoo",
+        "schedule-free",
+        "mixed",
+        "unknown",
+        "none",
+    }
+)
+VALUES = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2", "momentum")
+MAX_EXPRESSIONS = 20
+
+
+class Optimizer(Pass):
+    """The updates of weights, by data flow alone: names of instructions and op_names decide nothing.
+
+    An update is recognised when the whole expression of the new weight is explained by a rule, with every state and factor in
+    it; else it is `unknown`. Constants are recovered from the places that the rule gives them. A value is `None` where it is
+    computed, absent, or not the same in all updates that have it.
+    """
+
+    name = "optimizer"
+    wants = Wants(graph=True, entry=True, checked=True)
+    specs = (
+        FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
+        FactSpec("optimizer.update_count", "count", "weights that are updated"),
+        FactSpec("optimizer.decayed_count", "count", "those with weight decay"),
+        FactSpec("optimizer.learning_rate", "number", "the constant factor of the step"),
+        FactSpec("optimizer.beta1", "number", "decay of the first moment"),
+        FactSpec("optimizer.beta2", "number", "decay of the second moment"),
+        FactSpec("optimizer.epsilon", "number", "what is added to the root of the second moment"),
+        FactSpec("optimizer.weight_decay", "number", "decay beside the step"),
+        FactSpec("optimizer.l2", "number", "decay inside the gradient"),
+        FactSpec("optimizer.momentum", "number", "decay of SGD's or RMSProp's momentum"),
+        FactSpec("optimizer.nesterov", "bool", "whether that is Nesterov's"),
+        FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped"),
+        FactSpec("optimizer.weight_bytes", "bytes", "updated weights that the forward pass reads"),
+        FactSpec("optimizer.master_bytes", "bytes", "more precise weights beside them"),
+        FactSpec("optimizer.moment1_bytes", "bytes", "first moments"),
+        FactSpec("optimizer.moment2_bytes", "bytes", "second moments"),
+        FactSpec("optimizer.state_bytes", "bytes", "everything kept beside weights and masters"),
+    )
+
+    def facts(self, context: Context) -> dict[str, Value]:
+        overview = context.optimizer
+        rows = overview.rows
+        nesterov = overview.shared("nesterov")
+        facts: dict[str, Value] = {
+            "optimizer.name": overview.name,
+            "optimizer.update_count": len(rows),
+            "optimizer.decayed_count": overview.decayed,
+        }
+        facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
+        return facts | {
+            "optimizer.nesterov": None if nesterov is None else bool(nesterov),
+            "optimizer.clip_norm": overview.clip_norm,
+            "optimizer.weight_bytes": overview.bytes_of(row.weight for row in rows),
+            "optimizer.master_bytes": overview.bytes_of(row.master for row in rows),
+            "optimizer.moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
+            "optimizer.moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
+            "optimizer.state_bytes": overview.bytes_of(overview.states),
+        }
+
+    def tables(self, context: Context) -> list[Table]:
+        return [_weights(context), _groups(context.optimizer)]
+
+    def findings(self, context: Context) -> list[Finding]:
+        module = context.module
+        faults = context.optimizer.optimizer.flow.faults.found
+        return [
+            Finding(
+                "HI504",
+                "warning",
+                f"{computation}: {name} {reason}; what it feeds was not followed",
+                subject=name,
+                location=module.location(module.entry.line if module.entry else None),
+            )
+            for computation, name, reason in list(faults)[:MAX_EXPRESSIONS]
+        ]
+
+    def notes(self, context: Context) -> list[str]:
+        overview = context.optimizer
+        facts = self.facts(context)
+        unknown = [name.removeprefix("optimizer.") for name, value in facts.items() if value is None]
+        notes = [f"optimizer.{name}: {_why_unknown(overview, name)}" for name in unknown]
+        for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
+            update = row.matched.update
+            number = _number(overview, row.matched.site)
+            notes.append(f"optimizer.name: parameter {number} becomes {text(update.forms, update.form)}")
+        return notes
+
+
+def _why_unknown(overview: Overview, name: str) -> str:
+    if name == "clip_norm":
+        limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
+        return "the updates differ in it" if limits else "no update clips its gradient by a norm"
+    states = {row.reading(name).state for row in overview.rows}
+    if states <= {"absent"}:
+        return "no update has it" if overview.rows else "there are no updates"
+    if states & {"computed"}:
+        return "it is computed in the step"
+    return "the updates differ in it"
+
+
+def _number(overview: Overview, site: Site | None) -> int | None:
+    """The number of the parameter that a site's input comes from."""
+    found = overview.optimizer.parameters.get(site.source) if site is not None else None
+    return found[0] if found is not None else None
+
+
+def _weights(context: Context) -> Table:
+    overview = context.optimizer
+    columns = (
+        Column("weight", "number"),
+        Column("path", detail=1),
+        Column("shape"),
+        Column("rule"),
+        Column("first_moment", "number", optional=True),
+        Column("second_moment", "number", optional=True),
+        Column("master_weight", "number", optional=True, detail=1),
+        *(Column(name, "number", detail=2, optional=True) for name in VALUES),
+        Column("nesterov", "bool", detail=5, optional=True),
+        Column("clip_norm", "number", detail=4, optional=True),
+        Column("rate", detail=3),
+        Column("counter", "number", detail=5, optional=True),
+        Column("bytes", "bytes", summed=True, detail=4),
+        Column("fusion", detail=6),
+        Column("computation", detail=7),
+        Column("line", "number", detail=6),
+    )
+    paths = {(leaf.number, leaf.index): leaf.path for leaf in context.interface.parameters}
+    rows = tuple(_weight_row(overview, row, paths) for row in overview.rows)
+    return Table("optimizer", "Updated weights", columns, rows)
+
+
+def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, ...]], str]) -> model.Row:
+    source = overview.optimizer.parameters.get(row.weight.source)
+    nesterov = row.reading("nesterov").value
+    place = overview.optimizer.flow.made_at(row.matched.site.place)
+    return (
+        source[0] if source is not None else None,
+        paths.get(source, "") if source is not None else "",
+        str(row.weight.shape),
+        row.rule,
+        _number(overview, _first(row, "first_moment")),
+        _number(overview, _first(row, "second_moment")),
+        _number(overview, row.master),
+        *(row.reading(name).value for name in VALUES),
+        None if nesterov is None else bool(nesterov),
+        row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
+        _rate(row),
+        _number(overview, row.counters[0] if row.counters else None),
+        row.weight.bytes,
+        place.fusion,
+        place.computation,
+        place.line,
+    )
+
+
+def _first(row: Row, role: str) -> Site | None:
+    return next((site for name, site in row.roles.items() if name.startswith(role)), None)
+
+
+def _groups(overview: Overview) -> Table:
+    columns = (
+        Column("rule"),
+        Column("weights", "count", summed=True),
+        Column("bytes", "bytes", summed=True),
+        *(Column(name, "number", optional=True) for name in VALUES),
+        Column("nesterov", "bool", optional=True, detail=3),
+        Column("clip_norm", "number", optional=True, detail=2),
+        Column("rate", detail=2),
+        Column("fusions", "count", detail=3),
+    )
+    keys = [_key(row) for row in overview.rows]
+    rows = []
+    for key, count in Counter(keys).most_common():
+        members = [row for row, other in zip(overview.rows, keys, strict=True) if other == key]
+        fusions = _fusions(overview, members)
+        rows.append((key[0], count, overview.bytes_of(row.weight for row in members), *key[1:], fusions))
+    return Table("optimizer_groups", "Rules and their constants", columns, tuple(rows))
+
+
+def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
+    """The fusions that the new weights come from."""
+    return len({place.fusion for row in rows if (place := overview.optimizer.flow.made_at(row.matched.site.place)).fusion})
+
+
+def _key(row: Row) -> model.Row:
+    nesterov = row.reading("nesterov").value
+    return (
+        row.rule,
+        *(row.reading(name).value for name in VALUES),
+        None if nesterov is None else bool(nesterov),
+        row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
+        _rate(row),
+    )
+
+
+def _rate(row: Row) -> str:
+    """Where the learning rate comes from: a constant, or the expression that computes it."""
+    claim, state = row.matched.claim, row.reading("learning_rate").state
+    if claim is None or state != "computed":
+        return state
+    return text(row.matched.update.forms, claim.rate)

@@ -1,0 +1,31 @@
+"""lars: what the programs of make_optimizers.py were given is read from their texts; another equation is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+
+CASES: dict[str, Facts] = {
+    "lars": {
+        "name": "lars",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.1,
+        "weight_decay": 0.0001,
+        "momentum": 0.9,
+        "nesterov": False,
+    },
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("case", CASES)
+def test_constants_are_those_of_the_program(case: str, stage: str) -> None:
+    assert facts_of(text_of(f"{case}.{stage}")) == CASES[case]
+
+
+def test_another_equation_is_no_lars() -> None:
+    """A cube root in place of a square root."""
+    text = changed(text_of("lars.before"), r" sqrt\(", " cbrt(")
+    assert rules_of(text) == ["unknown", "unknown"]

@@ -1,0 +1,32 @@
+"""schedule_free: what the programs of make_optimizers.py were given is read from their texts; another equation is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+
+CASES: dict[str, Facts] = {
+    "schedule_free": {"name": "schedule-free", "update_count": 2, "decayed_count": 0, "learning_rate": 0.1, "beta1": 0.9},
+    "schedule_free_adamw": {
+        "name": "schedule-free",
+        "update_count": 2,
+        "decayed_count": 0,
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-08,
+    },
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("case", CASES)
+def test_constants_are_those_of_the_program(case: str, stage: str) -> None:
+    assert facts_of(text_of(f"{case}.{stage}")) == CASES[case]
+
+
+def test_another_equation_is_no_schedule_free() -> None:
+    """A cube root in place of a square root."""
+    text = changed(text_of("schedule_free_adamw.before"), r" sqrt\(", " cbrt(")
+    assert rules_of(text) == ["unknown", "unknown"]

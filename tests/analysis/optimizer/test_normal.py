@@ -1,0 +1,118 @@
+"""One form for every spelling of the same expression, and another for another one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.normal import ONE, Forms, is_constant, key_of, split_zero
+from hlo_inspect.analysis.optimizer.numeric import agrees
+
+
+def leaves(count: int) -> tuple[Graph, list[int]]:
+    graph = Graph()
+    return graph, [graph.input((0, n, ()), 8) for n in range(count)]
+
+
+def test_nested_divisions() -> None:
+    graph, (a, b, c) = leaves(3)
+    forms = Forms(graph)
+    left = graph.make("divide", (graph.make("divide", (a, b)), c))
+    right = graph.make("divide", (a, graph.make("multiply", (b, c))))
+    assert forms.form(left) == forms.form(right)
+
+
+def test_roots_are_exponents() -> None:
+    graph, (a, b) = leaves(2)
+    forms = Forms(graph)
+    total = graph.make("add", (a, b))
+    left = graph.make("divide", (a, graph.make("sqrt", (total,))))
+    right = graph.make("multiply", (graph.make("rsqrt", (total,)), a))
+    power = graph.make("multiply", (a, graph.make("power", (total, graph.constant(-0.5)))))
+    assert forms.form(left) == forms.form(right) == forms.form(power)
+
+
+def test_the_root_of_a_square_is_not_the_thing_itself() -> None:
+    graph, (a,) = leaves(1)
+    forms = Forms(graph)
+    assert forms.form(graph.make("sqrt", (graph.make("multiply", (a, a)),))) != forms.form(a)
+
+
+def test_sums_that_differ_by_a_factor_are_one_atom() -> None:
+    graph, (a, b) = leaves(2)
+    forms = Forms(graph)
+    total = graph.make("add", (a, b))
+    fifth = graph.make("multiply", (graph.constant(0.2), total))
+    left = graph.make("multiply", (fifth, fifth))
+    right = graph.make("multiply", (graph.constant(0.04), graph.make("multiply", (total, total))))
+    assert key_of(forms.form(left)) == key_of(forms.form(right))
+
+
+def test_sums_with_a_live_value_are_opened() -> None:
+    graph, (w, u) = leaves(2)
+    inner = graph.make("add", (u, graph.make("multiply", (graph.constant(0.1), w))))
+    new = graph.make("add", (w, graph.make("multiply", (graph.constant(-0.5), inner))))
+    live = Forms(graph, live=frozenset({w}))
+    atom, other = ((live.leaf(w), 1.0),), ((live.leaf(u), 1.0),)
+    assert key_of(live.form(new)) == key_of({atom: 0.95, other: -0.5})
+
+
+def test_zero_times_something_stays_visible() -> None:
+    graph, (w,) = leaves(1)
+    forms = Forms(graph)
+    form = forms.form(graph.make("add", (w, graph.make("multiply", (graph.constant(0.0), w)))))
+    assert len(form) == 2
+    assert split_zero(form) == {((forms.leaf(w), 1.0),): 1.0}
+
+
+def test_what_cancels_out_is_gone() -> None:
+    graph, (w,) = leaves(1)
+    assert Forms(graph).form(graph.make("subtract", (w, w))) == {}
+
+
+def test_cut_nodes_are_atoms_and_have_a_definition() -> None:
+    graph, (a, b) = leaves(2)
+    total = graph.make("add", (a, b))
+    forms = Forms(graph, cut=frozenset({total}))
+    assert forms.form(total) == {((forms.leaf(total), 1.0),): 1.0}
+    assert len(forms.definition(total)) == 2
+
+
+def test_constants() -> None:
+    graph, _ = leaves(0)
+    forms = Forms(graph)
+    assert forms.form(graph.make("multiply", (graph.constant(2.0), graph.constant(3.0)))) == {ONE: 6.0}
+    assert is_constant(forms.form(graph.constant(0.5)))
+    assert not is_constant(forms.form(graph.constant(float("inf"))))
+
+
+def test_a_chain_of_thousands() -> None:
+    graph, (a,) = leaves(1)
+    node = a
+    for _ in range(20_000):
+        node = graph.make("add", (node, a))
+    forms = Forms(graph)
+    assert forms.form(node) == {((forms.leaf(a), 1.0),): 20_001.0}
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "subtract", "multiply", "divide", "maximum", "sqrt", "negate", "abs"]),
+        st.integers(0, 30),
+        st.integers(0, 30),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_a_form_has_the_values_of_its_expression(steps: list[tuple[str, int, int]]) -> None:
+    graph, nodes = leaves(3)
+    nodes = [*nodes, graph.constant(0.5), graph.constant(-2.0)]
+    for op, left, right in steps:
+        args = (nodes[left % len(nodes)], nodes[right % len(nodes)])
+        nodes.append(graph.make(op, args[:1] if op in {"sqrt", "negate", "abs"} else args))
+    forms = Forms(graph)
+    assert agrees(forms, nodes[-1], forms.form(nodes[-1]))

@@ -1,0 +1,233 @@
+"""Makes the dumps of `optimizers/`: training steps of optax and of hand-written optimizers, before and after optimization.
+
+Run with jax 0.10.2 and optax 0.2.8; nothing is run on a device, and no test needs either of them. Metadata is left out, so that
+the texts are small and only data flow is left to tell what they do. What each program is stands in its call below; the tests
+repeat these numbers by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+jax: Any = import_module("jax")
+jnp: Any = import_module("jax.numpy")
+optax: Any = import_module("optax")
+contrib: Any = import_module("optax.contrib")
+
+HERE = Path(__file__).resolve().parent / "optimizers"
+WEIGHTS = {"b": jax.ShapeDtypeStruct((4,), jnp.float32), "w": jax.ShapeDtypeStruct((8, 4), jnp.float32)}
+X, Y = jax.ShapeDtypeStruct((16, 8), jnp.float32), jax.ShapeDtypeStruct((16, 4), jnp.float32)
+tree_map = jax.tree_util.tree_map
+
+
+def loss_of(weights: Any, x: Any, y: Any) -> Any:
+    return jnp.mean((jnp.tanh(x @ weights["w"] + weights["b"]) - y) ** 2)
+
+
+def step_of(optimizer: Any, gradient: Callable[..., Any] | None = None) -> tuple[Any, Any]:
+    """A step of the optimizer, and its state."""
+    gradient = gradient or jax.grad(loss_of)
+    state = (WEIGHTS, jax.eval_shape(optimizer.init, WEIGHTS))
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner = state
+        updates, inner = optimizer.update(gradient(weights, x, y), inner, weights)
+        return optax.apply_updates(weights, updates), inner
+
+    return step, state
+
+
+def with_average(optimizer: Any) -> tuple[Any, Any]:
+    step, state = step_of(optimizer)
+
+    def averaged(state: Any, x: Any, y: Any) -> Any:
+        inner, average = state
+        inner = step(inner, x, y)
+        return inner, tree_map(lambda a, w: 0.99 * a + 0.01 * w, average, inner[0])
+
+    return averaged, (state, WEIGHTS)
+
+
+def several_steps(optimizer: Any) -> tuple[Any, Any]:
+    step, state = step_of(optimizer)
+    return lambda state, x, y: jax.lax.fori_loop(0, 3, lambda _, inner: step(inner, x, y), state), state
+
+
+def accumulated(optimizer: Any) -> tuple[Any, Any]:
+    def gradient(weights: Any, x: Any, y: Any) -> Any:
+        def add(total: Any, batch: Any) -> Any:
+            return tree_map(jnp.add, total, jax.grad(loss_of)(weights, *batch)), None
+
+        batches = (x.reshape(4, 4, 8), y.reshape(4, 4, 4))
+        total, _ = jax.lax.scan(add, tree_map(jnp.zeros_like, weights), batches)
+        return tree_map(lambda g: g / 4, total)
+
+    return step_of(optimizer, gradient)
+
+
+def bf16_master(optimizer: Any) -> tuple[Any, Any]:
+    copies = tree_map(lambda w: jax.ShapeDtypeStruct(w.shape, jnp.bfloat16), WEIGHTS)
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        masters, weights, inner = state
+        gradient = jax.grad(lambda w: 128.0 * loss_of(w, x.astype(jnp.bfloat16), y).astype(jnp.float32))(weights)
+        updates, inner = optimizer.update(tree_map(lambda g: g.astype(jnp.float32) / 128.0, gradient), inner, masters)
+        masters = optax.apply_updates(masters, updates)
+        return masters, tree_map(lambda w: w.astype(jnp.bfloat16), masters), inner
+
+    return step, (WEIGHTS, copies, jax.eval_shape(optimizer.init, WEIGHTS))
+
+
+def torch_adamw() -> tuple[Any, Any]:
+    """PyTorch's order of operations, the counter a float."""
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, m, v, t = state
+        gradient, t = jax.grad(loss_of)(weights, x, y), t + 1
+        m = tree_map(lambda m, g: m + (g - m) * 0.1, m, gradient)
+        v = tree_map(lambda v, g: v * 0.999 + g * g * 0.001, v, gradient)
+        rate, root = 1e-3 / (1 - 0.9**t), jnp.sqrt(1 - 0.999**t)
+        kept = tree_map(lambda w: w * (1 - 1e-3 * 0.01), weights)
+        return tree_map(lambda w, m, v: w - rate * (m / (jnp.sqrt(v) / root + 1e-8)), kept, m, v), m, v, t
+
+    return step, (WEIGHTS, WEIGHTS, WEIGHTS, jax.ShapeDtypeStruct((), jnp.float32))
+
+
+def velocity() -> tuple[Any, Any]:
+    """Momentum with the rate inside, and clipping by `min(1, limit / (norm + epsilon))`."""
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, m = state
+        gradient = jax.grad(loss_of)(weights, x, y)
+        norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree_util.tree_leaves(gradient)))
+        scale = jnp.minimum(1.0, 2.0 / (norm + 1e-6))
+        m = tree_map(lambda m, g: 0.9 * m - 0.05 * (g * scale), m, gradient)
+        return tree_map(jnp.add, weights, m), m
+
+    return step, (WEIGHTS, WEIGHTS)
+
+
+def parted() -> tuple[Any, Any]:
+    """AdamW on the matrix, plain descent on the bias."""
+    return step_of(optax.multi_transform({"a": optax.adamw(1e-3), "s": optax.sgd(0.1)}, {"w": "a", "b": "s"}))
+
+
+def guarded(optimizer: Any) -> tuple[Any, Any]:
+    """Dynamic loss scale, updates only where all gradients are finite."""
+    _, state = step_of(optimizer)
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        inner, scale = state
+        weights, kept = inner
+        gradient = tree_map(lambda g: g / scale, jax.grad(lambda w: scale * loss_of(w, x, y))(weights))
+        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(g)) for g in jax.tree_util.tree_leaves(gradient)]))
+        updates, new = optimizer.update(gradient, kept, weights)
+        new_state = tree_map(lambda a, b: jnp.where(finite, a, b), (optax.apply_updates(weights, updates), new), inner)
+        return new_state, jnp.where(finite, scale * 2, scale * 0.5)
+
+    return step, (state, jax.ShapeDtypeStruct((), jnp.float32))
+
+
+def no_update(kind: str) -> tuple[Any, Any]:
+    """Steps with state and without an optimizer."""
+    cell = jax.ShapeDtypeStruct((16, 8), jnp.float32)
+    kernel = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    if kind == "average":
+        return lambda s, x, y: (0.99 * s[0] + 0.01 * s[1], s[1]), (kernel, kernel)
+    if kind == "batch_norm":
+        row = jax.ShapeDtypeStruct((8,), jnp.float32)
+        return lambda s, x, y: (0.9 * s[0] + 0.1 * x.mean(0), 0.9 * s[1] + 0.1 * x.var(0)), (row, row)
+    if kind == "gru":
+
+        def cell_step(s: Any, x: Any, y: Any) -> Any:
+            gate = jax.nn.sigmoid(x @ s[1] + s[0] @ s[2])
+            return (1 - gate) * s[0] + gate * jnp.tanh(x @ s[1] + (gate * s[0]) @ s[2]), s[1], s[2]
+
+        return cell_step, (cell, kernel, kernel)
+    if kind == "residual":
+        return lambda s, x, y: (s[0] + jnp.tanh(s[0] @ s[1]) @ s[2], s[1], s[2]), (cell, kernel, kernel)
+    return lambda s, x, y: tree_map(jnp.add, s, jax.grad(loss_of)(tree_map(jnp.ones_like, s), x, y)), WEIGHTS  # accumulator
+
+
+def chained(*parts: Any) -> tuple[Any, Any]:
+    return step_of(optax.chain(*parts))
+
+
+warm_up = optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000)
+PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "adabelief": lambda: step_of(optax.adabelief(1e-3)),
+    "adadelta": lambda: step_of(optax.adadelta(0.5, rho=0.95, eps=1e-6)),
+    "adafactor": lambda: step_of(optax.adafactor(1e-3, min_dim_size_to_factor=4)),
+    "adagrad": lambda: step_of(optax.adagrad(0.01)),
+    "adam": lambda: step_of(optax.adam(2e-3, b1=0.85, b2=0.98, eps=1e-6)),
+    "adam_l2": lambda: chained(optax.add_decayed_weights(1e-4), optax.adam(1e-3)),
+    "adam_inject": lambda: step_of(optax.inject_hyperparams(optax.adam)(learning_rate=1e-3)),
+    "adam_guarded": lambda: guarded(optax.adam(1e-3)),
+    "adamax": lambda: step_of(optax.adamax(2e-3)),
+    "adamw": lambda: step_of(optax.adamw(1e-3, weight_decay=0.05, mask=lambda p: tree_map(lambda a: a.ndim > 1, p))),
+    "adamw_clip": lambda: chained(optax.clip_by_global_norm(0.5), optax.adamw(warm_up, weight_decay=0.1)),
+    "adamw_multistep": lambda: step_of(optax.MultiSteps(optax.adamw(1e-3), 4)),
+    "adamw_average": lambda: with_average(optax.adamw(1e-3)),
+    "adamw_loop": lambda: several_steps(optax.adamw(1e-3)),
+    "adamw_accumulated": lambda: accumulated(optax.adamw(1e-3)),
+    "adamw_bf16_moment": lambda: step_of(optax.adamw(1e-3, mu_dtype=jnp.bfloat16)),
+    "adamw_bf16_master": lambda: bf16_master(optax.adamw(1e-3)),
+    "adamw_if_finite": lambda: step_of(optax.apply_if_finite(optax.adamw(1e-3), 5)),
+    "adamw_torch": torch_adamw,
+    "amsgrad": lambda: step_of(optax.amsgrad(1e-3)),
+    "lamb": lambda: step_of(optax.lamb(1e-3, weight_decay=0.01)),
+    "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
+    "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),
+    "mixed": parted,
+    "nadam": lambda: step_of(optax.nadam(1e-3)),
+    "nadamw": lambda: step_of(optax.nadamw(1e-3, weight_decay=0.01)),
+    "novograd": lambda: step_of(optax.novograd(1e-3, weight_decay=1e-3)),
+    "radam": lambda: step_of(optax.radam(1e-3)),
+    "rmsprop": lambda: step_of(optax.rmsprop(1e-3, decay=0.95)),
+    "rmsprop_centered": lambda: step_of(optax.rmsprop(1e-3, centered=True, momentum=0.8, nesterov=True)),
+    "schedule_free": lambda: step_of(contrib.schedule_free_sgd(0.1)),
+    "schedule_free_adamw": lambda: step_of(contrib.schedule_free_adamw(1e-3)),
+    "sgd": lambda: chained(optax.add_decayed_weights(1e-3), optax.sgd(0.1)),
+    "sgd_nesterov": lambda: chained(optax.add_decayed_weights(1e-3), optax.sgd(0.1, momentum=0.9, nesterov=True)),
+    "sgd_velocity": velocity,
+    "sign_sgd": lambda: chained(optax.scale_by_sign(), optax.scale(-1e-3)),
+    "sm3": lambda: step_of(optax.sm3(0.01)),
+    "yogi": lambda: step_of(optax.yogi(0.01)),
+    "none_accumulator": lambda: no_update("accumulator"),
+    "none_average": lambda: no_update("average"),
+    "none_batch_norm": lambda: no_update("batch_norm"),
+    "none_gru": lambda: no_update("gru"),
+    "none_residual": lambda: no_update("residual"),
+}
+NOT_DONATED = ("adam", "adamw_clip", "lion", "sgd_nesterov")
+
+_METADATA = re.compile(r', metadata=\{[^{}"]*(?:"[^"]*"[^{}"]*)*\}')
+_TABLES = re.compile(r"\n\n(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*")
+
+
+def write(name: str, text: str) -> None:
+    text = _METADATA.sub("", text)
+    while _TABLES.search(text):
+        text = _TABLES.sub("\n", text)
+    (HERE / name).write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    HERE.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or PROGRAMS:
+        step, state = PROGRAMS[name]()
+        for ending in ("", ".kept") if name in NOT_DONATED else ("",):
+            lowered = jax.jit(step, donate_argnums=() if ending else (0,), keep_unused=True).lower(state, X, Y)
+            write(f"{name}{ending}.before.hlo", lowered.compiler_ir("hlo").as_hlo_text())
+            write(f"{name}{ending}.after.hlo", lowered.compile().as_text())
+
+
+if __name__ == "__main__":
+    main()

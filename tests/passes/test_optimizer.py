@@ -1,0 +1,86 @@
+"""The optimizer's facts, tables, findings and notes, against what the programs were written with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Table, Value
+from tests.analysis.optimizer.reading import entry_of, report_of, text_of
+
+DATA = Path(__file__).parents[1] / "data"
+PROGRAMS = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["programs"]
+CASES = [
+    (path.relative_to(DATA).as_posix(), truth)
+    for name, facts in PROGRAMS.items()
+    if (truth := {fact: value for fact, value in facts.items() if fact.startswith("optimizer.")})
+    for path in sorted(DATA.glob(f"*/{name}.*.txt"))
+]
+
+
+def column(table: Table, name: str) -> list[Value]:
+    index = [one.name for one in table.columns].index(name)
+    return [row[index] for row in table.rows]
+
+
+def report(name: str) -> Report:
+    return hlo_inspect.inspect(DATA / name, ("optimizer",))
+
+
+@pytest.mark.parametrize(("name", "truth"), CASES)
+def test_facts_are_those_of_the_program(name: str, truth: dict[str, Value]) -> None:
+    facts = report(name).facts
+    assert {fact: facts[fact] for fact in truth} == truth
+
+
+def test_there_are_cases_of_every_platform() -> None:
+    assert {name.split("/")[0] for name, _ in CASES} >= {"cpu", "gpu", "tpu", "jax_0_4_13", "jax_0_5_0"}
+
+
+def test_the_parameters_have_roles_where_the_optimizer_is_asked_for() -> None:
+    """The state of adamw_step is the counter, two first moments, two second ones, two weights; then come x and y."""
+    found = hlo_inspect.inspect(DATA / "cpu/adamw_step.after.txt", ("params", "optimizer")).table("params")
+    assert column(found, "role") == ["counter", *["first_moment"] * 2, *["second_moment"] * 2, *["weight"] * 2, None, None]
+
+
+def test_groups_have_one_row_for_each_set_of_constants() -> None:
+    groups = report_of(text_of("adamw.after")).table("optimizer_groups")
+    assert column(groups, "rule") == ["adamw", "adamw"]
+    assert sorted(column(groups, "weight_decay"), key=str) == [0.05, None]
+    assert column(groups, "weights") == [1, 1]
+
+
+def test_what_is_unknown_shows_its_expression() -> None:
+    notes = report_of(text_of("sign_sgd.after")).notes
+    shown = [note for note in notes if note.startswith("optimizer.name: parameter")]
+    assert len(shown) == 2
+    assert all("sign(" in note for note in shown)
+
+
+def test_notes_say_why_a_value_is_unknown() -> None:
+    notes = report_of(text_of("adamw_clip.after")).notes
+    assert "optimizer.learning_rate: it is computed in the step" in notes
+    assert "optimizer.momentum: no update has it" in notes
+
+
+def test_what_cannot_be_followed_is_a_finding() -> None:
+    lines = ("%p = f32[8]{0} parameter(0)", "%a = f32[8]{0} add(%p, %b)", "%b = f32[8]{0} negate(%a)")
+    header = ", input_output_alias={ {}: (0, {}, may-alias) }"
+    found = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
+    assert [finding.rule for finding in found.findings if finding.rule == "HI504"] == ["HI504"]
+    assert found.facts["optimizer.name"] == "none"
+
+
+def test_a_schedule_is_told_by_its_expression() -> None:
+    """Warm-up over 100 steps to 0.001, then a cosine over 900: the counter is the last of the state's parameters."""
+    found = report_of(text_of("adamw_clip.before")).table("optimizer")
+    rates = set(column(found, "rate"))
+    assert len(rates) == 1
+    (rate,) = rates
+    assert isinstance(rate, str)
+    assert "compare.LT(p7, 100)" in rate
+    assert "cosine(" in rate
+    assert set(column(found, "learning_rate")) == {None}
