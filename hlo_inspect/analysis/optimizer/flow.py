@@ -17,7 +17,7 @@ from hlo_inspect.analysis.optimizer.templates import Templates
 from hlo_inspect.analysis.optimizer.text import Statement
 from hlo_inspect.hlo.module import Computation
 
-MAX_PLACES = 3_000_000  # of one module: repeated calls of calls multiply
+MAX_PLACES = 500_000  # of one module: repeated calls of calls multiply
 
 
 class Flow(Places):

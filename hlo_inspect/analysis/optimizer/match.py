@@ -85,6 +85,9 @@ class Matcher:
             self._states = [site for site in self._states if id(site) not in known]
             self._hidden_bits.clear()
             found = [w if w.claim else self._match(w.site) or w for w in found]
+        if self.forms.is_cut_short:
+            frame = self.flow.frames[self.region.frame]
+            self.flow.faults.note(frame, frame.body.root, "has expressions too large to compare")
         return self._without_followers(found)
 
     # -- what a site depends on -----------------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ class Matcher:
     def _inputs_of(self, leaf: int) -> int:
         """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
         node = self.forms.atoms[leaf].node
-        if node in self.flow.graph.broken:
+        if node in self.flow.graph.broken or node not in self.flow.graph.places:
             return -1
         return self.reach.inputs(self.flow.graph.places[node]) if node in self.flow.graph.places else 0
 

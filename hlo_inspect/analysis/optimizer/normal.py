@@ -24,7 +24,8 @@ Sum = dict[Monomial, float]
 """Coefficients by monomial. A coefficient of 0 was written in the text; what cancels out is not there."""
 
 ONE: Monomial = ()
-MAX_TERMS = 400
+MAX_TERMS = 4000  # of one sum: a norm over all weights has one for each
+MAX_WORK = 2_000_000  # terms of all forms together
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Forms:
         self._live: set[int] = set()
         self._numbers: dict[Hashable, int] = {}
         self._forms: dict[int, Sum] = {}
+        self._work = 0
         self.zero = self._atom("zero", Atom("zero", None, ()))
 
     # -- atoms ----------------------------------------------------------------------------------------------------------
@@ -165,7 +167,16 @@ class Forms:
             return {ONE: value}
         if not args:
             return {((self.leaf(node), 1.0),): 1.0}
-        return self._operation(node, tuple([self.form(arg) for arg in args]))
+        if self.is_cut_short:
+            return {((self._atom(("leaf", node), Atom("opaque", node, ())), 1.0),): 1.0}
+        form = self._operation(node, tuple([self.form(arg) for arg in args]))
+        self._work += len(form)
+        return form
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there was more than can be looked at; what came last is opaque then."""
+        return self._work > MAX_WORK
 
     def _operation(self, node: int, parts: tuple[Sum, ...]) -> Sum:
         op = self.graph.ops[node]

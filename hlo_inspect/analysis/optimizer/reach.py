@@ -9,6 +9,11 @@ from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.text import small_number
 
+EVERYTHING = -1
+"""All inputs there can be: what is said of a place where there are too many to follow."""
+
+MAX_PLACES = 500_000
+
 
 class Reach:
     """Sets of inputs as bits of integers."""
@@ -32,7 +37,7 @@ class Reach:
             if top in known:
                 stack.pop()
                 continue
-            sources = self._sources(top)
+            sources = self._sources(top) if len(known) < MAX_PLACES else EVERYTHING
             if isinstance(sources, int):
                 known[top] = sources
                 continue
