@@ -17,7 +17,7 @@ from hlo_inspect.analysis.optimizer.templates import Templates
 from hlo_inspect.analysis.optimizer.text import Statement
 from hlo_inspect.hlo.module import Computation
 
-MAX_PLACES = 500_000  # of one module: repeated calls of calls multiply
+MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls of calls multiply
 
 
 class Flow(Places):
@@ -49,11 +49,12 @@ class Flow(Places):
                 found = self._step(top, statement)
             if isinstance(found, int):
                 nodes[top] = found
-            elif active.isdisjoint(found) and top not in found and len(nodes) < MAX_PLACES:
+            elif active.isdisjoint(found) and top not in found and len(nodes) + len(active) < MAX_PLACES:
                 active.add(top)
                 stack += found
             else:
-                reason = "depends on itself" if len(nodes) < MAX_PLACES else "lies behind too many expressions to follow"
+                is_cycle = len(nodes) + len(active) < MAX_PLACES
+                reason = "depends on itself" if is_cycle else "lies behind too many expressions to follow"
                 nodes[top] = self._broken(top, reason)
         return nodes[place]
 

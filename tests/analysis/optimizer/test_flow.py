@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hlo_inspect.analysis.optimizer import flow as flow_module
 from tests.analysis.optimizer.reading import entry_of, flow_of, root_of
 
 P = "%p = f32[8]{0} parameter(0)"
@@ -49,3 +52,15 @@ def test_a_chain_of_thousands() -> None:
     flow, frame = flow_of(entry_of(P, *lines, "ROOT %r = f32[8]{0} negate(%n19999)"))
     flow.node(flow.root(frame, ()))
     assert len(flow.graph.ops) == 20_002
+
+
+def test_calls_of_calls_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each computation calls the next one twice: 2 ** 40 values, one behind the other."""
+    monkeypatch.setattr(flow_module, "MAX_PLACES", 2000)
+    level = "%f{0} (x{0}: f32[8]) -> f32[8] {{\n  %x{0} = f32[8]{{0}} parameter(0)\n"
+    level += "  %a{0} = f32[8]{{0}} call(%x{0}), to_apply=%f{1}\n  ROOT %b{0} = f32[8]{{0}} call(%a{0}), to_apply=%f{1}\n}}\n"
+    last = "%f40 (x40: f32[8]) -> f32[8] {\n  %x40 = f32[8]{0} parameter(0)\n  ROOT %s = f32[8]{0} sine(%x40)\n}\n"
+    before = last + "".join(level.format(n, n + 1) for n in range(39, -1, -1))
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} call(%p), to_apply=%f0", before=before))
+    flow.node(flow.root(frame, ()))
+    assert {reason for _, _, reason in flow.faults.found} == {"lies behind too many expressions to follow"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlo_inspect.analysis.optimizer import normal
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, is_constant, key_of, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
@@ -94,6 +96,18 @@ def test_a_chain_of_thousands() -> None:
         node = graph.make("add", (node, a))
     forms = Forms(graph)
     assert forms.form(node) == {((forms.leaf(a), 1.0),): 20_001.0}
+
+
+def test_too_much_work_leaves_the_rest_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normal, "MAX_WORK", 50)
+    graph, nodes = leaves(40)
+    total = nodes[0]
+    for node in nodes[1:]:
+        total = graph.make("add", (total, node))
+    forms = Forms(graph)
+    ((monomial, _), *_) = forms.form(total).items()
+    assert forms.is_cut_short
+    assert forms.atoms[monomial[0][0]].op == "opaque"
 
 
 STEPS = st.lists(
