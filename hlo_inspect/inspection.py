@@ -86,6 +86,9 @@ def _without_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():  # else they are somebody's that have to stay frozen
+                gc.freeze()  # and back: what was read is old then, and not looked at by the next quick collection
+                gc.unfreeze()
             gc.enable()
 
 
