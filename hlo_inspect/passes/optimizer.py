@@ -83,9 +83,9 @@ class Optimizer(Pass):
         rows = overview.rows
         nesterov = overview.shared("nesterov")
         facts: dict[str, Value] = {
-            "optimizer.name": overview.name,
-            "optimizer.update_count": len(rows),
-            "optimizer.decayed_count": overview.decayed,
+            "optimizer.name": overview.name if overview.is_complete else None,
+            "optimizer.update_count": len(rows) if overview.is_complete else None,
+            "optimizer.decayed_count": overview.decayed if overview.is_complete else None,
         }
         facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
         return facts | {
@@ -128,6 +128,8 @@ class Optimizer(Pass):
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
+    if not overview.is_complete:
+        return "the expressions are too large to compare all of them"
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
         return "the updates differ in it" if limits else "no update clips its gradient by a norm"

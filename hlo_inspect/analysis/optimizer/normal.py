@@ -11,7 +11,7 @@ have the same form. Coefficients are compared to six digits, which is what float
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +24,7 @@ Sum = dict[Monomial, float]
 """Coefficients by monomial. A coefficient of 0 was written in the text; what cancels out is not there."""
 
 ONE: Monomial = ()
-MAX_TERMS = 4000  # of one sum: a norm over all weights has one for each
+MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
 MAX_WORK = 2_000_000  # terms of all forms together
 
 
@@ -142,7 +142,7 @@ class Forms:
 
     def form(self, node: int) -> Sum:
         """The normal form of a node."""
-        forms, graph = self._forms, self.graph
+        forms = self._forms
         stack = [node]
         while stack:
             top = stack[-1]
@@ -152,7 +152,7 @@ class Forms:
             if top in self._cut:
                 forms[top] = {((self.leaf(top), 1.0),): 1.0}
                 continue
-            missing = [arg for arg in graph.args[top] if arg not in forms]
+            missing = [arg for arg in self._operands(top) if arg not in forms]
             if missing:
                 stack += missing
             else:
@@ -169,9 +169,35 @@ class Forms:
             return {((self.leaf(node), 1.0),): 1.0}
         if self.is_cut_short:
             return {((self._atom(("leaf", node), Atom("opaque", node, ())), 1.0),): 1.0}
-        form = self._operation(node, tuple([self.form(arg) for arg in args]))
+        operands = self._operands(node)
+        parts = tuple([self.form(arg) for arg in operands])
+        form = self._total(parts) if operands is not args else self._operation(node, parts)
         self._work += len(form)
         return form
+
+    def _operands(self, node: int) -> Sequence[int]:
+        """What a node is made of; of an addition of additions all that is added up, so that long sums are made once."""
+        graph = self.graph
+        args = graph.args[node]
+        if graph.ops[node] != "add" or not any(graph.ops[arg] == "add" for arg in args):
+            return args
+        found: list[int] = []
+        stack = [*reversed(args)]
+        while stack and len(found) <= MAX_TERMS:
+            top = stack.pop()
+            if graph.ops[top] == "add" and top not in self._cut and top not in self._forms:
+                stack += reversed(graph.args[top])
+            else:
+                found.append(top)
+        return found if not stack else args
+
+    @staticmethod
+    def _total(parts: Iterable[Sum]) -> Sum:
+        """The sum of many."""
+        total: Sum = {}
+        for part in parts:
+            add_to(total, part)
+        return total
 
     @property
     def is_cut_short(self) -> bool:
@@ -237,6 +263,12 @@ def product(left: Monomial, right: Monomial) -> Monomial:
 def added(left: Sum, right: Sum, factor: float = 1.0) -> Sum:
     """`left + factor * right`."""
     total = dict(left)
+    add_to(total, right, factor)
+    return total
+
+
+def add_to(total: Sum, right: Sum, factor: float = 1.0) -> None:
+    """Adds `factor * right` to a sum in place."""
     for monomial, value in right.items():
         before = total.get(monomial)
         after = factor * value + (before or 0.0)
@@ -244,7 +276,6 @@ def added(left: Sum, right: Sum, factor: float = 1.0) -> Sum:
             del total[monomial]
         else:
             total[monomial] = after
-    return total
 
 
 def scaled(form: Sum, factor: float) -> Sum:

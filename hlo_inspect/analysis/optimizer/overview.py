@@ -46,6 +46,11 @@ class Overview:
                 for row in self.rows:
                     row.rule = decoupled if row.rule == plain else row.rule
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all expressions could be compared."""
+        return not any(matcher.forms.is_cut_short for matcher in self.optimizer.matchers)
+
     @cached_property
     def name(self) -> str:
         rules = {row.rule for row in self.rows}

@@ -92,6 +92,7 @@ class Body:
     def __init__(self, computation: Computation) -> None:
         self.name = computation.name
         self.rows: dict[str, Row] = {}
+        self._lines: dict[str, int] = {}
         self.root = ""
         self.statements: dict[str, Statement] = {}
         self._chunks = computation.chunks
@@ -114,18 +115,11 @@ class Body:
 
     def line(self, name: str) -> int | None:
         """The line on which an instruction stands."""
-        row = self.rows.get(name)
-        if row is None:
-            return None
-        for first, chunk in self._chunks:
-            if not isinstance(chunk, str):
-                if chunk is row:
-                    return first
-                continue
-            found = re.search(rf"^\s*+(?:ROOT )?%?{re.escape(name)} = ", chunk, re.MULTILINE)
-            if found is not None:
-                return first + chunk.count("\n", 1, found.end())
-        return None
+        if not self._lines:
+            for first, chunk in self._chunks:
+                rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+                self._lines.update({row[1]: first + n for n, row in enumerate(rows)})
+        return self._lines.get(name)
 
 
 def small_number(text: str) -> int | None:

@@ -98,12 +98,22 @@ def test_a_chain_of_thousands() -> None:
     assert forms.form(node) == {((forms.leaf(a), 1.0),): 20_001.0}
 
 
+def test_a_long_sum_is_made_at_once() -> None:
+    graph, nodes = leaves(3000)
+    total = nodes[0]
+    for node in nodes[1:]:
+        total = graph.make("add", (total, node))
+    forms = Forms(graph)
+    assert len(forms.form(total)) == 3000
+    assert not forms.is_cut_short
+
+
 def test_too_much_work_leaves_the_rest_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(normal, "MAX_WORK", 50)
     graph, nodes = leaves(40)
     total = nodes[0]
     for node in nodes[1:]:
-        total = graph.make("add", (total, node))
+        total = graph.make("tanh", (graph.make("add", (total, node)),))
     forms = Forms(graph)
     ((monomial, _), *_) = forms.form(total).items()
     assert forms.is_cut_short
