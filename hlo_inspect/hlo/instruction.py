@@ -188,7 +188,8 @@ def operands_end(tail: str) -> int:
     likely = _OPERANDS_END.search(tail)
     if likely is not None:
         close = likely.start()
-        if tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
+        is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # behind another one stand attributes
+        if is_first and tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
             return close
     return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2
 

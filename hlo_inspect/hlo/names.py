@@ -19,7 +19,6 @@ _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.
 _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
 _PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what stands before a name, but another name
 _INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 
@@ -172,10 +171,11 @@ def used_names(operands: Sequence[str]) -> set[str]:
 
 def _nested_names(tail: str) -> str:
     """The names in operands that hold brackets."""
-    end = _OPERANDS_END.search(tail)
-    if end is not None and "%" in tail[: end.start()]:
-        return ", ".join(_MARKED.findall(tail, 0, end.start()))
-    return ", ".join(_precise_uses(tail))
+    try:
+        end = operands_end(tail)
+    except scan.ScanError:
+        return ""
+    return ", ".join(_MARKED.findall(tail, 0, end) if "%" in tail[:end] else _precise_uses(tail))
 
 
 def _precise_uses(tail: str) -> list[str]:
