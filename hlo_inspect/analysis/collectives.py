@@ -35,6 +35,13 @@ OPCODES = frozenset(opcode for kind in (*KINDS, *POINT_TO_POINT) for opcode in (
 )
 """What has to be kept of a module: collectives, and what decides how and how often they run."""
 
+RESIZING_OPCODES = frozenset(
+    f"{kind}{half}"
+    for kind in ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
+    for half in ("", "-start")
+)
+"""Of these the operands can have another size than the result, or one that the result does not tell."""
+
 _STARTING = frozenset({*KINDS, *(f"{kind}-start" for kind in KINDS), *POINT_TO_POINT, *OLD_NAMES})
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"

@@ -12,6 +12,9 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
 
+OPCODES = frozenset({"fusion", "custom-call"})
+"""What has to be kept of a module, with the shapes of the operands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fusion:

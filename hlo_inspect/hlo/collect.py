@@ -46,6 +46,7 @@ class Collector(FaultLog):
         self._entry = wants.entry
         self._graph = wants.graph
         self._loops = wants.loops
+        self._with_operands = wants.operands
         self._heads = Heads(wants.opcodes)
         self._selection = Selection(wants, self._heads)
         self._names = NameCheck(self, module.computations)
@@ -220,10 +221,8 @@ class Collector(FaultLog):
         if text.find("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
             return False
         picked = rows.pick_rows(text, start, end, self._selection.lines(text, start, end))
-        last = rows.find_row(text, text.rfind("\n", start - 1, end - 1) + 1)
         if picked is None:
             return False
-        has_root = text.find("ROOT ", start, end) >= 0
         if picked:
             opened.reach.add(Part(text[start - 1 : end], self._heads))
         counted, line = start, cursor.line
@@ -231,16 +230,16 @@ class Collector(FaultLog):
             line += text.count("\n", counted, position)
             counted = position
             lines = Lines([row], [row[2]], self._heads, line)
-            _ = lines.opcodes
             for index in self._selection.rows(computation, lines):
                 self._keep(computation, lines, index)
         if not self._selection.is_empty:
             computation.root_opcode = small_root(text, start, end)
         if self._loops:
             opened.scalars.search(text, start, end, cursor.line, self._heads)
-        opened.skipped_root = opened.skipped_root or has_root
-        cursor.advance(end)
-        opened.last = (last[0], cursor.line - 1) if last is not None and picked else None
+        opened.skipped_root = opened.skipped_root or text.find("ROOT ", start, end) >= 0
+        cursor.advance(end, line - cursor.line + text.count("\n", counted, end))
+        last = rows.find_row(text, text.rfind("\n", start - 1, end - 1) + 1) if picked and not opened.skipped_root else None
+        opened.last = (last[0], cursor.line - 1) if last is not None else None
         return True
 
     def skippable(self, text: str, start: int, line: int) -> int:
@@ -275,7 +274,6 @@ class Collector(FaultLog):
     def _read(self, computation: Computation, found: Sequence[Row], line: int) -> bool:
         """Takes rows of a part of a computation; false where a shape makes no sense. What follows may refer to them."""
         lines = Lines(found, [row[2] for row in found], self._heads, line)
-        _ = lines.opcodes
         if self._heads.unreadable and not self._heads.unreadable.isdisjoint(lines.texts):
             return False
         self._take(computation, lines)
@@ -310,7 +308,8 @@ class Collector(FaultLog):
         row = lines.rows[index]
         try:
             instruction = Instruction(computation, row, lines.head(index), lines.first + index)
-            instruction.resolve_operands(lines.definitions, self._open.reach)
+            if instruction.opcode in self._with_operands:
+                instruction.resolve_operands(lines.definitions, self._open.reach)
         except scan.ScanError as error:
             self.problem("HI001", f"{row[1]}: {error.message}", lines.first + index, row[1])
             return

@@ -13,20 +13,19 @@ MAX_SINGLE = 1 << 15
 
 
 class Lines:
-    """Consecutive instructions of one computation. `texts` are the rows' heads, `first` is the line of the first row."""
+    """Consecutive instructions of one computation. `texts` are the rows' heads, all of them in `table` from then on, `opcodes`
+    has one for each, `first` is the line of the first row.
+    """
 
     def __init__(self, rows: Sequence[Row], texts: Sequence[str], table: Heads, first: int) -> None:
         self.rows = rows
         self.texts = texts
         self.first = first
         self._table = table
+        self.opcodes = list(map(table.opcodes.__getitem__, texts))
 
     def head(self, index: int) -> Head:
         return self._table[self.texts[index]]
-
-    @cached_property
-    def opcodes(self) -> list[str]:
-        return list(map(self._table.opcodes.__getitem__, self.texts))
 
     @property
     def text(self) -> str:

@@ -26,6 +26,7 @@ class Wants:
 
     `opcodes`: instructions to keep, wherever they stand, and what calls the computations that hold them.
     `targets`: custom calls to keep beside them, in the same computations.
+    `operands`: kept instructions of which the shapes of the operands are wanted too.
     `entry`: the entry computation's parameters and root, and which parameters nothing reads.
     `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
     `checked`: brackets are counted, and every name that is used has to be defined, once; implies `every_line`.
@@ -40,6 +41,7 @@ class Wants:
     checked: bool = False
     graph: bool = False
     loops: bool = False
+    operands: frozenset[str] = frozenset()
 
     @property
     def reads_every_line(self) -> bool:
@@ -54,6 +56,7 @@ class Wants:
             self.checked or other.checked,
             self.graph or other.graph,
             self.loops or other.loops,
+            self.operands | other.operands,
         )
 
 

@@ -33,8 +33,16 @@ START = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", r
 COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[ \t]*\n", re.ASCII)
 CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-SCALAR_ROOT = re.compile(rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-"""Shape and opcode of a root that is a scalar or a tuple that starts with one."""
+_FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"
+_SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
+BLOCK = re.compile(
+    rf"(?={_FIRST_LINE})%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
+    rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})',
+    re.ASCII,
+)
+"""A computation that is not the entry, as printers write it before another such one: its name and, where its root is a scalar
+or a tuple that starts with one, shape and opcode of that.
+"""
 
 DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
 """Name and head of an instruction; starts at the line end before it."""
@@ -43,6 +51,8 @@ CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 _OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
 _STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|/\*(?:[^*\n]++|\*(?!/))*+\*/|//[^\n]*+')
+_ESCAPED = re.compile(r'\\"')
+_BACKSLASHES = re.compile(r"\\\\")
 _DEFINITIONS = (re.compile(r"=(?<=\s=)\s"), re.compile(r"%[A-Za-z_][\w.\-]*+\s*=", re.ASCII))
 _NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*'))
 _NEXT = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)  # what does not continue the line before it
@@ -66,19 +76,26 @@ def pick_rows(text: str, start: int, end: int, lines: list[int]) -> list[tuple[i
     """The rows of the lines of `text[start:end]` that begin at `lines`, with these; `None` where one of them is not as printers
     write it, or stands in a string or a comment that goes over lines.
     """
-    part = text[start:end] if "\\\\" in text else None  # escaped backslashes, which only reading the strings tells apart
-    if (part is not None and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+    found: list[tuple[int, Row]] = []
+    if not lines:
+        return found
+    has_backslashes = _BACKSLASHES.search(text, start, end) is not None  # only reading the strings tells what they escape
+    if (has_backslashes and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
         return None
-    found = []
     counted = start
     for line in lines:
         row = find_row(text, line)
-        quotes = text.count('"', counted, line) - text.count('\\"', counted, line)
-        if row is None or (part is None and quotes % 2):
+        if row is None or (not has_backslashes and _quotes(text, counted, line) % 2):
             return None
         found.append((line, row[0]))
         counted = line
     return found
+
+
+def _quotes(text: str, start: int, end: int) -> int:
+    """How many quotes open or close a string, where no backslash is escaped."""
+    quotes = text.count('"', start, end)
+    return quotes if text.find("\\", start, end) < 0 else quotes - len(_ESCAPED.findall(text, start, end))
 
 
 def find_marks(text: str, start: int, end: int) -> bytes | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import pairwise
 
 from hlo_inspect.hlo import rows
 from hlo_inspect.hlo.heads import Heads
@@ -18,11 +17,6 @@ MAX_REDUCER_LINES = 16
 MAX_REDUCER_CHARS = 1 << 14
 MAX_LINES = 256
 
-_BETWEEN = re.compile(r'[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n++(?!\s*+,)')
-"""What may follow the closing brace of a computation before the next one."""
-
-_NO_NAME = frozenset(" \n,/{}")
-
 
 def skip(module: Module, heads: Heads, text: str, start: int, end: int, line: int) -> int:
     """Passes over the computations in `text[start:end]`, from `start` in line `line`, that are as printers write them.
@@ -30,51 +24,24 @@ def skip(module: Module, heads: Heads, text: str, start: int, end: int, line: in
     Gives the index behind the last one, `start` where there are none. The entry is never passed over, nor is what no other
     computation follows: a brace may close a computation in place.
     """
-    segments = text[start:end].split("\n}")
-    begin = counted = start
-    first = 0
-    for segment, following in pairwise(segments):
-        behind = _next_start(following)
-        if behind is None or not (begin > start or _starts(segment, 0)):
-            break
-        root = segment.rfind("\n") + 1
-        if not segment.startswith("  ROOT ", root):
-            root = segment.find("\n  ROOT ") + 1
-        scalar = rows.SCALAR_ROOT.match(segment, root) if root else None
-        if scalar is not None and segment.count("\n", first) <= MAX_LINES:
-            line += text.count("\n", counted, begin)
-            counted = begin
-            _note(module, heads, segment[first:] + "\n}", (scalar[1], scalar[2]), line)
+    counted = start
+    while (block := rows.BLOCK.match(text, start, end)) is not None:
+        if block[2] is not None and text.count("\n", start, block.end()) <= MAX_LINES:
+            line += text.count("\n", counted, start)
+            counted = start
+            _note(module, heads, block, line)
         module.computation_count += 1
-        begin += len(segment) - first + 2 + behind
-        first = behind
-    return begin
+        start = block.end()
+    return start
 
 
-def _next_start(segment: str) -> int | None:
-    """Where in what stands behind a closing brace the next computation starts, `None` where none does."""
-    if segment[:2] == "\n\n" and segment[2:3] not in _NO_NAME:
-        return 2 if _starts(segment, 2) else None
-    between = _BETWEEN.match(segment)
-    return between.end() if between and _starts(segment, between.end()) else None
-
-
-def _starts(segment: str, first: int) -> bool:
-    """Whether a computation, but not the entry, starts at `first`."""
-    line_end = segment.find("\n", first)
-    return segment[line_end - 1 : line_end] == "{" and not segment.startswith("ENTRY ", first)
-
-
-def _note(module: Module, heads: Heads, text: str, root: tuple[str, str], line: int) -> None:
-    """Notes a computation whose root has a scalar. Its first line, `line`, is the first of `text`."""
-    header = rows.COMPUTATION.match(text)
-    if header is None:
-        return
-    name, opcode = header[2], sys.intern(root[1])
+def _note(module: Module, heads: Heads, block: re.Match[str], line: int) -> None:
+    """Notes a computation whose root has a scalar. Its first line is `line`."""
+    name, shape, opcode = block[1], block[2], sys.intern(block[3])
     module.root_opcodes[name] = opcode
-    if module.wants.loops and SCALAR_ROOT.match(root[0]):
+    if module.wants.loops and SCALAR_ROOT.match(shape):
         scalars = Scalars()
-        scalars.search(text, header.end(), len(text) - 1, line + 1, heads)
+        scalars.search(block.string, block.string.index("\n", block.start()) + 1, block.end(), line + 1, heads)
         computation = Computation(name, line, is_entry=False)
         computation.root_opcode = opcode
         computation.scalars = scalars.kept(computation, None)

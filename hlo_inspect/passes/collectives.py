@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis import callgraph
-from hlo_inspect.analysis.collectives import KINDS, OPCODES, POINT_TO_POINT, TARGETS, Collective, leaf_dtype
+from hlo_inspect.analysis.collectives import (
+    KINDS,
+    OPCODES,
+    POINT_TO_POINT,
+    RESIZING_OPCODES,
+    TARGETS,
+    Collective,
+    leaf_dtype,
+)
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.device_faults import device_faults
 from hlo_inspect.analysis.scopes import PHASES
@@ -24,7 +32,7 @@ class Collectives(Pass):
     """
 
     name = "collectives"
-    wants = Wants(opcodes=OPCODES, targets=TARGETS) | callgraph.WANTS
+    wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | callgraph.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
         FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import CustomCall, Fusion, fused_opcodes
+from hlo_inspect.analysis.fusions import OPCODES, CustomCall, Fusion, fused_opcodes
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass
@@ -22,7 +22,7 @@ class Fusions(Pass):
     """
 
     name = "fusions"
-    wants = Wants(opcodes=frozenset({"fusion", "custom-call"}), checked=True)
+    wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),

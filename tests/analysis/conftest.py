@@ -6,13 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis import fusions
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 
-EVERYTHING = Wants(opcodes=OPCODES | {"fusion", "custom-call"}, targets=TARGETS, entry=True, every_line=True)
+
+EVERYTHING = Wants(
+    opcodes=OPCODES | fusions.OPCODES,
+    operands=RESIZING_OPCODES | fusions.OPCODES,
+    targets=TARGETS,
+    entry=True,
+    every_line=True,
+)
 
 ADD = """%add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)

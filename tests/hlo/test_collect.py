@@ -120,11 +120,12 @@ def test_a_whole_graph() -> None:
 
 
 def test_lines_and_operand_shapes_of_what_is_kept() -> None:
-    found = module(TEXT, Wants(COLLECTIVES, entry=True))
+    found = module(TEXT, Wants(COLLECTIVES, entry=True, operands=frozenset({"all-reduce-start", "fusion"})))
     by_name = {i.name: i for i in found.instructions}
     assert {name: i.line for name, i in by_name.items()} == {"ar": 11, "f": 17, "p": 26, "q": 27, "start": 28, "g": 30, "r": 33}
     assert [str(shape) for shape in by_name["start"].operand_shapes] == ["f32[8]"]
     assert [str(shape) for shape in by_name["g"].operand_shapes] == ["f32[8]"]
+    assert by_name["r"].operand_shapes == ()
 
 
 def test_the_reducer_of_a_collective_can_be_told() -> None:
