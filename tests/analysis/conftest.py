@@ -13,7 +13,6 @@ from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 
-
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,
     operands=RESIZING_OPCODES | fusions.OPCODES,
