@@ -34,14 +34,17 @@ COMPUTATION = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\([^\n]*\) -> [^\n]* )?\{{[
 CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 _FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"
+FIRST_LINE = re.compile(_FIRST_LINE, re.ASCII)
+"""The first line of a computation that is not the entry."""
+
 _SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
 BLOCK = re.compile(
-    rf"(?={_FIRST_LINE})%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
+    rf"%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
     rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})',
     re.ASCII,
 )
-"""A computation that is not the entry, as printers write it before another such one: its name and, where its root is a scalar
-or a tuple that starts with one, shape and opcode of that.
+"""What begins with a `FIRST_LINE` and ends before another one, as printers write it: the computation's name and, where its root
+is a scalar or a tuple that starts with one, shape and opcode of that.
 """
 
 DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)

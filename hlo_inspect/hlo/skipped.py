@@ -25,6 +25,8 @@ def skip(module: Module, heads: Heads, text: str, start: int, end: int, line: in
     computation follows: a brace may close a computation in place.
     """
     counted = start
+    if not rows.FIRST_LINE.match(text, start):
+        return start
     while (block := rows.BLOCK.match(text, start, end)) is not None:
         if block[2] is not None and text.count("\n", start, block.end()) <= MAX_LINES:
             line += text.count("\n", counted, start)
