@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, stray_device
-from hlo_inspect.analysis.mesh_lists import entry_shardings, sharding_fault
+from hlo_inspect.analysis.mesh_lists import sharding_fault
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import DeviceListError, source_target_pairs
 
@@ -28,7 +28,7 @@ def device_faults(module: Module, collectives: Sequence[Collective], counts: Dev
     """The faults of collectives in the order of the text, then those of shardings, at the entry's line."""
     found = [fault for collective in collectives for fault in _of_collective(collective, counts)]
     line = module.entry.line if module.entry is not None else None
-    faults = (sharding_fault(one, counts, stated=module.header.states_devices) for one in entry_shardings(module))
+    faults = (sharding_fault(one, counts, stated=module.header.states_devices) for one in module.shardings)
     return found + [DeviceFault("HI204", "error", fault, line) for fault in faults if fault is not None]
 
 

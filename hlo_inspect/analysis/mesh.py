@@ -19,7 +19,6 @@ from hlo_inspect.analysis.mesh_lists import (
     Run,
     device_groups,
     device_lists,
-    entry_shardings,
     has_groups,
     runs_of,
     sharding_fault,
@@ -82,7 +81,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     stray = next((c for c in collectives if c.participants.contradicts), None)
     if stray is not None:
         return Mesh(None, reason=f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}")
-    shardings = entry_shardings(module)
+    shardings = tuple(module.shardings)
     for sharding in shardings:
         fault = sharding_fault(sharding, counts, stated=module.header.states_devices)
         if fault is not None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode
-from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import (
     MAX_DEVICES,
     DeviceListError,
@@ -21,7 +20,6 @@ from hlo_inspect.hlo.sharding import (
     iota,
     replica_groups,
     sharding_devices,
-    split_sharding,
 )
 
 _INTEGERS = r"\s*\d{1,10}(?:\s*,\s*\d{1,10})*\s*"
@@ -152,14 +150,6 @@ def sharding_fault(sharding: str, counts: DeviceCounts, *, stated: bool) -> str 
     if stated and named > 1 and counts.partitions is not None and named != counts.partitions:
         return f"the sharding {sharding[:80]} is for {named} devices, the program has {counts.partitions} partitions"
     return None
-
-
-def entry_shardings(module: Module) -> tuple[str, ...]:
-    """The distinct shardings in the entry, a tuple's one by one."""
-    found: dict[str, None] = {}
-    for text in module.shardings:
-        found |= dict.fromkeys(split_sharding(text) or (text,))
-    return tuple(found)
 
 
 def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[str]) -> tuple[Groups, ...]:

@@ -18,14 +18,16 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck, Silence
 from hlo_inspect.hlo.regions import Block, Region
 from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.scalars import Scalars
+from hlo_inspect.hlo.scalars import Scalars, may_count
 from hlo_inspect.hlo.selection import Selection
 from hlo_inspect.hlo.skipped import skip, small_root
 
 
 @dataclass(slots=True)
 class _Open:
-    """The computation at hand: definitions in reach, its last row, how many roots it has."""
+    """The computation at hand: definitions in reach, its last row, how many roots it has, what its scalars are and whether they
+    can tell a loop's trips.
+    """
 
     reach: Reach = field(default_factory=Reach)
     last: tuple[Row, int] | None = None
@@ -33,6 +35,7 @@ class _Open:
     skipped_root: bool = False
     candidate: list[Lines] = field(default_factory=list)
     scalars: Scalars = field(default_factory=Scalars)
+    counts: bool = True
 
 
 class Collector(FaultLog):
@@ -64,6 +67,8 @@ class Collector(FaultLog):
         if self._checked or (self._entry and is_entry):
             self._names.begin(computation)
         self._open = _Open()
+        if is_entry and module.computation_count:
+            self._open.counts = may_count(module.computations.values())  # a loop's condition stands before the loop
         return computation
 
     def end(self, computation: Computation) -> None:
@@ -218,7 +223,7 @@ class Collector(FaultLog):
     def _pick(self, computation: Computation, cursor: Cursor, end: int) -> bool:
         """Keeps what is wanted of the lines from the cursor to `end`, and reads no others; false as `lines`."""
         text, start, opened = cursor.text, cursor.position, self._open
-        if text.find("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
+        if text.rfind("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
             return False
         picked = rows.pick_rows(text, start, end, self._selection.lines(text, start, end))
         if picked is None:
@@ -234,9 +239,9 @@ class Collector(FaultLog):
                 self._keep(computation, lines, index)
         if not self._selection.is_empty:
             computation.root_opcode = small_root(text, start, end)
-        if self._loops:
+        if self._loops and opened.counts:
             opened.scalars.search(text, start, end, cursor.line, self._heads)
-        opened.skipped_root = opened.skipped_root or text.find("ROOT ", start, end) >= 0
+        opened.skipped_root = opened.skipped_root or text.rfind("ROOT ", start, end) >= 0
         cursor.advance(end, line - cursor.line + text.count("\n", counted, end))
         last = rows.find_row(text, text.rfind("\n", start - 1, end - 1) + 1) if picked and not opened.skipped_root else None
         opened.last = (last[0], cursor.line - 1) if last is not None else None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class Cursor:
     """The text that is at hand, a position in it, and the number of its line.
 
     The text starts with a line end that is not the input's, so that `text[position - 1]` exists. Pieces are added by
-    `more`, which drops what lies behind the position. `bytes_before` is what the input holds before it, as UTF-8 with
-    single line ends.
+    `more`, which drops what lies behind the position; `pieces` is told how to ask for the line at which the next one starts.
+    `bytes_before` is what the input holds before it, as UTF-8 with single line ends.
     """
 
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
+        self._pieces = pieces(self.next_line_number)
         self._is_ascii = True
         self.text = "\n"
         self.position = 1
@@ -39,6 +39,10 @@ class Cursor:
         passed = self.text[self.position : position] if not self._is_ascii else None
         self.bytes_before += position - self.position if passed is None else len(passed.encode(errors="replace"))
         self.position = position
+
+    def next_line_number(self) -> int:
+        """The number of the first line of the next piece."""
+        return self.line + self.text.count("\n", self.position)
 
     def next_line(self) -> None:
         """Moves behind the next line end; pieces end in one."""

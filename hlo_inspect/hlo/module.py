@@ -174,7 +174,8 @@ class Module:
     `computations`: those in which something was kept, all of them where every line was read.
     `root_opcodes`: the root of the small ones besides, since reducers are among them.
     `partitioning_targets`: the custom-call targets that tell a module before partitioning.
-    `shardings`: the distinct ones in the entry; `tiling` the first over devices where the header does not count them.
+    `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
+    count them.
     `lines` and `bytes` are of the input, line ends included.
     """
 

@@ -32,7 +32,7 @@ class Reader:
 
     def __init__(self, source: Source, wants: Wants, *, strict: bool = False) -> None:
         self._source = source
-        self._cursor = Cursor(source.pieces())
+        self._cursor = Cursor(source.pieces)
         self._wants = wants
         self._strict = strict
         self._check: StrictCheck | None = None

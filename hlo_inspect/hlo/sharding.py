@@ -27,6 +27,7 @@ _AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
 _AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
 _SHARDING_DEVICES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*\[({_NUMBERS})\]|({_NUMBERS}))", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_PLAIN_SHARDING = re.compile(r'\{[^{}"]*+\}')
 _MAXIMAL = re.compile(rf"(?:maximal\s+device=|device_id=)({_NUMBER})", re.ASCII)
 
 
@@ -187,4 +188,7 @@ def split_sharding(text: str) -> tuple[str, ...] | None:
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
         return None
+    printed = _PLAIN_SHARDING.findall(inside)
+    if ", ".join(printed) == inside:  # as most are
+        return tuple(printed)
     return tuple(inside[start:end].strip() for start, end in scan.split_items(inside))

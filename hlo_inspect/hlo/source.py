@@ -45,17 +45,14 @@ class Source:
         self._opener = opener
         self._closes = closes
 
-    def pieces(self) -> Iterator[str]:
+    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
-        binary.
+        binary. `next_line` is asked for the number of a piece's first line where that is needed.
         """
-        line = 1
         with self._open() as stream:
             for raw in self._cut(stream):
-                text = self._decoded(raw, line)
-                if line == 1:
-                    self.start = text[:START_CHARS]
-                line += text.count("\n")
+                text = self._decoded(raw, next_line)
+                self.start = self.start or text[:START_CHARS]
                 yield text
 
     @contextmanager
@@ -116,14 +113,14 @@ class Source:
         if b"\0" in chunk[:4096]:
             raise self._error("is a binary file, not HLO text (a serialized HloModuleProto has to be printed as text first)")
 
-    def _decoded(self, raw: bytes, first_line: int) -> str:
+    def _decoded(self, raw: bytes, first_line: Callable[[], int]) -> str:
         if b"\r" in raw:
             raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
             if self.first_invalid_line is None:
-                self.first_invalid_line = first_line + raw.count(b"\n", 0, error.start)
+                self.first_invalid_line = first_line() + raw.count(b"\n", 0, error.start)
             self.invalid_lines += len(_INVALID_LINE.findall(raw.decode(errors="surrogateescape")))
             return raw.decode(errors="backslashreplace")
 

@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.groups import DeviceCounts, GroupMode
-from hlo_inspect.analysis.mesh_lists import Run, device_groups, device_lists, entry_shardings, runs_of, tile_groups
+from hlo_inspect.analysis.mesh_lists import Run, device_groups, device_lists, runs_of, tile_groups
 from hlo_inspect.hlo.sharding import DeviceListError
 
 
@@ -92,7 +92,7 @@ def test_shardings_of_the_entry_are_taken_apart_and_told_once(entry: Callable[..
         "ROOT %t = (f32[8]) tuple(%p), sharding={{devices=[4,2]<=[8] last_tile_dim_replicate}}",
         header=", num_partitions=8",
     )
-    assert entry_shardings(context.module) == (
+    assert tuple(context.module.shardings) == (
         "{devices=[8]<=[8]}",
         "{replicated}",
         "{devices=[2,4]<=[8] last_tile_dim_replicate}",

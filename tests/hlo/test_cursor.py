@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from hlo_inspect.hlo.cursor import Cursor
 
 
+def cursor_of(*pieces: str) -> Cursor:
+    return Cursor(lambda _: iter(pieces))
+
+
 def test_it_starts_before_the_first_piece() -> None:
-    cursor = Cursor(iter(["ab\n"]))
+    cursor = cursor_of("ab\n")
     assert (cursor.text, cursor.position, cursor.line, cursor.bytes_before) == ("\n", 1, 1, 0)
     assert cursor.remaining() == 0
     assert cursor.at_line_start()
 
 
 def test_pieces_are_added_and_what_lies_behind_is_dropped() -> None:
-    cursor = Cursor(iter(["ab\ncd\n", "ef\n"]))
+    cursor = cursor_of("ab\ncd\n", "ef\n")
     assert cursor.more()
     cursor.advance(cursor.text.index("d"))
     assert (cursor.line, cursor.column(), cursor.remaining(), cursor.bytes_before) == (2, 2, 2, 4)
@@ -27,7 +33,7 @@ def test_pieces_are_added_and_what_lies_behind_is_dropped() -> None:
 
 
 def test_lines_and_columns() -> None:
-    cursor = Cursor(iter(["ab\n\ncde\n"]))
+    cursor = cursor_of("ab\n\ncde\n")
     cursor.more()
     places = []
     for position in range(1, len(cursor.text)):
@@ -46,7 +52,7 @@ def test_lines_and_columns() -> None:
 
 
 def test_bytes_are_those_of_utf_8() -> None:
-    cursor = Cursor(iter(["a\u00e9\u4e2d\n", "b\n"]))
+    cursor = cursor_of("a\u00e9\u4e2d\n", "b\n")
     cursor.more()
     cursor.advance(4)
     assert cursor.bytes_before == 1 + 2 + 3
@@ -58,7 +64,7 @@ def test_bytes_are_those_of_utf_8() -> None:
 
 
 def test_next_line_stops_at_the_end_of_the_text() -> None:
-    cursor = Cursor(iter(["ab\ncd\n"]))
+    cursor = cursor_of("ab\ncd\n")
     cursor.more()
     cursor.next_line()
     cursor.next_line()
@@ -67,10 +73,24 @@ def test_next_line_stops_at_the_end_of_the_text() -> None:
 
 
 def test_the_current_line() -> None:
-    cursor = Cursor(iter(["ab\ncde\n", "f\n"]))
+    cursor = cursor_of("ab\ncde\n", "f\n")
     cursor.more()
     assert cursor.current_line() == "ab"
     cursor.advance(5)
     assert cursor.current_line() == "cde"
     cursor.advance(len(cursor.text))
     assert cursor.current_line() == ""
+
+
+def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
+    asked: list[int] = []
+
+    def pieces(next_line: Callable[[], int]) -> Iterator[str]:
+        for piece in ("ab\ncd\n", "e\n", "f\n"):
+            asked.append(next_line())
+            yield piece
+
+    cursor = Cursor(pieces)
+    while cursor.more():
+        cursor.next_line()
+    assert asked == [1, 3, 4]

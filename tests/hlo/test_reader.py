@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.hlo import source
 from hlo_inspect.hlo.module import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
@@ -94,7 +95,9 @@ def test_modules_on_one_line() -> None:
     assert found.lines == 1
 
 
-def test_bytes_that_are_not_utf_8_are_told() -> None:
+@pytest.mark.parametrize("piece_bytes", [10, 100, 1 << 19])
+def test_bytes_that_are_not_utf_8_are_told(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "PIECE_BYTES", piece_bytes)
     raw = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\xff"}').encode("latin-1")
     found = module(raw)
     assert problems(found) == [("HI005", 10, None, "1 lines hold bytes that are not UTF-8; they are shown as \\xNN", 1)]
