@@ -158,10 +158,11 @@ def _report(context: Context, chosen: Sequence[Pass], note: str | None) -> Repor
     specs: list[FactSpec] = []
     with_tables = {one.name for one in chosen}
     for one in (*running.values(), READING):  # last: other passes may find faults in the text
-        section.facts |= one.facts(context)
+        facts = one.facts(context)
+        section.facts |= facts
         section.tables += one.tables(context) if one.name in with_tables else []
         section.findings += one.findings(context)
-        section.notes += one.notes(context)
+        section.notes += one.notes(context, [name for name, value in facts.items() if value is None])
         specs += one.specs
     return Report(
         command=chosen[0].name,

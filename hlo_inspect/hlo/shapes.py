@@ -113,6 +113,10 @@ class ArrayShape:
 
     def __str__(self) -> str:
         """The shape without its layout, as in a computation's signature."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         dynamic = self.dynamic or (False,) * len(self.dimensions)
         dims = ("?" if d is None else f"<={d}" if dyn else str(d) for d, dyn in zip(self.dimensions, dynamic, strict=True))
         return f"{self.dtype}[{','.join(dims)}]"
@@ -141,6 +145,10 @@ class TupleShape:
         return total(element.array_bytes for element in self.elements)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
 

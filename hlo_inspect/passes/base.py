@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
@@ -33,6 +34,6 @@ class Pass(ABC):
     def findings(self, context: Context) -> list[Finding]:
         return []
 
-    def notes(self, context: Context) -> list[str]:
-        """Why facts are `None`, one line each, starting with the fact's name."""
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
+        """Why the `unknown` facts, those that are `None`, are so: one line each, starting with the fact's name."""
         return []

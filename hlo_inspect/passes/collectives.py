@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 from hlo_inspect.analysis import callgraph
 from hlo_inspect.analysis.collectives import (
@@ -22,6 +23,8 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.loops import loop_findings
 from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
+
+Label = TypeVar("Label", bound=Hashable)
 
 
 class Collectives(Pass):
@@ -62,25 +65,21 @@ class Collectives(Pass):
             "collectives.executed_count": context.executed.count,
             "collectives.executed_operand_bytes": context.executed.operand_bytes,
         }
+        kinds = _grouped(context, [c.kind for c in context.collectives])
+        sizes = _grouped(context, [c.group_size for c in context.collectives])
+        phases = _grouped(context, context.phases)
         for kind in KINDS:
-            of_kind = [c for c in found if c.kind == kind]
-            facts[f"collectives.{kind}.count"] = len(of_kind)
-            facts[f"collectives.{kind}.operand_bytes"] = total(c.operand_bytes for c in of_kind)
+            facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
         for kind in POINT_TO_POINT:
             facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)
-        for size in sorted({c.group_size for c in found if c.group_size is not None}):
-            of_size = [c for c in found if c.group_size == size]
-            facts[f"collectives.group_size.{size}.count"] = len(of_size)
-            facts[f"collectives.group_size.{size}.operand_bytes"] = total(c.operand_bytes for c in of_size)
+        for size in sorted(size for size in sizes if size is not None):
+            facts |= _figures(f"collectives.group_size.{size}", sizes[size])
         for phase in PHASES:
-            of_phase = [c for c, its in zip(context.collectives, context.phases, strict=True) if its == phase]
-            of_phase = [c for c in of_phase if not c.is_point_to_point]
-            facts[f"collectives.phase.{phase}.count"] = len(of_phase)
-            facts[f"collectives.phase.{phase}.operand_bytes"] = total(c.operand_bytes for c in of_phase)
+            facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
         return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
 
     def tables(self, context: Context) -> list[Table]:
-        tables = [_listed(context), by_kind(context.collectives), by_axis(context), by_phase(context), loops(context)]
+        tables = [_listed(context), by_kind(context), by_axis(context), by_phase(context), loops(context)]
         return [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
 
     def findings(self, context: Context) -> list[Finding]:
@@ -91,13 +90,13 @@ class Collectives(Pass):
             *loop_findings(context),
         ]
 
-    def notes(self, context: Context) -> list[str]:
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
         """One line for each fact that is not known, naming the first collective that keeps it from being known."""
         notes = []
-        for fact, value in self.facts(context).items():
-            if value is None and fact.startswith("mesh."):
+        for fact in unknown:
+            if fact.startswith("mesh."):
                 notes.append(f"{fact}: {context.mesh.reason}")
-            elif value is None and not fact.startswith("collectives.executed"):
+            elif not fact.startswith("collectives.executed"):
                 notes.append(f"{fact}: {_why(fact, context)}")
         return [*notes, *context.executed.notes]
 
@@ -110,6 +109,19 @@ def _mesh_findings(context: Context) -> list[Finding]:
 
 def _counted(context: Context) -> list[Collective]:
     return [c for c in context.collectives if not c.is_point_to_point]
+
+
+def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Collective]]:
+    """The collectives of each label, without send and recv; there is a label for each of the context's."""
+    groups: dict[Label, list[Collective]] = {}
+    for collective, label in zip(context.collectives, labels, strict=True):
+        if not collective.is_point_to_point:
+            groups.setdefault(label, []).append(collective)
+    return groups
+
+
+def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
+    return {f"{name}.count": len(members), f"{name}.operand_bytes": total(c.operand_bytes for c in members)}
 
 
 def _why(fact: str, context: Context) -> str:
@@ -219,19 +231,15 @@ def _by(name: str, title: str, labels: Sequence[str | None], context: Context) -
         Column("operand_bytes", "bytes", summed=True),
         Column("wire_bytes", "bytes", summed=True, detail=1),
     )
-    groups: dict[str | None, list[Collective]] = {}
-    for collective, label in zip(context.collectives, labels, strict=True):
-        if not collective.is_point_to_point:
-            groups.setdefault(label, []).append(collective)
     rows = [
         (label, len(members), total(c.operand_bytes for c in members), total(c.wire_bytes for c in members))
-        for label, members in groups.items()
+        for label, members in _grouped(context, labels).items()
     ]
     rows.sort(key=lambda row: -(row[2] or 0))
     return Table(f"collectives_by_{name}", title, columns, tuple(rows))
 
 
-def by_kind(found: Iterable[Collective]) -> Table:
+def by_kind(context: Context) -> Table:
     """One row a kind and group size."""
     columns = (
         Column("kind"),
@@ -241,10 +249,7 @@ def by_kind(found: Iterable[Collective]) -> Table:
         Column("operand_bytes", "bytes", summed=True),
         Column("wire_bytes", "bytes", summed=True, detail=1),
     )
-    groups: dict[tuple[str, int | None], list[Collective]] = {}
-    for collective in found:
-        if not collective.is_point_to_point:
-            groups.setdefault((collective.kind, collective.group_size), []).append(collective)
+    groups = _grouped(context, [(c.kind, c.group_size) for c in context.collectives])
     rows = [
         (
             kind,

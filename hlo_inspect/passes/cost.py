@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis import callgraph
 from hlo_inspect.analysis.context import Context
@@ -103,7 +103,7 @@ class Cost(Pass):
         )
         return [*loop_findings(context), *broken]
 
-    def notes(self, context: Context) -> list[str]:
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
         cost = context.cost
         reasons = {name: cost.as_xla.why_unknown(figure) for name, figure in _AS_XLA.items()}
         reasons |= {name: cost.opcodes.why_unknown(figure) for name, figure in _EXECUTED.items()}

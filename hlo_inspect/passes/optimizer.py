@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.explain import text
@@ -115,11 +115,9 @@ class Optimizer(Pass):
             for computation, name, reason in list(faults)[:MAX_EXPRESSIONS]
         ]
 
-    def notes(self, context: Context) -> list[str]:
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
         overview = context.optimizer
-        facts = self.facts(context)
-        unknown = [name.removeprefix("optimizer.") for name, value in facts.items() if value is None]
-        notes = [f"optimizer.{name}: {_why_unknown(overview, name)}" for name in unknown]
+        notes = [f"{name}: {_why_unknown(overview, name.removeprefix('optimizer.'))}" for name in unknown]
         for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
             update = row.matched.update
             number = _number(overview, row.matched.site)

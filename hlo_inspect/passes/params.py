@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
@@ -96,9 +96,8 @@ class Params(Pass):
             findings.append(Finding("HI102", "info", f"nothing reads {_listed(unused)}", place, unused[0].name, size))
         return findings
 
-    def notes(self, context: Context) -> list[str]:
-        facts = self.facts(context)
-        return [f"{name}: {_why_unknown(name, context.interface)}" for name, value in facts.items() if value is None]
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
+        return [f"{name}: {_why_unknown(name, context.interface)}" for name in unknown]
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:

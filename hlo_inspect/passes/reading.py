@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module, Wants
@@ -62,7 +64,7 @@ class Reading(Pass):
             findings.append(Finding(code, SEVERITIES[code], f"{count:,} more of this kind", module.location(None)))
         return findings
 
-    def notes(self, context: Context) -> list[str]:
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
         notes = []
         if not context.module.wants.reads_every_line:
             notes.append("module.unparsed_lines: this command skipped lines that it did not need; `summary` reads them all")

@@ -44,7 +44,7 @@ class Summary(Pass):
         tables = [
             _buffers(context.interface),
             fusions.by_kind(context.fusions),
-            collectives.by_kind(context.collectives),
+            collectives.by_kind(context),
             collectives.by_axis(context),
             collectives.by_phase(context),
             collectives.loops(context),
@@ -53,7 +53,7 @@ class Summary(Pass):
         ]
         return [table for table in tables if table.rows]
 
-    def notes(self, context: Context) -> list[str]:
+    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
         if context.module.entry is None:
             return ["module.entry_instructions: the text ends before the entry computation"]
         return []
