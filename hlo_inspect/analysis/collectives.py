@@ -116,7 +116,7 @@ def _callers(module: Module) -> dict[str, Instruction]:
     holders = {i.computation.name for i in module.instructions if _is_collective(i) and not i.computation.is_entry}
     for instruction in module.instructions if holders else ():
         if instruction.opcode in {"async-start", "fusion"}:
-            for name in instruction.callees(instruction.attributes_named(("calls",))).get("calls", ()):
+            for name in instruction.callees({"calls": instruction.attribute("calls")})["calls"]:
                 callers.setdefault(name, instruction)
     return callers
 
@@ -126,8 +126,7 @@ def _starting_computations(module: Module) -> set[str]:
     return {
         i.computation.name
         for i in module.instructions
-        if i.opcode == "custom-call"
-        and ASYNC_START_TARGET in i.attributes_named(("custom_call_target",)).get("custom_call_target", "")
+        if i.opcode == "custom-call" and ASYNC_START_TARGET in i.attribute("custom_call_target")
     }
 
 
@@ -165,7 +164,7 @@ def _collective(
         channel_id=_channel(attributes),
         reduction=_reduction(module, inner, attributes),
         is_async=_is_async(inner, start, attributes, fused_start=fused_start),
-        origin=origin(attributes, module.frames),
+        origin=origin(attributes.get("metadata", ""), module.frames),
     )
 
 

@@ -29,7 +29,7 @@ class Fusion:
 
     @property
     def origin(self) -> Origin:
-        return origin(self.instruction.attributes_named(("metadata",)), self.frames)
+        return origin(self.instruction.attribute("metadata"), self.frames)
 
     @property
     def outputs(self) -> int:
@@ -88,7 +88,7 @@ def find_custom_calls(module: Module) -> list[CustomCall]:
     return [
         CustomCall(
             i,
-            scan.unquote(i.attributes_named(("custom_call_target",)).get("custom_call_target", "")),
+            scan.unquote(i.attribute("custom_call_target")),
             operand_bytes(i),
             result_bytes(i),
         )

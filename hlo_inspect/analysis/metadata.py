@@ -22,9 +22,8 @@ class Origin:
     source: str = ""
 
 
-def origin(attributes: dict[str, str], frames: StackFrames) -> Origin:
-    """The origin that an instruction's metadata names: inline, or by a frame of the module's tables."""
-    metadata = attributes.get("metadata", "")
+def origin(metadata: str, frames: StackFrames) -> Origin:
+    """The origin that the text of an instruction's `metadata` names: inline, or by a frame of the module's tables."""
     if not metadata:
         return Origin()
     fields = {match[1]: match for match in _FIELD.finditer(metadata)}

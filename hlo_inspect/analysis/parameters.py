@@ -57,7 +57,7 @@ class ParameterLeaf:
         """The argument's path in the caller's tree, which JAX gives as the parameter's op_name."""
         if self.instruction is None:
             return ""
-        name = origin(self.instruction.attributes_named(("metadata",)), _NO_FRAMES).op_name
+        name = origin(self.instruction.attribute("metadata"), _NO_FRAMES).op_name
         return "" if _SCOPE.search(name) else name
 
     @property
@@ -160,7 +160,7 @@ def _parameters(
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
-        sharding = instruction.attributes_named(("sharding",)).get("sharding", "") if instruction else ""
+        sharding = instruction.attribute("sharding") if instruction else ""
         arrays = array_leaves(shapes[number])
         parts = split_sharding(sharding) if sharding else None
         for n, (index, shape) in enumerate(arrays):

@@ -277,12 +277,11 @@ class Collector(FaultLog):
         return self._every_line or (self._entry and computation.is_entry) or self._entry_may_be(computation)
 
     def _read(self, computation: Computation, found: Sequence[Row], line: int) -> bool:
-        """Takes rows of a part of a computation; false where a shape makes no sense. What follows may refer to them."""
+        """Takes rows of a part of a computation; false where a shape makes no sense."""
         lines = Lines(found, [row[2] for row in found], self._heads, line)
         if self._heads.unreadable and not self._heads.unreadable.isdisjoint(lines.texts):
             return False
         self._take(computation, lines)
-        self._open.reach.add(lines)
         if self._checked and not self._names.knows_callees(lines.text):
             self._names.note_callees(lines)
         return True
@@ -306,6 +305,8 @@ class Collector(FaultLog):
             computation.root_opcode = lines.head(index).opcode
         if found:
             opened.last = (found[-1], line + len(found) - 1)
+        if self._with_operands:
+            opened.reach.add(lines)
         for index in self._selection.rows(computation, lines):
             self._keep(computation, lines, index)
 
@@ -314,7 +315,7 @@ class Collector(FaultLog):
         try:
             instruction = Instruction(computation, row, lines.head(index), lines.first + index)
             if instruction.opcode in self._with_operands:
-                instruction.resolve_operands(lines.definitions, self._open.reach)
+                instruction.resolve_operands(self._open.reach)
         except scan.ScanError as error:
             self.problem("HI001", f"{row[1]}: {error.message}", lines.first + index, row[1])
             return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -36,9 +35,10 @@ CALLEE_ATTRIBUTES = (
 )
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
-_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
-_CALLEE = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
+_PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
+_PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 _QUOTE = re.compile(r"[\"']|//")
 _NESTING = re.compile(r"[(\[{\"'/]")
 
@@ -124,30 +124,26 @@ class Instruction:
         """Whether `text` stands in the operands or attributes: a cheap look before they are parsed."""
         return text in self._tail
 
-    def word(self, name: str) -> str | None:
-        """The value of an attribute that is one word (`kind=kLoop`, `calls=%f`), without its `%`; `None` where none is."""
+    def attribute(self, name: str) -> str:
+        """The text of one attribute, empty where there is none of that name; what stands behind it is not looked at."""
         at = self._tail.find(f", {name}=", self._close)
         if at >= 0 and self._tail.find('"', self._close, at) < 0:  # not in a string
-            found = _WORD.match(self._tail, at + len(name) + 3)
-            if found is not None:
-                return found[1]
-        value = _WORD.fullmatch(scan.without_comments(self.attributes_named((name,)).get(name, "")).strip())
-        return value[1] if value else None
-
-    def attributes_named(self, names: Iterable[str]) -> dict[str, str]:
-        """The text of these attributes, as far as they are there; what stands behind the last of them is not looked at."""
-        missing = set(names)
-        found: dict[str, str] = {}
+            common = scan.common_attribute(self._tail, at)
+            if common is not None:
+                return common[2]
+        elif name not in self._tail:
+            return ""
         try:
-            for name, value in scan.attributes(self._tail, self._close + 1):
-                if name in missing:
-                    missing.remove(name)
-                    found[name] = value
-                    if not missing:
-                        break
+            return next((value for found, value in scan.attributes(self._tail, self._close + 1) if found == name), "")
         except scan.ScanError as error:
             self.computation.note_fault(self.name, self.line, error.message)
-        return found
+        return ""
+
+    def word(self, name: str) -> str | None:
+        """The value of an attribute that is one word (`kind=kLoop`, `calls=%f`), without its `%`; `None` where none is."""
+        value = self.attribute(name)
+        found = _WORD.fullmatch(value) or _WORD.fullmatch(scan.without_comments(value).strip())
+        return found[1] if found else None
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -161,20 +157,19 @@ class Instruction:
     def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
         """The names of the computations that each attribute calls."""
         texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}
-        return {name: tuple(_CALLEE.findall(text)) for name, text in texts.items() if "=" not in text}
+        return {name: tuple(_WORD.findall(text)) for name, text in texts.items() if "=" not in text}
 
-    def resolve_operands(self, near: Definitions, others: Iterable[Definitions] = ()) -> None:
-        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition, `near` or elsewhere."""
-        if self.opcode in LITERAL_OPCODES:
+    def resolve_operands(self, definitions: Definitions) -> None:
+        """Fills `operand_shapes`: the printed shape of each operand, else that of its definition, `None` out of their reach."""
+        if self.opcode in LITERAL_OPCODES or not self._close:
             return
         if not _UNCOMMON_OPERANDS.search(self._tail, 0, self._close):
-            text = self._tail[: self._close].replace("%", "")
-            heads = [near.get(name) for name in text.split(", ")] if text else []
-            if None not in heads:
-                self.operand_shapes = tuple([head.shape for head in heads if head is not None])
-                return
-        definitions = (near, *others)
-        self.operand_shapes = tuple(_operand_shape(operand, definitions) for operand in self.operands)
+            heads = map(definitions.get, self.operand_text.replace("%", "").split(", "))
+            self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
+        elif _PRINTED_OPERANDS.fullmatch(self._tail, 0, self._close):
+            self.operand_shapes = tuple(map(_shape_or_none, _PRINTED_SHAPE.findall(self._tail, 0, self._close)))
+        else:
+            self.operand_shapes = tuple(_operand_shape(operand, definitions) for operand in self.operands)
 
 
 _OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
@@ -221,16 +216,8 @@ def _shape_or_none(text: str) -> Shape | None:
         return None
 
 
-def _operand_shape(operand: Operand, definitions: Iterable[Definitions]) -> Shape | None:
+def _operand_shape(operand: Operand, definitions: Definitions) -> Shape | None:
     if operand.shape is not None or operand.name is None:
         return operand.shape
-    shape = _defined_shape(operand.name, definitions)
-    return subshape(shape, operand.path) if shape is not None else None
-
-
-def _defined_shape(name: str, definitions: Iterable[Definitions]) -> Shape | None:
-    for heads in definitions:
-        head = heads.get(name)
-        if head is not None:
-            return head.shape
-    return None
+    head = definitions.get(operand.name)
+    return subshape(head.shape, operand.path) if head is not None and head.shape is not None else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from hlo_inspect.hlo.heads import Heads
-from hlo_inspect.hlo.instruction import Definitions, Head
+from hlo_inspect.hlo.instruction import Head
 from hlo_inspect.hlo.rows import DEFINITION, Row
 
-MAX_SINGLE = 1 << 15
+MAX_DEFINITIONS = 1 << 18
 
 
 class Lines:
@@ -33,9 +33,14 @@ class Lines:
         return "\n".join([row[3] for row in self.rows])
 
     @cached_property
+    def names(self) -> list[str]:
+        """The name that each row defines."""
+        return [row[1] for row in self.rows]
+
+    @property
     def definitions(self) -> dict[str, Head]:
         """The head of each name; of a name that is defined twice the last."""
-        return {row[1]: self._table[row[2]] for row in self.rows}
+        return dict(zip(self.names, map(self._table.__getitem__, self.texts), strict=True))
 
 
 class Part:
@@ -55,21 +60,20 @@ class Part:
 
 
 class Reach:
-    """The definitions in a computation that what comes after them may refer to: those of the last lines, and of single ones."""
+    """The definitions of one computation so far: all of them where its lines are read, else those of its last part."""
 
     def __init__(self) -> None:
-        self._single: dict[str, Head] = {}
-        self._last: Lines | Part | None = None
+        self._read: dict[str, Head] = {}
+        self._part: Part | None = None
 
     def add(self, lines: Lines | Part) -> None:
-        if isinstance(lines, Part) or len(lines.rows) > 1:
-            self._last = lines
+        if isinstance(lines, Part):
+            self._part = lines
             return
-        self._single.update(lines.definitions)
-        while len(self._single) > MAX_SINGLE:
-            self._single.pop(next(iter(self._single)))
+        self._read.update(lines.definitions)
+        while len(self._read) > MAX_DEFINITIONS:
+            self._read.pop(next(iter(self._read)))
 
-    def __iter__(self) -> Iterator[Definitions]:
-        yield self._single
-        if self._last is not None:
-            yield self._last if isinstance(self._last, Part) else self._last.definitions
+    def get(self, name: str) -> Head | None:
+        found = self._read.get(name)
+        return self._part.get(name) if found is None and self._part is not None else found

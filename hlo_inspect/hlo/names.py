@@ -57,7 +57,7 @@ class NameCheck:
 
     def check(self, lines: Lines) -> None:
         """Takes rows of the computation that was begun."""
-        defined = {row[1] for row in lines.rows}
+        defined = set(lines.names)
         if len(defined) != len(lines.rows) or not self._names.isdisjoint(defined):
             self._note_duplicates(lines)
         self._names.update(defined)

@@ -201,12 +201,18 @@ _COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALU
 """An attribute as most are: a word, braces nested at most once, device groups. What it does not match takes the long way."""
 
 
+def common_attribute(text: str, position: int) -> re.Match[str] | None:
+    """Name and value text of the attribute at `position`, the one of its comma, if it is as most are."""
+    common = _COMMON_ATTRIBUTE.match(text, position)
+    return None if common is None or text.startswith(", device_ids=", common.end()) else common
+
+
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
     """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` at what is none."""
     position = start
     while True:
-        common = _COMMON_ATTRIBUTE.match(text, position)
-        if common is not None and not text.startswith(", device_ids=", common.end()):
+        common = common_attribute(text, position)
+        if common is not None:
             yield common[1], common[2]
             position = common.end()
             continue

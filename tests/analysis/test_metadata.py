@@ -30,7 +30,7 @@ def frames(*tables: str) -> StackFrames:
 
 
 def from_metadata(metadata: str, *tables: str) -> Origin:
-    return origin({"metadata": f"{{{metadata}}}"}, frames(*tables))
+    return origin(f"{{{metadata}}}", frames(*tables))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_table_that_is_not_there(missing: int) -> None:
 
 
 def test_no_metadata() -> None:
-    assert origin({"channel_id": "1"}, frames(*TABLES)) == Origin("", "")
+    assert origin("", frames(*TABLES)) == Origin("", "")
 
 
 def test_what_stands_in_a_string_is_no_field() -> None:
@@ -91,5 +91,5 @@ def test_a_dump_that_points_into_its_tables(read: Callable[..., Context]) -> Non
     module = read(
         text.replace("%outer = f32[4]{0} negate(%p)", '%outer = f32[4]{0} custom-call(%p), custom_call_target="x"')
     ).module
-    found = {i.name: origin(i.attributes, module.frames).source for i in module.instructions if i.name in places}
+    found = {i.name: origin(i.attribute("metadata"), module.frames).source for i in module.instructions if i.name in places}
     assert found == {name: f"{file}:{line}" for name, (file, line) in places.items()}

@@ -136,14 +136,54 @@ def test_a_repeated_attribute_counts_once() -> None:
 
 
 def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
-    definitions = [
-        {"a": head_of("f32[2]{0} negate"), "t": head_of("(f32[2], (s32[], pred[3])) tuple"), "u": head_of(" negate")},
-        {"a": head_of("f32[9] negate"), "b": head_of("s8[4] negate")},
-    ]
+    definitions = {
+        "a": head_of("f32[2]{0} negate"),
+        "b": head_of("s8[4] negate"),
+        "t": head_of("(f32[2], (s32[], pred[3])) tuple"),
+        "u": head_of(" negate"),
+    }
     found = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
-    found.resolve_operands(definitions[0], definitions[1:])
+    found.resolve_operands(definitions)
     shapes = [None if shape is None else str(shape) for shape in found.operand_shapes]
     assert shapes == ["f32[2]", "f32[5]", "s8[4]", "pred[3]", None, None, None, "f32[7]"]
+
+
+@pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ("", []),
+        ("%a, b", ["f32[2]", "s8[4]"]),
+        ("%a, %nowhere", ["f32[2]", None]),
+        ("f32[3]{0:T(8,128)} %a, /*index=1*/s8[5] b", ["f32[3]", "s8[5]"]),
+        ("(f32[3]{0}) %a, s8[5]{0} %b", ["(f32[3])", "s8[5]"]),
+        ("f99[3] %a", [None]),
+    ],
+)
+def test_operand_shapes_as_printers_write_them(operands: str, expected: list[str | None]) -> None:
+    found = instruction(f"x = f32[] custom-call({operands})")
+    found.resolve_operands({"a": head_of("f32[2]{0} negate"), "b": head_of("s8[4] negate")})
+    assert [None if shape is None else str(shape) for shape in found.operand_shapes] == expected
+
+
+@pytest.mark.parametrize(
+    ("tail", "value"),
+    [
+        (", x={{1}}, y=2", "{{1}}"),
+        (", y=2 ,x={{1}}", "{{1}}"),
+        (', y=", x=3", x=4', "4"),
+        (", y=2", ""),
+        (", y=x, z=1", ""),
+    ],
+)
+def test_one_attribute(tail: str, value: str) -> None:
+    assert instruction(f"a = f32[] negate(b){tail}").attribute("x") == value
+
+
+def test_an_attribute_behind_one_that_makes_no_sense_is_noted() -> None:
+    computation = Computation("main", 1, is_entry=True)
+    found = Instruction(computation, ("", "a", "f32[] negate", "b), x={{{(}}}, y=2 ,z=3"), Head("negate", None), 7)
+    assert found.attribute("z") == ""
+    assert computation.faults == {"a": (7, "'}' does not close '('")}
 
 
 def test_heads() -> None:

@@ -52,7 +52,7 @@ class Labeller:
         text = plain[1] if plain is not None else _metadata(body, index)
         known = self._origins.get(text)
         if known is None:
-            found = origin({"metadata": text}, self._frames)
+            found = origin(text, self._frames)
             known = self._origins[text] = (phase_of(found, scope_of(found.op_name)), found.source or NOT_TOLD)
         return known
 
