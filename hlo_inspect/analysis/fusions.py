@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.analysis.metadata import Origin, origin
 from hlo_inspect.hlo import scan
@@ -16,8 +16,7 @@ OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fusion:
+class Fusion(NamedTuple):
     """One fusion instruction. `callee` is `None` where the text does not hold the fused computation."""
 
     instruction: Instruction
@@ -73,8 +72,7 @@ def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
     return counts
 
 
-@dataclass(frozen=True, slots=True)
-class CustomCall:
+class CustomCall(NamedTuple):
     """One custom-call instruction and the name of what it calls."""
 
     instruction: Instruction

@@ -103,9 +103,10 @@ def find_interface(module: Module) -> Interface:
     """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints."""
     entry = module.entry
     root = entry.root if entry else None
-    layout = module.header.entry_layout
-    instructions = {number: i for i in entry.parameters if (number := i.parameter_number) is not None} if entry else {}
+    instructions = entry.parameters if entry else {}
     is_whole = entry is not None and not entry.is_cut_off
+    tells_all = is_whole and bool(instructions) and root is not None and root.shape is not None
+    layout = None if tells_all else module.header.entry_layout
     shapes: dict[int, Shape | None] = {}
     if not (is_whole and instructions) and layout is not None and isinstance(layout[0], TupleShape):
         shapes = dict(enumerate(layout[0].elements))

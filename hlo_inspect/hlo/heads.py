@@ -18,8 +18,9 @@ class Heads(dict[str, Head]):
 
     `unreadable` are texts that are no head at all, `unknown` those with an opcode, element type or layout that XLA refuses,
     `wanted` those with a wanted opcode, `calling` those with another one that can run a computation of its own (or, as a custom
-    call, be wanted for its target), `special` all but the first of these, `scalar` those of integer scalars and of tuples that
-    hold some. The head of nothing, which stands for the first line of a computation, has no opcode.
+    call, be wanted for its target), `special` all but the first of these, `parameters` those of parameters, `scalar` those of
+    integer scalars and of tuples that hold some. The head of nothing, which stands for the first line of a computation, has no
+    opcode.
     """
 
     def __init__(self, wanted_opcodes: frozenset[str]) -> None:
@@ -30,6 +31,7 @@ class Heads(dict[str, Head]):
         self.wanted: set[str] = set()
         self.calling: set[str] = set()
         self.special: set[str] = set()
+        self.parameters: set[str] = set()
         self.scalar: set[str] = set()
         self._wanted_opcodes = wanted_opcodes
 
@@ -52,6 +54,8 @@ class Heads(dict[str, Head]):
             self.calling.add(text)
         if text in self.wanted or text in self.calling or text in self.unknown:
             self.special.add(text)
+        if head.opcode == "parameter":
+            self.parameters.add(text)
         if holds_scalar(head.shape):
             self.scalar.add(text)
         if len(self) < _MAX_HEADS:

@@ -36,6 +36,7 @@ CALLEE_ATTRIBUTES = (
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
 _WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_WORD_ATTRIBUTE = re.compile(r", [^=]*+=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
 _UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
@@ -126,12 +127,11 @@ class Instruction:
 
     def attribute(self, name: str) -> str:
         """The text of one attribute, empty where there is none of that name; what stands behind it is not looked at."""
-        at = self._tail.find(f", {name}=", self._close)
-        if at >= 0 and self._tail.find('"', self._close, at) < 0:  # not in a string
-            common = scan.common_attribute(self._tail, at)
-            if common is not None:
-                return common[2]
-        elif name not in self._tail:
+        at = self._printed_at(name)
+        common = scan.common_attribute(self._tail, at) if at >= 0 else None
+        if common is not None:
+            return common[2]
+        if name not in self._tail:
             return ""
         try:
             return next((value for found, value in scan.attributes(self._tail, self._close + 1) if found == name), "")
@@ -141,9 +141,16 @@ class Instruction:
 
     def word(self, name: str) -> str | None:
         """The value of an attribute that is one word (`kind=kLoop`, `calls=%f`), without its `%`; `None` where none is."""
-        value = self.attribute(name)
-        found = _WORD.fullmatch(value) or _WORD.fullmatch(scan.without_comments(value).strip())
+        at = self._printed_at(name)
+        found = _WORD_ATTRIBUTE.match(self._tail, at) if at >= 0 else None
+        if found is None:
+            found = _WORD.fullmatch(scan.without_comments(self.attribute(name)).strip())
         return found[1] if found else None
+
+    def _printed_at(self, name: str) -> int:
+        """Where an attribute stands as printers write it, -1 where it does not, or not surely outside of strings."""
+        at = self._tail.find(f", {name}=", self._close)
+        return at if at >= 0 and self._tail.find('"', self._close, at) < 0 else -1
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -151,7 +158,9 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int | None:
-        text = scan.without_comments(self.operand_text).strip()
+        text = self.operand_text
+        if not text.isdigit():
+            text = scan.without_comments(text).strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
     def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -143,10 +144,10 @@ class Computation:
         return found
 
     @property
-    def parameters(self) -> list[Instruction]:
-        """The kept parameters, by number."""
-        kept = [i for i in self.instructions if i.opcode == "parameter" and i.parameter_number is not None]
-        return sorted(kept, key=lambda i: i.parameter_number or 0)
+    def parameters(self) -> dict[int, Instruction]:
+        """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
+        numbered = [(i.parameter_number, i) for i in self.instructions if i.opcode == "parameter"]
+        return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 
     @property
     def root(self) -> Instruction | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import compress, count
 
 from hlo_inspect.hlo import opcodes, rows
 from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation, Wants
+from hlo_inspect.hlo.rows import Row
 
 _WINDOW = 1 << 16
 
@@ -41,18 +43,22 @@ class Selection:
 
     def rows(self, computation: Computation, lines: Lines) -> Iterator[int]:
         """The rows to keep, by number."""
-        texts = lines.texts
-        wanted, calling = self._heads.wanted, self._heads.calling
+        heads = self._heads
         entry = self._wants.entry and computation.is_entry
-        if not entry and wanted.isdisjoint(texts) and calling.isdisjoint(texts):
+        roots = [index for index, row in enumerate(lines.rows) if row[0]] if entry else []
+        looked_at = heads.special | heads.parameters if entry else heads.special
+        if looked_at.isdisjoint(lines.texts) and not roots:
             return
-        for index, row in enumerate(lines.rows):
-            if (
-                texts[index] in wanted
-                or (entry and (row[0] or lines.head(index).opcode == "parameter"))
-                or (texts[index] in calling and self._is_called_for(lines.head(index).opcode, row[3]))
-            ):
+        found = compress(count(), map(looked_at.__contains__, lines.texts))
+        for index in sorted({*found, *roots}) if roots else found:
+            if self._is_kept(lines.texts[index], lines.rows[index], entry=entry):
                 yield index
+
+    def _is_kept(self, text: str, row: Row, *, entry: bool) -> bool:
+        heads = self._heads
+        if text in heads.wanted or (entry and (row[0] or text in heads.parameters)):
+            return True
+        return text in heads.calling and self._is_called_for(heads[text].opcode, row[3])
 
     def _is_called_for(self, opcode: str, tail: str) -> bool:
         if opcode == "custom-call" and any(target in tail for target in self._wants.targets):

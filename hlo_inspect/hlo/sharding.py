@@ -27,7 +27,10 @@ _AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
 _AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
 _SHARDING_DEVICES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*\[({_NUMBERS})\]|({_NUMBERS}))", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_PLAIN_SHARDING = re.compile(r'\{[^{}"]*+\}')
+_PRINTED_ELEMENT = re.compile(r'\{[^{}"/]*+\}')
+_PRINTED_TUPLE = re.compile(
+    rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
+)
 _MAXIMAL = re.compile(rf"(?:maximal\s+device=|device_id=)({_NUMBER})", re.ASCII)
 
 
@@ -184,11 +187,10 @@ def sharding_devices(text: str) -> int:
 
 def split_sharding(text: str) -> tuple[str, ...] | None:
     """The shardings of a tuple's elements, `None` for a single one."""
+    if _PRINTED_TUPLE.fullmatch(text):
+        return tuple(_PRINTED_ELEMENT.findall(text, 1))
     text = scan.without_comments(text).strip()
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
         return None
-    printed = _PLAIN_SHARDING.findall(inside)
-    if ", ".join(printed) == inside:  # as most are
-        return tuple(printed)
     return tuple(inside[start:end].strip() for start, end in scan.split_items(inside))

@@ -151,7 +151,7 @@ def test_without_an_entry_the_last_computation_is_it() -> None:
     found = module(TEXT.replace("ENTRY ", ""))
     assert found.entry is not None
     assert found.entry.name == "main"
-    assert [i.name for i in found.entry.parameters] == ["p", "q"]
+    assert [(number, i.name) for number, i in found.entry.parameters.items()] == [(0, "p"), (1, "q")]
     assert found.entry.root is not None
     assert found.entry.root.name == "r"
     assert found.entry.unread == {"q"}

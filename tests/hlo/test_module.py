@@ -26,7 +26,7 @@ def test_parameters_and_root_of_a_computation() -> None:
     computation = Computation("main", 1, is_entry=True)
     for text in ("q = f32[] parameter(1)", "p = f32[] parameter(0)", "odd = f32[] parameter(x)", "ROOT r = f32[] add(p, q)"):
         computation.keep(instruction(text, computation))
-    assert [i.name for i in computation.parameters] == ["p", "q"]
+    assert [(number, i.name) for number, i in computation.parameters.items()] == [(0, "p"), (1, "q")]
     assert computation.root is computation.instructions[-1]
     assert Computation("empty", 1, is_entry=False).root is None
 
