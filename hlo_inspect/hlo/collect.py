@@ -183,7 +183,7 @@ class Collector(FaultLog):
             scalar = self._heads.scalar
             found.update(number for number, root in enumerate(region.roots) if region.texts[root] in scalar)
         if self._checked:
-            found.update(self._names.doubtful(region.items, opcodes, blocks))
+            found.update(self._names.doubtful(region, opcodes, blocks))
         return found
 
     def _block(self, region: Region, block: Block, line: int) -> Computation:

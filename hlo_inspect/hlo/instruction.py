@@ -37,7 +37,7 @@ CALLEE_ATTRIBUTES = (
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
 _WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _WORD_ATTRIBUTE = re.compile(r", [^=]*+=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
-_UNCOMMON_OPERANDS = re.compile(r"[^\w.\-%, ]|(?<!,) |,(?! )|null", re.ASCII)  # anything but names and their separators
+_NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 _QUOTE = re.compile(r"[\"']|//")
@@ -82,26 +82,18 @@ class Operand(NamedTuple):
 class Instruction:
     """One instruction. `definition_shapes` are the shapes of its operands as their definitions print them, where in reach."""
 
-    __slots__ = ("_close", "_tail", "computation", "head", "is_root", "line", "name", "operand_shapes")
+    __slots__ = ("_close", "_tail", "computation", "is_root", "line", "name", "opcode", "operand_shapes", "shape")
 
     def __init__(self, computation: Computation, row: Row, head: Head, line: int) -> None:
         root, name, _, tail = row
         self.computation = computation
         self.name = name
-        self.head = head
+        self.opcode, self.shape = head
         self.line = line
         self.is_root = bool(root)
         self.operand_shapes: tuple[Shape | None, ...] = ()
         self._tail = tail
         self._close = operands_end(tail)
-
-    @property
-    def opcode(self) -> str:
-        return self.head.opcode
-
-    @property
-    def shape(self) -> Shape | None:
-        return self.head.shape
 
     @property
     def operand_text(self) -> str:
@@ -172,7 +164,7 @@ class Instruction:
         """Fills `operand_shapes`: the printed shape of each operand, else that of its definition, `None` out of their reach."""
         if self.opcode in LITERAL_OPCODES or not self._close:
             return
-        if not _UNCOMMON_OPERANDS.search(self._tail, 0, self._close):
+        if _NAMES.fullmatch(self._tail, 0, self._close):
             heads = map(definitions.get, self.operand_text.replace("%", "").split(", "))
             self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
         elif _PRINTED_OPERANDS.fullmatch(self._tail, 0, self._close):
@@ -201,9 +193,8 @@ def operands_end(tail: str) -> int:
 def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
     """The operands of a tail, and the index of the parenthesis behind them."""
     close = operands_end(tail)
-    if not _UNCOMMON_OPERANDS.search(tail, 0, close):
-        names = tail[:close].replace("%", "")
-        return close, tuple(Operand(name, (), None) for name in names.split(", ")) if names else ()
+    if _NAMES.fullmatch(tail, 0, close) and tail.find("null", 0, close) < 0:
+        return close, tuple([Operand(name, (), None) for name in tail[:close].replace("%", "").split(", ")])
     tail = scan.without_comments(tail[:close])
     return close, tuple(_operand(tail[start:end].strip()) for start, end in scan.split_items(tail))
 

@@ -27,10 +27,15 @@ class Lines:
     def head(self, index: int) -> Head:
         return self._table[self.texts[index]]
 
+    @cached_property
+    def tails(self) -> list[str]:
+        """What follows the opening parenthesis in each row."""
+        return [row[3] for row in self.rows]
+
     @property
     def text(self) -> str:
         """Text in which all of the rows' attributes stand."""
-        return "\n".join([row[3] for row in self.rows])
+        return "\n".join(self.tails)
 
     @cached_property
     def names(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
@@ -11,8 +11,7 @@ from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, LITERAL_OPCODES, oper
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.parameter_reads import ParameterReads
-from hlo_inspect.hlo.regions import Block
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.regions import Block, Region
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 
@@ -22,7 +21,7 @@ _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
 _PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what stands before a name, but another name
 _INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 
-_NO_OPERANDS = LITERAL_OPCODES | {""}  # and the first line of a computation
+_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
 
 
 class Complain(Protocol):
@@ -61,19 +60,18 @@ class NameCheck:
         if len(defined) != len(lines.rows) or not self._names.isdisjoint(defined):
             self._note_duplicates(lines)
         self._names.update(defined)
-        uses = used_names(operand_texts(lines.rows, lines.opcodes))
+        (uses,) = operand_names(lines.tails, lines.opcodes)
         if not uses <= self._names:
             uses = self._precisely(lines)
         if self._computation.reads is not None:
             self._computation.reads.take(lines, uses)
 
-    def doubtful(self, rows: Sequence[Row], opcodes: Sequence[str], blocks: Iterable[Block]) -> Iterator[int]:
+    def doubtful(self, region: Region, opcodes: Sequence[str], blocks: Sequence[Block]) -> Iterator[int]:
         """Those of whole computations, by number, that may define a name twice or use one that they do not define."""
-        names = [row[1] for row in rows]
-        operands = operand_texts(rows, opcodes)
+        uses = operand_names(region.tails, opcodes, len(blocks))
         for number, (_, _, first, behind, _) in enumerate(blocks):
-            defined = set(names[first:behind])
-            if len(defined) != behind - first or not used_names(operands[first:behind]) <= defined:
+            defined = set(region.names[first:behind])
+            if len(defined) != behind - first or not uses[number + 1] <= defined:
                 yield number
 
     def _note_duplicates(self, lines: Lines) -> None:
@@ -143,15 +141,16 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def operand_texts(rows: Sequence[Row], opcodes: Iterable[str]) -> list[str]:
-    """The names in each row's operands, with `, ` between them, if the text is as printers write it."""
-    texts = ["" if opcode in _NO_OPERANDS else row[3].partition(")")[0] for row, opcode in zip(rows, opcodes, strict=True)]
-    joined = "\n".join(texts)
-    if "(" in joined:  # printed shapes of tuples and with tiles, mostly
-        texts = [_nested_names(row[3]) if "(" in text else text for row, text in zip(rows, texts, strict=True)]
-        joined = "\n".join(texts)
-    if joined.count("\n") != len(texts) - 1:  # an instruction on several lines
-        return [", ".join(_precise_uses(row[3])) if text else "" for row, text in zip(rows, texts, strict=True)]
+def operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[set[str]]:
+    """The names in the operands of some rows, as the text from behind the opening parenthesis of each.
+
+    Without an opcode are the first lines of computations, as many as `starts`. There is one more set than these, since that of
+    the rows before the first one comes first.
+    """
+    joined = _operand_text(tails, opcodes)
+    if joined.count("\n") != starts:  # an instruction on several lines
+        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_uses(t)) for t, opcode in zip(tails, opcodes, strict=True)]
+        joined = ", ".join(texts)
     joined = joined.replace("%", "")
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
@@ -159,14 +158,20 @@ def operand_texts(rows: Sequence[Row], opcodes: Iterable[str]) -> list[str]:
         joined = _PRINTED_SHAPE.sub("", joined)
     if "#" in joined:
         joined = _INDEX.sub("", joined)
-    return joined.split("\n")
-
-
-def used_names(operands: Sequence[str]) -> set[str]:
-    """The names in texts of operands."""
-    names = set(", ".join(operands).split(", "))
-    names.discard("")
+    names = [set(text.split(", ")) for text in joined.split("\n")]
+    for found in names:
+        found.discard("")
     return names
+
+
+def _operand_text(tails: Sequence[str], opcodes: Sequence[str]) -> str:
+    """The operands of all rows, with `, ` between them, if the text is as printers write it."""
+    without = _WITHOUT_NAMES
+    texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
+    joined = ", ".join(texts)
+    if "(" not in joined:
+        return joined
+    return ", ".join([_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)])
 
 
 def _nested_names(tail: str) -> str:

@@ -26,24 +26,23 @@ and its first line, counted from 0 at the line where the region starts.
 class Region:
     """Consecutive computations in `text[start:end]` of some text.
 
-    `items` are their rows and, with nothing but their last part, their first lines; `texts` the heads of all; `roots` the
-    numbers of the rows marked ROOT; `starts` the names and numbers of the first lines, and whether each is the entry's.
+    `items` are their rows and, with nothing but their last part, their first lines; `names`, `texts` (the heads) and `tails`
+    are their columns; `roots` the numbers of the rows marked ROOT.
     """
 
-    def __init__(
-        self,
-        items: list[Row],
-        texts: Sequence[str],
-        roots: list[int],
-        starts: list[tuple[str, bool, int]],
-        extent: tuple[int, int],
-    ) -> None:
+    names: Sequence[str]
+    texts: Sequence[str]
+    tails: Sequence[str]
+
+    def __init__(self, items: list[Row], extent: tuple[int, int]) -> None:
         self.items = items
-        self.texts = texts
-        self.roots = roots
         self.start, self.end = extent
-        self._names = starts
-        self._starts = [start for _, _, start in starts]
+        flags, self.names, self.texts, self.tails = zip(*items, strict=True)
+        self.roots = list(compress(count(), flags))
+        numbers = [number for number, name in enumerate(self.names) if not name]
+        firsts = ((number, rows.START.fullmatch(self.tails[number])) for number in numbers)
+        self._firsts = [(match[2], bool(match[1]), number) for number, match in firsts if match is not None]
+        self._starts = [start for _, _, start in self._firsts]
         self._ends = [*self._starts[1:], len(items)]
 
     @property
@@ -60,7 +59,7 @@ class Region:
 
     @property
     def has_entry(self) -> bool:
-        return any(is_entry for _, is_entry, _ in self._names)
+        return any(is_entry for _, is_entry, _ in self._firsts)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -69,7 +68,7 @@ class Region:
         """Its computations."""
         found = []
         line = 0
-        for (name, is_entry, start), behind in zip(self._names, self._ends, strict=True):
+        for (name, is_entry, start), behind in zip(self._firsts, self._ends, strict=True):
             found.append((name, is_entry, start + 1, behind, line))
             line += behind - start + 2
         return found
@@ -101,17 +100,14 @@ def find_region(text: str, start: int, limit: int) -> Region | None:
     if closer is None or first_end > close:
         return None
     items: list[Row] = [("", "", "", text[start:first_end]), *rows.ITEM.findall(text, first_end, close)]
-    flags, names, texts, rests = zip(*items, strict=True)
-    numbers = [number for number, name in enumerate(names) if not name]
-    starts = [(match[2], bool(match[1]), n) for n in numbers if (match := rows.START.fullmatch(rests[n])) is not None]
-    if len(starts) != len(numbers):
+    region = Region(items, (start, closer.end()))
+    if len(region) != region.names.count(""):
         return None
-    region = Region(items, texts, list(compress(range(len(items)), flags)), starts, (start, closer.end()))
     marks = rows.find_marks(text, start, region.end)
     is_plain = (
         marks is not None
         and marks.count(b"\n") == region.lines
-        and marks.count(b"{\n") == len(starts)
-        and text.count(" = ", start, close) == len(items) - len(starts)
+        and marks.count(b"{\n") == len(region)
+        and text.count(" = ", start, close) == len(items) - len(region)
     )
     return region if is_plain else None
