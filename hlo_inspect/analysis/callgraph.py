@@ -59,6 +59,7 @@ class CallGraph:
         self._module = module
         self.loops = find_loops(module)
         self._loops = {_place(loop.instruction): loop for loop in self.loops}
+        self._fused = any(c.instructions and not c.is_entry for c in module.computations.values())
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
         self._reasons: dict[str, str] = {}
@@ -75,6 +76,8 @@ class CallGraph:
         return reached
 
     def _calls(self, instruction: Instruction) -> list[Call]:
+        if instruction.opcode == "fusion" and not self._fused:
+            return []
         if instruction.opcode in _ONE_CALLEE:
             name = instruction.word(_ONE_CALLEE[instruction.opcode])
             return [Call(instruction, name, 1)] if name is not None and self._holds_something(name) else []

@@ -90,13 +90,12 @@ class Collective:
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """The logical collectives of `module`, in the order of the text."""
-    callers = _callers(module)
+    collectives = list(module.with_opcodes(_STARTING))  # a done or an update only refers to its start
+    callers = _callers(module, {i.computation.name for i in collectives if not i.computation.is_entry})
     starting = _starting_computations(module)
-    started = {_identity(i) for i in module.instructions if i.computation.name in starting and _is_collective(i)}
+    started = {_identity(i) for i in collectives if i.computation.name in starting}
     found = []
-    for inner in module.instructions:
-        if not _is_collective(inner):
-            continue
+    for inner in collectives:
         start = callers.get(inner.computation.name, inner)
         starts_here = inner.computation.name in starting
         if start.opcode == "fusion" and started and not starts_here and _identity(inner) in started:
@@ -105,19 +104,13 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     return found
 
 
-def _is_collective(instruction: Instruction) -> bool:
-    """A done or an update only refers to its start."""
-    return instruction.opcode in _STARTING
-
-
-def _callers(module: Module) -> dict[str, Instruction]:
-    """Computation name -> the async-start or fusion that calls it."""
+def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
+    """Each of the computations `holders` -> the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
-    holders = {i.computation.name for i in module.instructions if _is_collective(i) and not i.computation.is_entry}
-    for instruction in module.instructions if holders else ():
-        if instruction.opcode in {"async-start", "fusion"}:
-            for name in instruction.callees({"calls": instruction.attribute("calls")})["calls"]:
-                callers.setdefault(name, instruction)
+    for instruction in module.with_opcodes(frozenset({"async-start", "fusion"})) if holders else ():
+        name = instruction.word("calls")
+        if name in holders:
+            callers.setdefault(name, instruction)
     return callers
 
 

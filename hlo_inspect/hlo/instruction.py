@@ -41,7 +41,7 @@ _NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as 
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 _QUOTE = re.compile(r"[\"']|//")
-_NESTING = re.compile(r"[(\[{\"'/]")
+_PLAIN_OPERANDS = re.compile(r"[^()\[{\"'/]*+\)")
 
 
 class Head(NamedTuple):
@@ -164,8 +164,8 @@ class Instruction:
         """Fills `operand_shapes`: the printed shape of each operand, else that of its definition, `None` out of their reach."""
         if self.opcode in LITERAL_OPCODES or not self._close:
             return
-        if _NAMES.fullmatch(self._tail, 0, self._close):
-            heads = map(definitions.get, self.operand_text.replace("%", "").split(", "))
+        heads = list(map(definitions.get, self.operand_text.replace("%", "").split(", ")))
+        if None not in heads or _NAMES.fullmatch(self._tail, 0, self._close):
             self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
         elif _PRINTED_OPERANDS.fullmatch(self._tail, 0, self._close):
             self.operand_shapes = tuple(map(_shape_or_none, _PRINTED_SHAPE.findall(self._tail, 0, self._close)))
@@ -178,9 +178,9 @@ _OPERANDS_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as pri
 
 def operands_end(tail: str) -> int:
     """The index of the parenthesis that closes the operands, in what follows the one that opens them."""
-    close = tail.find(")")
-    if close >= 0 and not _NESTING.search(tail, 0, close):
-        return close
+    plain = _PLAIN_OPERANDS.match(tail)
+    if plain is not None:
+        return plain.end() - 1
     likely = _OPERANDS_END.search(tail)
     if likely is not None:
         close = likely.start()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeVar
@@ -218,7 +219,4 @@ class Module:
     @cached_property
     def opcode_counts(self) -> Counter[str]:
         """Instructions of each opcode over all computations, where every line was read."""
-        counts: Counter[str] = Counter()
-        for computation in self.computations.values():
-            counts.update(computation.opcodes)
-        return counts
+        return Counter(chain.from_iterable(computation.opcodes for computation in self.computations.values()))

@@ -82,7 +82,7 @@ class ArrayShape:
             return dtypes.POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
 
-    @property
+    @cached_property
     def array_bytes(self) -> int | None:
         """Bytes of the array; 0 for what is none."""
         return self.bytes if self.is_array else 0
