@@ -76,10 +76,9 @@ class CallGraph:
         return reached
 
     def _calls(self, instruction: Instruction) -> list[Call]:
-        if instruction.opcode == "fusion" and not self._fused:
-            return []
         if instruction.opcode in _ONE_CALLEE:
-            name = instruction.word(_ONE_CALLEE[instruction.opcode])
+            is_followed = self._fused or instruction.opcode != "fusion"
+            name = instruction.word(_ONE_CALLEE[instruction.opcode]) if is_followed else None
             return [Call(instruction, name, 1)] if name is not None and self._holds_something(name) else []
         if instruction.opcode == "custom-call" and not instruction.mentions("called_computations="):
             return []
