@@ -10,6 +10,9 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import base_opcode
 from hlo_inspect.hlo.sharding import DeviceListError, replica_groups, sharding_devices, source_target_pairs
 
+_NAMING = ("channel_id", "all_reduce_id", "use_global_device_ids", "replica_groups", "source_target_pairs")
+"""The attributes that name devices, or tell what the names are."""
+
 
 def device_counts(module: Module) -> DeviceCounts:
     """Replicas and partitions. A header that prints counts wins; else ids of replicas tell replicas, ids of partitions and
@@ -20,7 +23,7 @@ def device_counts(module: Module) -> DeviceCounts:
         return DeviceCounts(header.replica_count, header.num_partitions)
     replicas, partitions, flattened = 0, sharding_devices(module.tiling), 0
     for instruction in module.with_opcodes(OPCODES):
-        attributes = instruction.attributes
+        attributes = {name: text for name in _NAMING if (text := instruction.attribute(name))}
         if not ("replica_groups" in attributes or "source_target_pairs" in attributes):
             continue
         mode = group_mode(base_opcode(instruction.opcode), attributes)
