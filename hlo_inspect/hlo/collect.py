@@ -16,7 +16,6 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.lines import Lines, Part, Reach
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck, Silence
-from hlo_inspect.hlo.regions import Block, Region
 from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.scalars import Scalars, may_count
 from hlo_inspect.hlo.selection import Selection
@@ -140,65 +139,6 @@ class Collector(FaultLog):
                     self._keep(last, lines, index)
         if self._open.last is not None and not self._open.roots and self._open.last[1] not in kept:
             self._keep(last, self._as_root(*self._open.last), 0)
-
-    # -- regions --------------------------------------------------------------------------------------------------------
-
-    def region(self, region: Region, line: int, text: str) -> bool:
-        """Takes whole computations, the first one's first line at `line`; false, with nothing taken, where a shape makes no
-        sense.
-        """
-        opcodes = list(map(self._heads.opcodes.__getitem__, region.texts))
-        if self._heads.unreadable and not self._heads.unreadable.isdisjoint(region.texts):
-            return False
-        note_partitioning(self.module, text, region.start, region.end)
-        blocks = region.blocks()
-        special = self._special(region, blocks, opcodes)
-        found = []
-        for number, block in enumerate(blocks):
-            if number in special:
-                found.append(self._block(region, block, line))
-                continue
-            name, _, first, behind, offset = block
-            computation = Computation(name, line + offset, is_entry=False)
-            computation.opcodes = opcodes[first:behind]
-            computation.root_opcode = opcodes[region.roots[number]]
-            found.append(computation)
-            self._register(computation)
-        if self._graph:
-            for computation, body in zip(found, region.bodies(text), strict=True):
-                computation.keep_text(computation.line + 1, body)
-        if self._checked and not self._names.knows_callees(text[region.start : region.end]):
-            for block in blocks:
-                self._names.note_callees(self._rows_of(region, block, line))
-        return True
-
-    def _special(self, region: Region, blocks: Sequence[Block], opcodes: Sequence[str]) -> set[int]:
-        """The computations, by number, of which more may have to be kept than opcodes, or with which something may be wrong."""
-        if not region.is_regular:
-            return set(range(len(blocks)))
-        found = {number for number, (_, is_entry, _, _, _) in enumerate(blocks) if is_entry}
-        found.add(len(blocks) - 1)  # the entry, if none is marked
-        found.update(region.holding(self._heads.special))
-        if self._loops and not self._heads.scalar.isdisjoint(region.texts):
-            scalar = self._heads.scalar
-            found.update(number for number, root in enumerate(region.roots) if region.texts[root] in scalar)
-        if self._checked:
-            found.update(self._names.doubtful(region, opcodes, blocks))
-        return found
-
-    def _block(self, region: Region, block: Block, line: int) -> Computation:
-        name, is_entry, _, _, offset = block
-        computation = self.begin(name, line + offset, is_entry=is_entry)
-        lines = self._rows_of(region, block, line)
-        if is_entry:
-            note_shardings(self.module, lines.text)
-        self._take(computation, lines)
-        self.end(computation)
-        return computation
-
-    def _rows_of(self, region: Region, block: Block, line: int) -> Lines:
-        _, _, first, behind, offset = block
-        return Lines(region.items[first:behind], region.texts[first:behind], self._heads, line + offset + 1)
 
     # -- lines ----------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The text behind a module's header -> tables and computations.
 
-The lines of each computation are handed to a `Collector`. As XLA prints them they are read many at a time (`regions`, `rows`),
-all others one by one (`grammar`); a line that neither can read is counted and becomes a problem with its place.
+The lines of each computation are handed to a `RegionCollector`. As XLA prints them they are read many at a time (`regions`,
+`rows`), all others one by one (`grammar`); a line that neither can read is counted and becomes a problem with its place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import grammar, rows, scan
-from hlo_inspect.hlo.collect import Collector
+from hlo_inspect.hlo.collect_regions import RegionCollector
 from hlo_inspect.hlo.cursor import Cursor
 from hlo_inspect.hlo.header import TABLE
 from hlo_inspect.hlo.inline import Body, bodies, read_bodies
@@ -32,7 +32,7 @@ _CUT_START = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
 class ModuleReader:
     """Reads what follows one header: tables and computations, up to what belongs to it no more."""
 
-    def __init__(self, cursor: Cursor, collector: Collector, check: StrictCheck | None) -> None:
+    def __init__(self, cursor: Cursor, collector: RegionCollector, check: StrictCheck | None) -> None:
         self._cursor = cursor
         self._collector = collector
         self._check = check

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hlo_inspect.hlo import grammar, scan
-from hlo_inspect.hlo.collect import Collector
+from hlo_inspect.hlo.collect_regions import RegionCollector
 from hlo_inspect.hlo.cursor import Cursor
 from hlo_inspect.hlo.header import Header, scan_header
 from hlo_inspect.hlo.module import Module, Wants
@@ -46,7 +46,7 @@ class Reader:
             self._check = StrictCheck(self._source.name) if self._strict else None
             header = self._header()
             module = Module(header, self._source.name, first_line, self._wants)
-            collector = Collector(module, strict=self._strict)
+            collector = RegionCollector(module, strict=self._strict)
             for fault in header.faults:
                 collector.problem("HI003", fault, first_line)
             body = ModuleReader(cursor, collector, self._check)
@@ -120,7 +120,7 @@ class Reader:
             cursor.next_line()
         return header
 
-    def _note_invalid_bytes(self, collector: Collector) -> None:
+    def _note_invalid_bytes(self, collector: RegionCollector) -> None:
         if self._source.invalid_lines:
             message = f"{self._source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
             collector.problem("HI005", message, self._source.first_invalid_line)
