@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterator
 
+from hlo_inspect.errors import ParseError
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.collect_regions import RegionCollector
 from hlo_inspect.hlo.cursor import Cursor
@@ -18,6 +19,9 @@ from hlo_inspect.hlo.module_reader import LINE_END, MAX_ITEM_CHARS, MODULE, Modu
 from hlo_inspect.hlo.single import as_module
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.strict.check import StrictCheck
+
+MAX_CHECKED_CHARS = 1 << 16
+"""Modules of up to this size are looked through as under `strict`, which takes many times as long as reading them."""
 
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = re.compile(
@@ -43,6 +47,7 @@ class Reader:
         found = False
         while self._find_module():
             first_line, begin = cursor.line, cursor.bytes_before
+            text, start = cursor.text, cursor.position
             self._check = StrictCheck(self._source.name) if self._strict else None
             header = self._header()
             module = Module(header, self._source.name, first_line, self._wants)
@@ -58,6 +63,8 @@ class Reader:
                 self._check.finish()
             if module.computation_count or len(header.attributes) > 0:
                 self._note_invalid_bytes(collector)
+                if cursor.text is text and cursor.position - start <= MAX_CHECKED_CHARS:
+                    self._note_refusal(collector, text[start : cursor.position])
                 found = True
                 yield module
         if not found:
@@ -119,6 +126,18 @@ class Reader:
         if header.fault:
             cursor.next_line()
         return header
+
+    def _note_refusal(self, collector: RegionCollector, text: str) -> None:
+        """Notes what `strict` would refuse first in the text of a module."""
+        if self._strict or not self._wants.checked:
+            return
+        encoded = text.encode()
+        strictly = Reader(Source(self._source.name, lambda: io.BytesIO(encoded)), Wants(), strict=True)
+        try:
+            for _ in strictly.modules():
+                pass
+        except ParseError as error:
+            collector.refused(error, collector.module.first_line)
 
     def _note_invalid_bytes(self, collector: RegionCollector) -> None:
         if self._source.invalid_lines:

@@ -11,7 +11,7 @@ from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Finding, Severity, Table, Value
 
-SEVERITIES: dict[str, Severity] = {  # HI011 to HI017 but for HI013 stop the reading under --strict, and are no findings
+SEVERITIES: dict[str, Severity] = {
     "HI001": "warning",  # lines that cannot be read
     "HI002": "error",  # the module is cut off
     "HI003": "warning",  # a header attribute that makes no sense
@@ -22,7 +22,13 @@ SEVERITIES: dict[str, Severity] = {  # HI011 to HI017 but for HI013 stop the rea
     "HI008": "error",  # an operand that is not defined
     "HI009": "error",  # a computation that is not defined
     "HI010": "error",  # a second ENTRY or ROOT
+    "HI011": "warning",  # an attribute that its opcode does not take, or needs and does not have
+    "HI012": "warning",  # too many or too few operands, or of other shapes than printed
     "HI013": "warning",  # a layout that does not fit its shape
+    "HI014": "warning",  # a constant that does not fit its shape
+    "HI015": "warning",  # devices, groups and shardings that make no sense
+    "HI016": "warning",  # parameters and results that do not fit their computation
+    "HI017": "warning",  # asynchronous operations that do not belong together
 }
 
 

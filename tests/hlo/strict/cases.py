@@ -87,7 +87,9 @@ def check(case: Case) -> None:
     line, column, code, message = refusal(case.bad) or (0, 0, "", "")
     assert (line, column, code) == (case.line, case.column, case.code)
     assert case.message in message
-    assert modules(case.bad.encode()), "without strict it is read"
+    found = modules(case.bad.encode())
+    assert found, "without strict it is read"
+    assert any(p.code == case.code or p.location.line == case.line for one in found for p in one.problems)
 
 
 def name(case: Case) -> str:
