@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+MAX_MARKED_CHARS = 1 << 16
+
 
 class Cursor:
     """The text that is at hand, a position in it, and the number of its line.
 
     The text starts with a line end that is not the input's, so that `text[position - 1]` exists. Pieces are added by
-    `more`, which drops what lies behind the position; `pieces` is told how to ask for the line at which the next one starts.
+    `more`, which drops the lines behind the position; `pieces` is told how to ask for the line at which the next one starts.
     `bytes_before` is what the input holds before it, as UTF-8 with single line ends.
     """
 
@@ -21,6 +23,18 @@ class Cursor:
         self.line = 1
         self.bytes_before = 0
         self.pieces_read = 0
+        self._marked: tuple[str, int] | None = None
+
+    def mark(self) -> None:
+        """From here on the text is kept, for `since_mark`."""
+        self._marked = "", self.position
+
+    def since_mark(self) -> str | None:
+        """The text from the mark up to here, `None` where that is much."""
+        if self._marked is None:
+            return None
+        before, start = self._marked
+        return before + self.text[start : self.position] if len(before) + self.position - start <= MAX_MARKED_CHARS else None
 
     def more(self) -> bool:
         """Adds the next piece; false at the end of the input."""
@@ -28,8 +42,11 @@ class Cursor:
         if piece is None:
             return False
         self.pieces_read += 1
-        self.text = self.text[self.position - 1 :] + piece
-        self.position = 1
+        since = self.since_mark()
+        line_start = self.text.rfind("\n", 0, self.position)
+        self.text = self.text[line_start:] + piece
+        self.position -= line_start
+        self._marked = None if since is None else (since, self.position)
         self._is_ascii = self.text.isascii()
         return True
 

@@ -29,8 +29,8 @@ class FaultLog:
         """Notes what XLA's parser refuses in the module's own text, which starts in line `first_line`, unless it is known."""
         line = (error.line or 1) + first_line - 1
         if all(problem.code != error.code and problem.location.line != line for problem in self.module.problems):
-            message = f"XLA's parser refuses this: {error.message}"
-            self._add(Problem(error.code, message, self.module.location(line, error.column)), "")
+            message = f"XLA's parser refuses this: {error.message} ({error.code} under --strict)"
+            self._add(Problem("HI018", message, self.module.location(line, error.column)), "")
 
     def drop_unreadable(self, first_line: int) -> None:
         """Forgets the unreadable lines from `first_line` on: they turned out to stand behind the module."""

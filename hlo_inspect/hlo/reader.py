@@ -20,9 +20,6 @@ from hlo_inspect.hlo.single import as_module
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.strict.check import StrictCheck
 
-MAX_CHECKED_CHARS = 1 << 16
-"""Modules of up to this size are looked through as under `strict`, which takes many times as long as reading them."""
-
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = re.compile(
     rf"\n[ \t]*+(?:(HloModule)(?=(?:[ \t]{_BLANK}%?[A-Za-z_][\w.\-]*+:?+)?{_BLANK}(?:,|\n|//|ENTRY[ \t]))"
@@ -47,7 +44,7 @@ class Reader:
         found = False
         while self._find_module():
             first_line, begin = cursor.line, cursor.bytes_before
-            text, start = cursor.text, cursor.position
+            cursor.mark()
             self._check = StrictCheck(self._source.name) if self._strict else None
             header = self._header()
             module = Module(header, self._source.name, first_line, self._wants)
@@ -63,8 +60,7 @@ class Reader:
                 self._check.finish()
             if module.computation_count or len(header.attributes) > 0:
                 self._note_invalid_bytes(collector)
-                if cursor.text is text and cursor.position - start <= MAX_CHECKED_CHARS:
-                    self._note_refusal(collector, text[start : cursor.position])
+                self._note_refusal(collector, cursor.since_mark())
                 found = True
                 yield module
         if not found:
@@ -127,9 +123,9 @@ class Reader:
             cursor.next_line()
         return header
 
-    def _note_refusal(self, collector: RegionCollector, text: str) -> None:
-        """Notes what `strict` would refuse first in the text of a module."""
-        if self._strict or not self._wants.checked:
+    def _note_refusal(self, collector: RegionCollector, text: str | None) -> None:
+        """Notes what `strict` would refuse first in the text of a small module: looking takes many times as long as reading."""
+        if text is None or self._strict or not self._wants.refusals:
             return
         encoded = text.encode()
         strictly = Reader(Source(self._source.name, lambda: io.BytesIO(encoded)), Wants(), strict=True)

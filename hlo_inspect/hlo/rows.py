@@ -124,8 +124,8 @@ def _closes(tail: str) -> bool:
 
 
 def _is_plain(text: str, start: int, end: int) -> bool:
-    """Whether the row in `text[start:end]` is whole, and alone on its line, at the cost of counting."""
-    if text.count(" = ", start, end) > 1 or text[end - 1] in ",= \t" or _DEFINITIONS[1].search(text, start, end):
+    """Whether the row whose head starts at `start` is whole, and alone on its line up to `end`, at the cost of counting."""
+    if text.find(" = ", start, end) >= 0 or text[end - 1] in ",= \t" or _DEFINITIONS[1].search(text, start, end):
         return False
     return find_marks(text, start, end + 1) is not None
 
@@ -137,7 +137,7 @@ def find_row(text: str, start: int) -> tuple[Row, int] | None:
     match = ROW.match(text, start - 1)
     if match is None:
         return None
-    if not _is_plain(text, start, match.end()):
+    if not _is_plain(text, match.start(3), match.end()):
         rest = _STRING.sub("s", match[4])
         if '"' in rest or "/*" in rest or rest.rstrip().endswith((",", "=")):
             return None

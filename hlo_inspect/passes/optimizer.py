@@ -57,7 +57,7 @@ class Optimizer(Pass):
     """
 
     name = "optimizer"
-    wants = Wants(graph=True, entry=True, checked=True)
+    wants = Wants(graph=True, entry=True, checked=True, refusals=True)
     specs = (
         FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
         FactSpec("optimizer.update_count", "count", "weights that are updated"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import pytest
+
+from hlo_inspect.hlo import cursor as module
 from hlo_inspect.hlo.cursor import Cursor
 
 
@@ -18,17 +21,18 @@ def test_it_starts_before_the_first_piece() -> None:
     assert cursor.at_line_start()
 
 
-def test_pieces_are_added_and_what_lies_behind_is_dropped() -> None:
+def test_pieces_are_added_and_lines_that_lie_behind_are_dropped() -> None:
     cursor = cursor_of("ab\ncd\n", "ef\n")
     assert cursor.more()
     cursor.advance(cursor.text.index("d"))
     assert (cursor.line, cursor.column(), cursor.remaining(), cursor.bytes_before) == (2, 2, 2, 4)
     assert cursor.more()
-    assert cursor.text == "cd\nef\n"
+    assert cursor.text == "\ncd\nef\n"
     assert cursor.text[cursor.position] == "d"
+    assert cursor.column() == 2
     assert not cursor.at_line_start()
     assert not cursor.more()
-    assert cursor.text == "cd\nef\n"
+    assert cursor.text == "\ncd\nef\n"
     assert (cursor.line, cursor.bytes_before) == (2, 4)
 
 
@@ -94,3 +98,18 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     while cursor.more():
         cursor.next_line()
     assert asked == [1, 3, 4]
+
+
+def test_text_since_a_mark_is_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MARKED_CHARS", 6)
+    cursor = cursor_of("ab\ncd\n", "e\n", "f\n")
+    assert cursor.since_mark() is None
+    assert cursor.more()
+    cursor.next_line()
+    cursor.mark()
+    kept = []
+    while cursor.position < len(cursor.text) or cursor.more():
+        kept.append(cursor.since_mark())
+        cursor.next_line()
+    assert kept == ["", "cd\n", "cd\ne\n"]
+    assert cursor.since_mark() is None

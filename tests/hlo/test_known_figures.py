@@ -39,6 +39,15 @@ REFUSED_BY_XLA = (
 FAULTS: dict[str, list[tuple[str, int, int | None]]] = {
     "handmade/cut_off.txt": [("HI001", 13, 56), ("HI002", 13, None)],
     "handmade/unreadable_lines.txt": [("HI001", 5, 3), ("HI001", 7, 3)],
+    # Text that is read whole and that XLA's parser of today refuses: where it does.
+    "handmade/old_attributes.txt": [("HI018", 12, 77)],
+    "handmade/old_literals.txt": [("HI018", 10, 18)],
+    "handmade/unknown_header.txt": [("HI018", 1, 46)],
+    "prints/canonical.txt": [("HI018", 141, 161)],
+    "prints/compact_operands.txt": [("HI018", 126, 202)],
+    "prints/fingerprint.txt": [("HI018", 1, 11)],
+    "prints/no_ids.txt": [("HI018", 1, 11)],
+    "prints/no_operand_names.txt": [("HI018", 6, 32)],
 }
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
