@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hlo_inspect.hlo.module import Computation
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
-_NAMES = re.compile(r"%([\w.\-]++)", re.ASCII)
+_NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
 _STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
 _MARK = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
