@@ -18,7 +18,9 @@ _NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
 _STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
 _MARK = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
-_CALLS = re.compile(rf"{_MARK.pattern}(\{{[^{{}}]*+\}}|%?[\w.\-]++)", re.ASCII)
+_CALLS = re.compile(
+    r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
+)
 _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
@@ -31,7 +33,7 @@ class Forms:
         self._computations = computations
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[str, int] = {}
-        self._marks: dict[str, bool] = {}
+        self._marks: dict[str, int] = {}
         self._alone: set[str] = set()
 
     def of(self, name: str) -> int | None:
@@ -65,10 +67,9 @@ class Forms:
 
     def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
         """The forms of the computations that a text calls, `None` where one is not known. `kept` is what names leave of it."""
-        if not self._may_call(kept):
-            return []
-        callees = _CALLS.findall(text)
-        if len(callees) != len(_MARK.findall(text)):
+        marks = self._count_marks(kept)
+        callees = _CALLS.findall(text) if marks else []
+        if len(callees) != marks:
             return None
         called: list[int] = []
         for callee in _NAME.findall(" ".join(callees)):
@@ -80,11 +81,11 @@ class Forms:
             called.append(form)
         return called
 
-    def _may_call(self, kept: str) -> bool:
-        """Whether a text holds a mark of a call; what is left of most of them is the same."""
+    def _count_marks(self, kept: str) -> int:
+        """How many attributes of a text call others; what names leave of most texts is the same."""
         known = self._marks.get(kept)
         if known is None:
-            known = self._marks[kept] = _MARK.search(kept) is not None
+            known = self._marks[kept] = len(_MARK.findall(kept))
         return known
 
 
