@@ -17,7 +17,7 @@ _SHAPED = rf"(?:/\*index=\d++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%({_NAME})(?:, )?"
 _BARE_OPERANDS = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))", re.ASCII)
 _SHAPED_OPERAND = re.compile(rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})\)", re.ASCII)
 _SHAPED_OPERANDS = re.compile(rf"((?:{_SHAPED})*+)\)", re.ASCII)
-_SHAPED_NAME = re.compile(_SHAPED, re.ASCII)
+_NAMED = re.compile(rf"%({_NAME})", re.ASCII)
 
 
 class Listing:
@@ -71,4 +71,4 @@ def plain_operands(tail: str) -> list[str] | None:
     if single is not None:
         return [single[1]]
     shaped = _SHAPED_OPERANDS.match(tail)
-    return _SHAPED_NAME.findall(shaped[1]) if shaped is not None else None
+    return _NAMED.findall(shaped[1]) if shaped is not None else None

@@ -159,7 +159,7 @@ class Places:
 
     def _argument(self, place: Place, statement: Statement) -> Place | None:
         arguments = self.frames[place[0]].arguments
-        number = small_number(statement.literal.strip())
+        number = statement.parameter_number
         if arguments is None or number is None or number >= len(arguments):
             return None
         frame, name, index = arguments[number]

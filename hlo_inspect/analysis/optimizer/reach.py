@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import Input, Place
-from hlo_inspect.analysis.optimizer.text import small_number
 
 EVERYTHING = -1
 """All inputs there can be: what is said of a place where there are too many to follow."""
@@ -67,7 +66,7 @@ class Reach:
             return 0
         if statement.opcode == "parameter":
             target = flow.behind(place, statement)
-            number = small_number(statement.literal.strip())
+            number = statement.parameter_number
             if target is not None or number is None:
                 return (target,) if target is not None else 0
             return self.bit((place[0], number, place[2]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from hlo_inspect.analysis.listing import Listing
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
@@ -49,6 +50,11 @@ class Statement:
         return self.tail[: operands_end(self.tail)]
 
     @property
+    def parameter_number(self) -> int | None:
+        """The number that a parameter has between its parentheses."""
+        return small_number(self.tail.partition(")")[0].strip())
+
+    @property
     def dtype(self) -> str:
         return self.shape.dtype if isinstance(self.shape, ArrayShape) else ""
 
@@ -71,8 +77,13 @@ class Statement:
 
     def word(self, name: str) -> str:
         """An attribute that is one word (a computation, a number), by the quick way."""
-        match = re.search(rf", {name}=%?{_WORD}", self.tail, re.ASCII)
+        match = _word(name).search(self.tail)
         return match[1] if match else ""
+
+
+@cache
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf", {name}=%?{_WORD}", re.ASCII)
 
 
 def _uncommon_operands(tail: str) -> tuple[Use, ...]:
