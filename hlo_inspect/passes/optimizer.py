@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.explain import text
+from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report import model
@@ -167,18 +169,18 @@ def _weights(context: Context) -> Table:
         Column("computation", detail=7),
         Column("line", "number", detail=6),
     )
-    paths = {(leaf.number, leaf.index): leaf.path for leaf in context.interface.parameters}
-    rows = tuple(_weight_row(overview, row, paths) for row in overview.rows)
+    leaves = {(leaf.number, leaf.index): leaf for leaf in context.interface.parameters}
+    rows = tuple(_weight_row(overview, row, leaves) for row in overview.rows)
     return Table("optimizer", "Updated weights", columns, rows)
 
 
-def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, ...]], str]) -> model.Row:
+def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], ParameterLeaf]) -> model.Row:
     source = overview.optimizer.parameters.get(row.weight.source)
     nesterov = row.reading("nesterov").value
     place = overview.optimizer.flow.made_at(row.matched.site.place)
     return (
         source[0] if source is not None else None,
-        paths.get(source, "") if source is not None else "",
+        leaves[source].path if source in leaves else "",
         str(row.weight.shape),
         row.rule,
         _number(overview, _first(row, "first_moment")),
