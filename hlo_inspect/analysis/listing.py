@@ -10,14 +10,15 @@ from hlo_inspect.hlo.instruction import LITERAL_OPCODES
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import ROW, Row
 
-_NAME = r"[A-Za-z_][\w.\-]*+"
-_ARRAY = r"[a-z]\w*+\[[\d,]*+\](?:\{[^{}%\"\n]*+\})?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+_ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
-_SHAPED = rf"(?:/\*index=\d++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%({_NAME})(?:, )?"
-_BARE_OPERANDS = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))", re.ASCII)
-_SHAPED_OPERAND = re.compile(rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})\)", re.ASCII)
-_SHAPED_OPERANDS = re.compile(rf"((?:{_SHAPED})*+)\)", re.ASCII)
-_NAMED = re.compile(rf"%({_NAME})", re.ASCII)
+_SHAPED = rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})"
+_BARE_OPERANDS = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
+_SHAPED_OPERAND = re.compile(rf"{_SHAPED}\)")
+_TWO_OPERANDS = re.compile(rf"{_SHAPED}, {_SHAPED}\)")
+_OPERANDS = re.compile(rf"((?:(?:/\*index=[0-9]++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%{_NAME}(?:, )?)*+)\)")
+_NAMED = re.compile(rf"%({_NAME})")
 
 
 class Listing:
@@ -70,5 +71,8 @@ def plain_operands(tail: str) -> list[str] | None:
     single = _SHAPED_OPERAND.match(tail)
     if single is not None:
         return [single[1]]
-    shaped = _SHAPED_OPERANDS.match(tail)
-    return _NAMED.findall(shaped[1]) if shaped is not None else None
+    two = _TWO_OPERANDS.match(tail)
+    if two is not None:
+        return list(two.groups())
+    many = _OPERANDS.match(tail)
+    return _NAMED.findall(many[1]) if many is not None else None
