@@ -58,6 +58,7 @@ class Places:
         self.listings = listings
         self._bodies: dict[str, Body] = {}
         self._calls: dict[tuple[int, str, str], int] = {}
+        self._called_frames: dict[tuple[int, str], int] = {}
         self._made: dict[Place, Made] = {}
 
     # -- frames ---------------------------------------------------------------------------------------------------------
@@ -166,9 +167,15 @@ class Places:
         return frame, name, index + place[2]
 
     def _called(self, place: Place, statement: Statement) -> Place | None:
-        name = statement.word("calls") or statement.word("to_apply")
-        frame = self.call(place, name, self.operands(place, statement))
-        return None if frame is None else self.root(frame, place[2])
+        at = (place[0], place[1])
+        frame = self._called_frames.get(at)
+        if frame is None:
+            name = statement.word("calls") or statement.word("to_apply")
+            frame = self.call(place, name, self.operands(place, statement))
+            if frame is None:
+                return None
+            self._called_frames[at] = frame
+        return self.root(frame, place[2])
 
     def _started(self, place: Place, statement: Statement) -> Place | None:
         """Behind the end of an asynchronous pair: the wrapped computation, or the operand of a copy or gather."""
