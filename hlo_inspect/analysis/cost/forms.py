@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from hlo_inspect.hlo.module import Computation
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
+_BRIEFLY = re.compile(r", metadata=\{[^}]*+\}")
+"""Metadata up to its first brace, which is nearly always its last."""
 _NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
 _STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
@@ -96,7 +98,7 @@ def _text(computation: Computation) -> str | None:
     text = computation.chunks[0][1]
     if not isinstance(text, str) or _COUNTED_ONE_BY_ONE in text:
         return None
-    bare = _METADATA.sub("", text)
-    if '"' in bare:  # what looked like metadata may have stood in a string
+    bare = _BRIEFLY.sub("", text)
+    if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it
         return _STRING_OR_METADATA.sub(r"\1", text)
     return bare
