@@ -12,6 +12,7 @@ from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
+from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
 from hlo_inspect.analysis.optimizer.find import find_optimizer
 from hlo_inspect.analysis.optimizer.overview import Overview
@@ -71,9 +72,14 @@ class Context:
         return find_interface(self.module)
 
     @cached_property
+    def _listings(self) -> Listings:
+        """The text of the computations, which what follows the graph shares."""
+        return Listings(self.module.computations)
+
+    @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
-        return Overview(find_optimizer(self.module, self.interface))
+        return Overview(find_optimizer(self.module, self.interface, self._listings))
 
     @cached_property
     def fusions(self) -> list[Fusion]:
@@ -89,4 +95,4 @@ class Context:
 
     @cached_property
     def cost(self) -> ModuleCost:
-        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason)
+        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason, self._listings)

@@ -16,7 +16,7 @@ PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
 
 _OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # what stands in a later one stands in all before it, or in none
 
-_BRACKET = re.compile(r"[()\[\]{}/:;]")
+_BRACKET = re.compile(r"[()\[\]{}]")
 _TRANSPOSE = re.compile(r"(?<![\w.])transpose\(")
 _JVP = re.compile(r"(?<![\w.])jvp\(")
 _FUNCTION = re.compile(r"\w+\([^()]*\)")
@@ -86,17 +86,16 @@ def _split(text: str, separator: str) -> list[str]:
     """What stands between the separators outside of brackets."""
     if separator not in text:
         return [text]
-    pieces, start, depth = [], 0, 0
-    for match in _BRACKET.finditer(text):
-        token = match[0]
-        if token in "([{":
-            depth += 1
-        elif token in ")]}":
-            depth = max(0, depth - 1)
-        elif token == separator and depth == 0:
-            pieces.append(text[start : match.start()])
-            start = match.end()
-    return [*pieces, text[start:]]
+    pieces: list[str] = []
+    depth = 0
+    for part in text.split(separator):
+        if depth:
+            pieces[-1] += separator + part
+        else:
+            pieces.append(part)
+        for bracket in _BRACKET.findall(part):
+            depth = depth + 1 if bracket in "([{" else max(0, depth - 1)
+    return pieces
 
 
 def _differentiation(path: list[str]) -> str:

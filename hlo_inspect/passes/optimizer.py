@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.explain import text
+from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report import model
@@ -165,18 +167,18 @@ def _weights(context: Context) -> Table:
         Column("computation", detail=7),
         Column("line", "number", detail=6),
     )
-    paths = {(leaf.number, leaf.index): leaf.path for leaf in context.interface.parameters}
-    rows = tuple(_weight_row(overview, row, paths) for row in overview.rows)
+    leaves = {(leaf.number, leaf.index): leaf for leaf in context.interface.parameters}
+    rows = tuple(_weight_row(overview, row, leaves) for row in overview.rows)
     return Table("optimizer", "Updated weights", columns, rows)
 
 
-def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, ...]], str]) -> model.Row:
+def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], ParameterLeaf]) -> model.Row:
     source = overview.optimizer.parameters.get(row.weight.source)
     nesterov = row.reading("nesterov").value
     place = overview.optimizer.flow.made_at(row.matched.site.place)
     return (
         source[0] if source is not None else None,
-        paths.get(source, "") if source is not None else "",
+        leaves[source].path if source in leaves else "",
         str(row.weight.shape),
         row.rule,
         _number(overview, _first(row, "first_moment")),
@@ -185,7 +187,7 @@ def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, 
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        _rate(row),
+        overview.rate(row),
         _number(overview, row.counters[0] if row.counters else None),
         row.weight.bytes,
         place.fusion,
@@ -209,7 +211,7 @@ def _groups(overview: Overview) -> Table:
         Column("rate", detail=2),
         Column("fusions", "count", detail=3),
     )
-    keys = [_key(row) for row in overview.rows]
+    keys = [_key(overview, row) for row in overview.rows]
     rows = []
     for key, count in Counter(keys).most_common():
         members = [row for row, other in zip(overview.rows, keys, strict=True) if other == key]
@@ -223,20 +225,12 @@ def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
     return len({place.fusion for row in rows if (place := overview.optimizer.flow.made_at(row.matched.site.place)).fusion})
 
 
-def _key(row: Row) -> model.Row:
+def _key(overview: Overview, row: Row) -> model.Row:
     nesterov = row.reading("nesterov").value
     return (
         row.rule,
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        _rate(row),
+        overview.rate(row),
     )
-
-
-def _rate(row: Row) -> str:
-    """Where the learning rate comes from: a constant, or the expression that computes it."""
-    claim, state = row.matched.claim, row.reading("learning_rate").state
-    if claim is None or state != "computed":
-        return state
-    return text(row.matched.update.forms, claim.rate)

@@ -13,23 +13,15 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.model import Gap, UnknownCostError
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, Role, callees
+from hlo_inspect.analysis.listing import Listing
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES, Instruction, head_of, parse_operands
+from hlo_inspect.hlo.instruction import Instruction, head_of, parse_operands
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import CALLS, ROW, Row
+from hlo_inspect.hlo.rows import CALLS, Row
 from hlo_inspect.hlo.shapes import Shape
 
 _CALLERS = frozenset(CALLERS) | {f"{opcode}-start" for opcode in CALLERS}
 
-_NAME = r"[A-Za-z_][\w.\-]*+"
-_ARRAY = r"[a-z]\w*+\[[\d,]*+\](?:\{[^{}%\"\n]*+\})?"
-_TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
-_SHAPED = rf"(?:/\*index=\d++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%({_NAME})(?:, )?"
-_PLAIN_OPERANDS = re.compile(rf"(?:%?{_NAME}(?:, )?)*+(?=\))", re.ASCII)
-_SHAPED_OPERAND = re.compile(rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})\)", re.ASCII)
-_SHAPED_OPERANDS = re.compile(rf"((?:{_SHAPED})*+)\)", re.ASCII)
-_SHAPED_NAME = re.compile(_SHAPED, re.ASCII)
-"""Operands as printers write most of them; the others take the long way."""
 _KIND = re.compile(r", kind=(\w++)", re.ASCII)
 
 
@@ -43,14 +35,10 @@ class Fusing(NamedTuple):
 class Body:
     """The rows of one computation, their heads and opcodes, the index of the root, and those of rows that call others."""
 
-    def __init__(self, computation: Computation) -> None:
+    def __init__(self, computation: Computation, listing: Listing | None = None) -> None:
         self.computation = computation
-        self.rows: list[Row] = []
-        self._lines: list[int] = []
-        for line, chunk in computation.chunks:
-            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-            self.rows += rows
-            self._lines += range(line, line + len(rows))
+        self._listing = listing or Listing(computation)
+        self.rows = self._listing.rows
         self.heads = [head_of(row[2]) for row in self.rows]
         self.opcodes = [head.opcode for head in self.heads]
         self.root = _root(self.rows)
@@ -70,14 +58,14 @@ class Body:
     def operation(self, index: int) -> Operation:
         """A row as the rules see it; `UnknownCostError` where its operands are not closed."""
         try:
-            instruction = Instruction(self.computation, self.rows[index], self.heads[index], self._lines[index])
+            instruction = Instruction(self.computation, self.rows[index], self.heads[index], self._listing.lines[index])
         except scan.ScanError as error:
             raise UnknownCostError(error.message) from None
         return Operation(instruction, self.uses(index), self)
 
     def gap(self, index: int, error: UnknownCostError) -> Gap:
         """The gap that an error leaves at a row."""
-        return error.gap or Gap(self._lines[index], f"{self.rows[index][1]}: {error.reason}")
+        return error.gap or Gap(self._listing.lines[index], f"{self.rows[index][1]}: {error.reason}")
 
     def parameter_number(self, index: int) -> int:
         text = self.rows[index][3].partition(")")[0]
@@ -121,7 +109,8 @@ class Body:
         """
         known = self._uses[index]
         if known is None:
-            known = self._uses[index] = [] if self.opcodes[index] in LITERAL_OPCODES else _uses(self.rows[index][3])
+            plain = self._listing.operands(index)
+            known = self._uses[index] = plain if plain is not None else _uncommon_uses(self.rows[index][3])
         return known
 
     def in_xla_order(self) -> Iterator[int]:
@@ -166,17 +155,8 @@ def _root(rows: list[Row]) -> int | None:
     return marked[0] if marked else len(rows) - 1 if rows else None
 
 
-def _uses(tail: str) -> list[str]:
-    """The operands that stand in a tail."""
-    plain = _PLAIN_OPERANDS.match(tail)
-    if plain is not None:
-        return plain[0].replace("%", "").split(", ") if plain[0] else []
-    single = _SHAPED_OPERAND.match(tail)
-    if single is not None:
-        return [single[1]]
-    shaped = _SHAPED_OPERANDS.match(tail)
-    if shaped is not None:
-        return _SHAPED_NAME.findall(shaped[1])
+def _uncommon_uses(tail: str) -> list[str]:
+    """The operands that stand in a tail, however they are spelled."""
     try:
         operands = parse_operands(tail)[1]
     except scan.ScanError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.cost.contraction import convolution_flops, dot_flops, matmul
@@ -23,6 +24,8 @@ ANNOTATIONS = frozenset(_ANNOTATIONS.split())
 
 
 TPU_KERNEL = "tpu_custom_call"
+_SHORT = 4096
+"""Configurations up to here are kept: many library calls share one. Kernels bring their own, at length."""
 
 
 class CallCost(NamedTuple):
@@ -112,11 +115,19 @@ def _is_small(number: object) -> bool:
 
 def _config(op: Operation) -> dict[str, Any]:
     """The `backend_config`, an object as it is or in quotes; `UnknownCostError` where it is no JSON."""
-    text = scan.unquote(op.attributes.get("backend_config", "")).strip()
+    text = op.attributes.get("backend_config", "")
     try:
-        return _object(json.loads(text)) if text else {}
+        return _parsed_once(text) if len(text) <= _SHORT else _parsed(text)
     except (ValueError, RecursionError):
         raise UnknownCostError("its backend_config is no JSON") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    text = scan.unquote(text).strip()
+    return _object(json.loads(text)) if text else {}
+
+
+_parsed_once = lru_cache(maxsize=256)(_parsed)
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Which computations are the same but for names and metadata. A program repeats the same few many times over, and those that
 are alike cost the same.
 
-Names are compared by what the printer's numbers leave of them: `%add.12` and `%add.7` are both `%add` with a number. Two
-computations have the same form where their texts are the same without metadata and numbers, and the numbers repeat in the
-same places: then a renaming takes the one to the other.
+Two computations have the same form where their texts are the same without metadata and names, and the names repeat in the same
+places: then a renaming takes the one to the other. In a text that prints names without `%` only their numbers may differ,
+`add.12` and `add.7`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from collections.abc import Mapping
 from hlo_inspect.hlo.module import Computation
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
-_NUMBER = re.compile(r"(\.\d++)", re.ASCII)
+_BRIEFLY = re.compile(r", metadata=\{[^}]*+\}")
+"""Metadata up to its first brace, which is nearly always its last."""
+_NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
+_NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
 _STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
 _MARK = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
-_CALLS = re.compile(rf"{_MARK.pattern}(\{{[^{{}}]*+\}}|%?[\w.\-]++)", re.ASCII)
+_CALLS = re.compile(
+    r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
+)
 _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
@@ -30,6 +35,8 @@ class Forms:
         self._computations = computations
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[str, int] = {}
+        self._marks: dict[str, int] = {}
+        self._alone: set[str] = set()
 
     def of(self, name: str) -> int | None:
         """The form of a computation; `None` where it is not easily told, or calls one whose form was not asked for yet."""
@@ -38,43 +45,50 @@ class Forms:
             return known
         return self._find(name, deep=True)
 
+    def is_alone(self, name: str) -> bool:
+        """Whether a computation that has a form calls no other one, and differs in names alone from all of its form."""
+        return name in self._alone
+
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
         text = _text(computation) if computation is not None else None
         if text is None:
             return None
-        called: list[int] = []
-        if _may_call(text):
-            callees = _CALLS.findall(text)
-            if len(callees) != len(_MARK.findall(text)):
-                return None
-            for callee in _NAME.findall(" ".join(callees)):
-                form = self._known.get(callee)
-                if form is None and deep:
-                    form = self._find(callee, deep=False)
-                if form is None:
-                    return None
-                called.append(form)
-        pieces = _NUMBER.split(text)
-        numbers = pieces[1::2]
-        first = dict(zip(dict.fromkeys(numbers), range(len(numbers)), strict=False))
-        repeats = tuple(map(first.__getitem__, numbers))
-        key = ("\0".join(pieces[::2]), repeats, *called)
+        pieces = (_NAMES if "%" in text else _NUMBERS).split(text)
+        kept = "%".join(pieces[::2])
+        called = self._called(text, kept, deep=deep)
+        if called is None:
+            return None
+        if not called and "%" in text:
+            self._alone.add(name)
+        first: dict[str, int] = {}
+        repeats = [first.setdefault(one, len(first)) for one in pieces[1::2]]
+        key = (kept, len(called), *called, *repeats)
         form = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return form
 
+    def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
+        """The forms of the computations that a text calls, `None` where one is not known. `kept` is what names leave of it."""
+        marks = self._count_marks(kept)
+        callees = _CALLS.findall(text) if marks else []
+        if len(callees) != marks:
+            return None
+        called: list[int] = []
+        for callee in _NAME.findall(" ".join(callees)):
+            form = self._known.get(callee)
+            if form is None and deep:
+                form = self._find(callee, deep=False)
+            if form is None:
+                return None
+            called.append(form)
+        return called
 
-def _may_call(text: str) -> bool:
-    """A look that costs less than the expression."""
-    return (
-        "to_apply=" in text
-        or "calls=" in text
-        or "computation" in text
-        or "body=" in text
-        or "condition=" in text
-        or "select=" in text
-        or "scatter=" in text
-    )
+    def _count_marks(self, kept: str) -> int:
+        """How many attributes of a text call others; what names leave of most texts is the same."""
+        known = self._marks.get(kept)
+        if known is None:
+            known = self._marks[kept] = len(_MARK.findall(kept))
+        return known
 
 
 def _text(computation: Computation) -> str | None:
@@ -84,7 +98,7 @@ def _text(computation: Computation) -> str | None:
     text = computation.chunks[0][1]
     if not isinstance(text, str) or _COUNTED_ONE_BY_ONE in text:
         return None
-    bare = _METADATA.sub("", text)
-    if '"' in bare:  # what looked like metadata may have stood in a string
+    bare = _BRIEFLY.sub("", text)
+    if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it
         return _STRING_OR_METADATA.sub(r"\1", text)
     return bare

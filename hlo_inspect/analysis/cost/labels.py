@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.body import Body
 from hlo_inspect.analysis.cost.model import UnknownCostError
-from hlo_inspect.analysis.metadata import origin
+from hlo_inspect.analysis.metadata import Origin, origin
 from hlo_inspect.analysis.phases import phase_of
-from hlo_inspect.analysis.scopes import UNKNOWN, scope_of
+from hlo_inspect.analysis.scopes import UNKNOWN, Scope, scope_of
 from hlo_inspect.hlo.header import StackFrames
 
 NOT_TOLD = "(not told)"
 """The source of what has no metadata, and the kind of a fusion that does not print it."""
 NOT_FUSED = "(not a fusion)"
 
+_OP_NAME = re.compile(r'\{op_name="([^"\\]*+)"(?=[ }])')
+"""The field that metadata starts with; what follows is the same for many."""
 _METADATA = re.compile(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z]|$)')
 
 
@@ -30,11 +32,13 @@ class Labeller:
 
     def __init__(self, frames: StackFrames) -> None:
         self._frames = frames
-        self._origins: dict[str, tuple[str, str]] = {}
+        self._told: dict[str, tuple[str, str]] = {}
+        self._sources: dict[str, str] = {}
+        self._scopes: dict[str, Scope] = {}
 
     def of(self, body: Body, index: int) -> Labels:
         kind = NOT_FUSED
-        phase, source = self._origin(body, index)
+        phase, source = self._phase_and_source(body, index)
         if body.opcodes[index].removesuffix("-start") == "fusion":
             try:
                 kind = body.fusing(index).kind or NOT_TOLD
@@ -42,19 +46,36 @@ class Labeller:
                 kind = NOT_TOLD
         return Labels(kind, phase, source)
 
-    def _origin(self, body: Body, index: int) -> tuple[str, str]:
+    def _phase_and_source(self, body: Body, index: int) -> tuple[str, str]:
         """The phase and the line of source. Strings that stand before the metadata may hold what looks like it."""
         tail = body.rows[index][3]
         place = tail.find(", metadata=")
         if place < 0 and "metadata=" not in tail:
             return UNKNOWN, NOT_TOLD
-        plain = _METADATA.match(tail, place) if place >= 0 and '"' not in tail[:place] else None
+        plain = _METADATA.match(tail, place) if place >= 0 and _is_outside_of_strings(tail, place) else None
         text = plain[1] if plain is not None else _metadata(body, index)
-        known = self._origins.get(text)
+        known = self._told.get(text)
         if known is None:
-            found = origin(text, self._frames)
-            known = self._origins[text] = (phase_of(found, scope_of(found.op_name)), found.source or NOT_TOLD)
+            found = self._origin(text)
+            scope = self._scopes.get(found.op_name)
+            if scope is None:
+                scope = self._scopes[found.op_name] = scope_of(found.op_name)
+            known = self._told[text] = (phase_of(found, scope), found.source or NOT_TOLD)
         return known
+
+    def _origin(self, metadata: str) -> Origin:
+        """What metadata says; the source is looked up once for all that differ in their `op_name`."""
+        name = _OP_NAME.match(metadata)
+        if name is None or "op_name" in (rest := metadata[name.end() :]):
+            return origin(metadata, self._frames)
+        source = self._sources.get(rest)
+        if source is None:
+            source = self._sources[rest] = origin("{" + rest, self._frames).source
+        return Origin(name[1], source)
+
+
+def _is_outside_of_strings(tail: str, place: int) -> bool:
+    return tail.count('"', 0, place) % 2 == 0 and tail.find("\\", 0, place) < 0
 
 
 def _metadata(body: Body, index: int) -> str:

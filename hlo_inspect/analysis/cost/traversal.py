@@ -10,12 +10,12 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.cost.body import Body
 from hlo_inspect.analysis.cost.computation import BrokenCall, Costs, UnknownCall
 from hlo_inspect.analysis.cost.cost import Cost
-from hlo_inspect.analysis.cost.forms import Forms
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.model import FIGURES, Gap, Part, Tally
 from hlo_inspect.analysis.cost.operation import Role
 from hlo_inspect.analysis.cost.running import Running, count_running
 from hlo_inspect.analysis.cost.xla_sum import XlaSum
+from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.hlo.module import Module
 
 Label = Literal["kind", "phase", "source"]
@@ -73,7 +73,9 @@ def _add_bytes(tally: Tally, label: str, cost: Cost, times: int | Gap) -> None:
         tally.add_one(Part(label), FIGURES.index("bytes"), size * times)
 
 
-def module_cost(module: Module, executions: Mapping[str, int | None], reason: Callable[[str], str]) -> ModuleCost:
+def module_cost(
+    module: Module, executions: Mapping[str, int | None], reason: Callable[[str], str], listings: Listings | None = None
+) -> ModuleCost:
     """The cost of a module whose whole graph was read.
 
     `executions` tells how often each computation runs for one run of the entry, `None` where that is not known, and `reason`
@@ -83,7 +85,7 @@ def module_cost(module: Module, executions: Mapping[str, int | None], reason: Ca
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, [Executed(Cost.unknown("(no entry)", gap), Labels("", "", ""), 1)])
-    counter = _Counter(module)
+    counter = _Counter(module, listings or Listings(module.computations))
     counter.count_from(module.entry.name)
     executed = []
     for name, running in counter.runs.items():
@@ -107,9 +109,10 @@ class _Counter:
     it is counted.
     """
 
-    def __init__(self, module: Module) -> None:
-        self.costs = Costs(Forms(module.computations))
+    def __init__(self, module: Module, listings: Listings) -> None:
+        self.costs = Costs(listings.forms)
         self.runs: dict[str, Running] = {}
+        self._listings = listings
         self._computations = module.computations
         self._labeller = Labeller(module.frames)
 
@@ -121,7 +124,7 @@ class _Counter:
             role, name = waiting[-1]
             body = opened.get((role, name))
             if body is None and not self._is_known(role, name):
-                body = opened[role, name] = Body(self._computations[name])
+                body = opened[role, name] = Body(self._computations[name], self._listings.of(name))
                 needed = dict.fromkeys(callee for index in body.callers for callee in body.callees(index, role))
                 waiting += [c for c in needed if c[1] in self._computations and c not in opened and not self._is_known(*c)]
                 continue

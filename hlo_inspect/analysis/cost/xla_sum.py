@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from hlo_inspect.analysis.cost.model import FIGURES, MAX_COUNT, TOO_LARGE, Figure, Gap
 
@@ -34,7 +35,7 @@ class XlaSum:
         for i, amount in enumerate(amounts):
             if amount:
                 whole = sums[i] + amount
-                sums[i] = whole if whole <= _EXACT_UP_TO or i == _EXACT else _rounded(sums[i] + _rounded(amount))
+                sums[i] = whole if whole <= _EXACT_UP_TO or i == _EXACT else _rounded(sums[i] + _rounded_amount(amount))
 
     def miss(self, figures: Iterable[Figure], gap: Gap) -> None:
         for figure in figures:
@@ -64,6 +65,12 @@ class XlaSum:
         if figure in self.gaps:
             return str(self.gaps[figure])
         return TOO_LARGE if self.amounts[FIGURES.index(figure)] > MAX_COUNT else ""
+
+
+@lru_cache(maxsize=1 << 12)
+def _rounded_amount(amount: float) -> float:
+    """The float32 next to what one instruction adds; most instructions are like some others."""
+    return _rounded(amount)
 
 
 def _rounded(value: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.match import Matcher, Weight
@@ -26,9 +27,9 @@ class Optimizer:
     parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
 
 
-def find_optimizer(module: Module, interface: Interface) -> Optimizer:
+def find_optimizer(module: Module, interface: Interface, listings: Listings | None = None) -> Optimizer:
     """What updates weights in a module that was read with its graph."""
-    flow = Flow(module.computations, STEPS)
+    flow = Flow(module.computations, STEPS, listings)
     found = Optimizer(flow)
     frame = flow.region(module.entry.name) if module.entry is not None else None
     if frame is None:

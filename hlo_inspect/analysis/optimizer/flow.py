@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.analysis.optimizer.opcodes import OPERANDS
 from hlo_inspect.analysis.optimizer.places import Places
@@ -23,12 +24,16 @@ MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls
 class Flow(Places):
     """The values of a module's computations as nodes of `graph`."""
 
-    def __init__(self, computations: Mapping[str, Computation], special: Mapping[str, Step]) -> None:
-        super().__init__(computations)
+    def __init__(
+        self, computations: Mapping[str, Computation], special: Mapping[str, Step], listings: Listings | None = None
+    ) -> None:
+        super().__init__(listings or Listings(computations))
         self.graph = Graph()
         self._nodes: dict[Place, int] = {}
         self._special = special
-        self._templates = Templates(self.graph, self.region, lambda frame, index: self.node(self.root(frame, index)))
+        self._templates = Templates(
+            self.graph, self.listings.forms, self.region, lambda frame, index: self.node(self.root(frame, index))
+        )
 
     def node(self, place: Place) -> int:
         """The expression at a place."""
@@ -86,7 +91,7 @@ class Flow(Places):
 
     def _from_template(self, place: Place, statement: Statement) -> int | list[Place] | None:
         """The node of a fusion whose computation is like others."""
-        computation = self._computations.get(statement.word("calls"))
+        computation = self.listings.computations.get(statement.word("calls"))
         recipe = self._templates.recipe(computation, place[2]) if computation is not None else None
         if recipe is None:
             return None

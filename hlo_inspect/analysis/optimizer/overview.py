@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.clipping import Clip, find_clip
+from hlo_inspect.analysis.optimizer.explain import text
 from hlo_inspect.analysis.optimizer.find import Optimizer
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.match import Weight
@@ -39,6 +40,7 @@ class Overview:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
+        self._rates: dict[tuple[int, Hashable], str] = {}
         self.rows = [_row(weight) for weight in optimizer.weights]
         rules = {row.rule for row in self.rows}
         for plain, decoupled in DECOUPLED.items():
@@ -71,6 +73,18 @@ class Overview:
     @cached_property
     def decayed(self) -> int:
         return sum(any(_acts(row.reading(name)) for name in ("weight_decay", "l2")) for row in self.rows)
+
+    def rate(self, row: Row) -> str:
+        """Where the learning rate of a row comes from: a constant, or the expression that computes it."""
+        claim, state = row.matched.claim, row.reading("learning_rate").state
+        if claim is None or state != "computed":
+            return state
+        forms = row.matched.update.forms
+        key = (id(forms), tuple(claim.rate.items()))  # most rows share one
+        known = self._rates.get(key)
+        if known is None:
+            known = self._rates[key] = text(forms, claim.rate)
+        return known
 
     def bytes_of(self, sites: Iterable[Site | None]) -> int:
         """Bytes of distinct arrays."""

@@ -6,13 +6,13 @@ fusions, calls, asynchronous pairs and what only moves values (`opcodes.SAME`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer import opcodes
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.text import Body, Statement, small_number
-from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
 
 MAX_DEPTH = 500  # of calls in calls
@@ -52,12 +52,13 @@ class Faults:
 class Places:
     """The frames of a module's computations, and what lies behind a place in them."""
 
-    def __init__(self, computations: Mapping[str, Computation]) -> None:
+    def __init__(self, listings: Listings) -> None:
         self.faults = Faults()
         self.frames: list[Frame] = []
-        self._computations = computations
+        self.listings = listings
         self._bodies: dict[str, Body] = {}
         self._calls: dict[tuple[int, str, str], int] = {}
+        self._called_frames: dict[tuple[int, str], int] = {}
         self._made: dict[Place, Made] = {}
 
     # -- frames ---------------------------------------------------------------------------------------------------------
@@ -69,8 +70,9 @@ class Places:
 
     def body(self, computation: str) -> Body | None:
         found = self._bodies.get(computation)
-        if found is None and computation in self._computations:
-            found = self._bodies[computation] = Body(self._computations[computation])
+        if found is None and computation in self.listings.computations:
+            listing = self.listings.of(computation)
+            found = self._bodies[computation] = Body(listing.computation, listing)
         return found
 
     def call(self, place: Place, computation: str, arguments: tuple[Place, ...]) -> int | None:
@@ -158,16 +160,22 @@ class Places:
 
     def _argument(self, place: Place, statement: Statement) -> Place | None:
         arguments = self.frames[place[0]].arguments
-        number = small_number(statement.literal.strip())
+        number = statement.parameter_number
         if arguments is None or number is None or number >= len(arguments):
             return None
         frame, name, index = arguments[number]
         return frame, name, index + place[2]
 
     def _called(self, place: Place, statement: Statement) -> Place | None:
-        name = statement.word("calls") or statement.word("to_apply")
-        frame = self.call(place, name, self.operands(place, statement))
-        return None if frame is None else self.root(frame, place[2])
+        at = (place[0], place[1])
+        frame = self._called_frames.get(at)
+        if frame is None:
+            name = statement.word("calls") or statement.word("to_apply")
+            frame = self.call(place, name, self.operands(place, statement))
+            if frame is None:
+                return None
+            self._called_frames[at] = frame
+        return self.root(frame, place[2])
 
     def _started(self, place: Place, statement: Statement) -> Place | None:
         """Behind the end of an asynchronous pair: the wrapped computation, or the operand of a copy or gather."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 State = Literal["constant", "computed", "absent"]
@@ -31,6 +32,11 @@ def shortest(value: float, tolerance: float = EXACT) -> float:
     """The shortest decimal within a relative tolerance: the number that somebody wrote."""
     if value == 0 or value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
         return value
+    return _shortest(value, tolerance)
+
+
+@lru_cache(maxsize=1024)
+def _shortest(value: float, tolerance: float) -> float:
     for digits in range(1, 9):
         rounded = float(f"{value:.{digits}g}")
         if abs(rounded - value) <= tolerance * abs(value):

@@ -193,9 +193,10 @@ def _with_copies(
     the working copy of a master is read by the forward pass alone.
     """
     known = {node for node, source in zip(nodes, found, strict=True) if source is not None}
+    taken = set(found)
     left: dict[str, list[Input]] = {}
     for one, shape in inputs.items():
-        if one not in found:
+        if one not in taken:
             left.setdefault(str(shape), []).append(one)
     for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
         if found[number] is None and node in known and left.get(str(result.shape)) and result.shape.dtype in FLOATS:

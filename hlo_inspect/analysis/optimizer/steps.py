@@ -23,7 +23,7 @@ def _constant(flow: Flow, place: Place, statement: Statement) -> int:
 
 def _input(flow: Flow, place: Place, statement: Statement) -> int:
     """A parameter of the region's computation."""
-    number = small_number(statement.literal.strip())
+    number = statement.parameter_number
     if flow.frames[place[0]].arguments is not None or number is None:
         return flow.opaque(place)
     return flow.graph.input((place[0], number, place[2]), flow.size(place))

@@ -5,18 +5,14 @@ The first two are read; of the others the expression is that of the second one, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hlo_inspect.analysis.cost.forms import Forms
 from hlo_inspect.analysis.optimizer.graph import Graph, Index
 from hlo_inspect.hlo.module import Computation
 
 MAX_TEXT = 1 << 15  # characters; what is larger is not one of many
-
-_NAMES = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_METADATA = re.compile(r", metadata=\{[^{}\n]*+\}")  # says where an instruction comes from, not what it does
-_NOT_ALONE = re.compile(r"calls=|to_apply=|computations?=|body=")  # what the text says is not all
 
 Argument = tuple[int, Index]
 """The number of a parameter and an index into it."""
@@ -44,7 +40,7 @@ class Recipe:
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one text: how many were met, and the region of the one that stands for all."""
+    """Computations of one form: how many were met, and the region of the one that stands for all."""
 
     met: int = 0
     frame: int | None = None
@@ -54,11 +50,14 @@ class _Kind:
 class Templates:
     """`region` opens a computation as a region, `node` gives the expression of an element of its root."""
 
-    def __init__(self, graph: Graph, region: Callable[[str], int | None], node: Callable[[int, Index], int]) -> None:
+    def __init__(
+        self, graph: Graph, forms: Forms, region: Callable[[str], int | None], node: Callable[[int, Index], int]
+    ) -> None:
         self._graph = graph
+        self._forms = forms
         self._region = region
         self._node = node
-        self._kinds: dict[Hashable, _Kind] = {}
+        self._kinds: dict[int, _Kind] = {}
         self._by_name: dict[str, _Kind | None] = {}
 
     def recipe(self, computation: Computation, index: Index) -> Recipe | None:
@@ -77,12 +76,12 @@ class Templates:
 
     def _kind(self, computation: Computation) -> _Kind | None:
         chunk = computation.chunks[0][1] if len(computation.chunks) == 1 else None
-        if not isinstance(chunk, str) or len(chunk) > MAX_TEXT or _NOT_ALONE.search(chunk):
+        if not isinstance(chunk, str) or len(chunk) > MAX_TEXT:
             return None
-        parts = _NAMES.split(_METADATA.sub("", chunk))
-        numbers: dict[str, int] = {}
-        order = tuple([numbers.setdefault(name, len(numbers)) for name in parts[1::2]])
-        kind = self._kinds.setdefault((order, "%".join(parts[::2])), _Kind())
+        form = self._forms.of(computation.name)
+        if form is None or not self._forms.is_alone(computation.name):
+            return None
+        kind = self._kinds.setdefault(form, _Kind())
         kind.met += 1
         return kind
 

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache
 
+from hlo_inspect.analysis.listing import Listing
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.shapes import ArrayShape, ShapeError
 
 Use = tuple[str, tuple[int, ...]]
 """An operand: the name of an instruction and an index into its tuple."""
 
-_COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
-_PLAIN = re.compile(r"[\w.\-%]+(?:, [\w.\-%]+)*+", re.ASCII)
 _NAMED = re.compile(r"[\s(]?%([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)  # behind its shape, if that is printed
 _ODD = re.compile(r"[\"'#]|//|=[^\d]|null")
 _WORD = r"([\w.\-]++)"
 
 
 class Statement:
-    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis."""
+    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis.
+
+    `names` are those of its operands where they are plainly spelled.
+    """
 
     __slots__ = ("is_elementwise", "opcode", "operands", "shape", "tail")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, names: Sequence[str] | None = None) -> None:
         try:
             head = head_of(row[2])
             self.opcode, self.shape = head.opcode, head.shape
@@ -34,12 +38,21 @@ class Statement:
             self.opcode, self.shape = row[2].rpartition(" ")[2], None
         self.tail = row[3]
         self.is_elementwise = self.opcode in ELEMENTWISE
-        self.operands: tuple[Use, ...] = () if self.opcode in LITERAL_OPCODES else _operands(row[3])
+        self.operands: tuple[Use, ...] = ()
+        if names is not None:
+            self.operands = tuple([(name, ()) for name in names])
+        elif self.opcode not in LITERAL_OPCODES:
+            self.operands = _uncommon_operands(row[3])
 
     @property
     def literal(self) -> str:
         """What stands between the parentheses."""
         return self.tail[: operands_end(self.tail)]
+
+    @property
+    def parameter_number(self) -> int | None:
+        """The number that a parameter has between its parentheses."""
+        return small_number(self.tail.partition(")")[0].strip())
 
     @property
     def dtype(self) -> str:
@@ -64,17 +77,19 @@ class Statement:
 
     def word(self, name: str) -> str:
         """An attribute that is one word (a computation, a number), by the quick way."""
-        match = re.search(rf", {name}=%?{_WORD}", self.tail, re.ASCII)
+        match = _word(name).search(self.tail)
         return match[1] if match else ""
 
 
-def _operands(tail: str) -> tuple[Use, ...]:
-    """Names and tuple indices; an operand without a name is called the empty string."""
-    text = tail[: tail.find(")")]
-    if "/*" in text:
-        text = _COMMENT.sub("", text)
-    if _PLAIN.fullmatch(text):
-        return tuple([(name, ()) for name in text.replace("%", "").split(", ")])
+@cache
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf", {name}=%?{_WORD}", re.ASCII)
+
+
+def _uncommon_operands(tail: str) -> tuple[Use, ...]:
+    """Names and tuple indices, however they are spelled; an operand without a name is called the empty string. What stands
+    for operands that were left out (`...(+2)`) is none.
+    """
     text = tail[: operands_end(tail)]
     if "%" in text:
         names = _NAMED.findall(text)
@@ -89,37 +104,28 @@ def _operands(tail: str) -> tuple[Use, ...]:
 class Body:
     """The instructions of a computation by name, and the name of its root."""
 
-    def __init__(self, computation: Computation) -> None:
+    def __init__(self, computation: Computation, listing: Listing | None = None) -> None:
         self.name = computation.name
-        self.rows: dict[str, Row] = {}
-        self._lines: dict[str, int] = {}
-        self.root = ""
         self.statements: dict[str, Statement] = {}
-        self._chunks = computation.chunks
-        last = ""
-        for _, chunk in computation.chunks:
-            rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-            for row in rows:
-                self.rows[row[1]] = row
-                if row[0]:
-                    self.root = row[1]
-            last = rows[-1][1] if rows else last
-        self.root = self.root or last
+        self._listing = listing or Listing(computation)
+        rows = self._listing.rows
+        self._indices = {row[1]: index for index, row in enumerate(rows)}
+        marked = [row[1] for row in rows if row[0]]
+        self.root = marked[-1] if marked else rows[-1][1] if rows else ""
 
     def statement(self, name: str) -> Statement | None:
         """The instruction of that name, `None` where the computation has none."""
         found = self.statements.get(name)
-        if found is None and name in self.rows:
-            found = self.statements[name] = Statement(self.rows[name])
+        if found is None:
+            index = self._indices.get(name)
+            if index is not None:
+                found = self.statements[name] = Statement(self._listing.rows[index], self._listing.operands(index))
         return found
 
     def line(self, name: str) -> int | None:
         """The line on which an instruction stands."""
-        if not self._lines:
-            for first, chunk in self._chunks:
-                rows = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-                self._lines.update({row[1]: first + n for n, row in enumerate(rows)})
-        return self._lines.get(name)
+        index = self._indices.get(name)
+        return self._listing.lines[index] if index is not None else None
 
 
 def small_number(text: str) -> int | None:

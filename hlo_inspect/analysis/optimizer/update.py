@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
@@ -65,9 +65,16 @@ class Update:
         self.kept, self.rest = split(self.form, self.weight)
         self._around = around
         self._contents = around.contents
+        self._found: dict[Callable[[Update], Claim | None], Claim | None] = {}
         self._special = self._contents.bit(self.weight)
         for state in self.states:
             self._special |= self._contents.bit(state.old) | self._contents.bit(state.new)
+
+    def once(self, find: Callable[[Update], Claim | None]) -> Claim | None:
+        """What several rules look for, found when the first of them asks."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return self._found[find]
 
     # -- what an atom is ------------------------------------------------------------------------------------------------
 

@@ -28,10 +28,11 @@ def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> boo
     "other",
     [
         ("%a.7 = f32[4] parameter(0)", "%b.7 = f32[4] parameter(1)", "ROOT %r.9 = f32[4] subtract(%a.7, %b.7)"),
+        ("%p = f32[4] parameter(0)", "%q.1b = f32[4] parameter(1)", "ROOT %r = f32[4] subtract(%p, %q.1b)"),
         (*LINES[:2], LINES[2] + ', metadata={op_name="x" source_line=3}'),
     ],
 )
-def test_the_same_under_other_numbers(other: tuple[str, ...]) -> None:
+def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
     assert alike(LINES, other)
 
 
@@ -45,23 +46,36 @@ def test_the_same_under_other_numbers(other: tuple[str, ...]) -> None:
         ("%a.1 = f32[4] parameter(1)", "%b.1 = f32[4] parameter(0)", LINES[2]),
         (LINES[0], f"ROOT {LINES[1]}", LINES[2].replace("ROOT ", "")),
         (*LINES, "%s.3 = f32[4] negate(%r.2)"),
-        ("%a.1 = f32[4] parameter(0)", "%b.2 = f32[4] parameter(1)", "ROOT %r.2 = f32[4] subtract(%a.1, %b.2)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, %c)"),
     ],
 )
 def test_another_form(other: tuple[str, ...]) -> None:
     assert not alike(LINES, other)
 
 
-def test_numbers_tell_names_apart() -> None:
+def test_names_are_told_apart() -> None:
     """The same letters: once the first parameter twice, once both."""
     head = ("%a.1 = f32[4] parameter(0)", "%a.2 = f32[4] parameter(1)")
     assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
     assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
 
 
-def test_where_a_number_stands() -> None:
-    """Without its number both are `%ab`."""
-    assert not alike(("%a.1b = f32[] parameter(0)",), ("%ab.1 = f32[] parameter(0)",))
+def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
+    assert alike(
+        ("a.1 = f32[] parameter(0)", "b.1 = f32[] negate(a.1)"), ("a.7 = f32[] parameter(0)", "b.7 = f32[] negate(a.7)")
+    )
+    assert not alike(("a.1b = f32[] parameter(0)",), ("ab.1 = f32[] parameter(0)",))
+
+
+def test_what_differs_in_names_alone() -> None:
+    """Another constant makes another thing of it, and so does what is called; without marks a number may be a constant's."""
+    one, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
+    assert not alike(one, other)
+    text = computation("one", *one) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
+    text += computation("bare", "a.1 = f32[] constant(0.9)")
+    forms = Forms(module_of("%p = f32[] parameter(0)", before=text).computations)
+    assert all(forms.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
+    assert [name for name in ("one", "f.1", "calls", "bare") if forms.is_alone(name)] == ["one", "f.1"]
 
 
 REDUCE = "%r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%"

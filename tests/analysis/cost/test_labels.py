@@ -57,6 +57,17 @@ def test_phases(metadata: str, phase: str) -> None:
     assert labels(f"%a = f32[8] negate(%p), metadata={{{metadata}}}").phase == phase
 
 
+@pytest.mark.parametrize("target", ["x", ", metadata={op_name=}", r"\", metadata={}"])
+def test_strings_before_the_metadata(target: str) -> None:
+    line = f'%a = f32[8] custom-call(%p), custom_call_target="{target}", metadata={{op_name="jit(f)/jvp(layer)/dot"}}'
+    assert labels(line).phase == "forward"
+
+
+def test_a_field_that_stands_twice() -> None:
+    """The last one counts, as without the first."""
+    assert labels('%a = f32[8] negate(%p), metadata={op_name="jvp(x)/a" op_name="transpose(jvp(x))/a"}').phase == "backward"
+
+
 def test_sources_inline() -> None:
     lines = [
         '%a = f32[8] negate(%p), metadata={op_name="a" source_file="x.py" source_line=7}',

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.optimizer.update import Claim, Update
 
 
 def match(update: Update) -> Claim | None:
-    claim = find_adam(update)
+    claim = update.once(find_adam)
     if claim is None or claim.readings["weight_decay"].state != "absent":
         return None
     claim.rule = "adam"
