@@ -187,7 +187,7 @@ def _weight_row(overview: Overview, row: Row, paths: dict[tuple[int, tuple[int, 
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        _rate(row),
+        overview.rates.text(row.matched),
         _number(overview, row.counters[0] if row.counters else None),
         row.weight.bytes,
         place.fusion,
@@ -211,7 +211,7 @@ def _groups(overview: Overview) -> Table:
         Column("rate", detail=2),
         Column("fusions", "count", detail=3),
     )
-    keys = [_key(row) for row in overview.rows]
+    keys = [_key(overview, row) for row in overview.rows]
     rows = []
     for key, count in Counter(keys).most_common():
         members = [row for row, other in zip(overview.rows, keys, strict=True) if other == key]
@@ -225,20 +225,12 @@ def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
     return len({place.fusion for row in rows if (place := overview.optimizer.flow.made_at(row.matched.site.place)).fusion})
 
 
-def _key(row: Row) -> model.Row:
+def _key(overview: Overview, row: Row) -> model.Row:
     nesterov = row.reading("nesterov").value
     return (
         row.rule,
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        _rate(row),
+        overview.rates.text(row.matched),
     )
-
-
-def _rate(row: Row) -> str:
-    """Where the learning rate comes from: a constant, or the expression that computes it."""
-    claim, state = row.matched.claim, row.reading("learning_rate").state
-    if claim is None or state != "computed":
-        return state
-    return text(row.matched.update.forms, claim.rate)

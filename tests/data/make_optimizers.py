@@ -160,6 +160,17 @@ def chained(*parts: Any) -> tuple[Any, Any]:
     return step_of(optax.chain(*parts))
 
 
+def scheduled(*parts: Any, ends: tuple[int, ...] = ()) -> tuple[Any, Any]:
+    """Descent with a rate that follows schedules, each from one of `ends` on."""
+    return step_of(optax.sgd(optax.join_schedules(parts, list(ends)) if ends else parts[0]))
+
+
+def noam(count: Any) -> Any:
+    """Warm-up over 4000 steps to `512 ** -0.5 * 4000 ** -0.5`, then the inverse root of the step's number, from 1 on."""
+    step = jnp.asarray(count + 1, jnp.float32)
+    return 512**-0.5 * jnp.minimum(step**-0.5, step * 4000**-1.5)
+
+
 warm_up = optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000)
 PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adabelief": lambda: step_of(optax.adabelief(1e-3)),
@@ -200,6 +211,22 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "sign_sgd": lambda: chained(optax.scale_by_sign(), optax.scale(-1e-3)),
     "sm3": lambda: step_of(optax.sm3(0.01)),
     "yogi": lambda: step_of(optax.yogi(0.01)),
+    "schedule_cosine": lambda: step_of(optax.adamw(optax.cosine_decay_schedule(3e-4, 9000, alpha=0.1))),
+    "schedule_cosine_squared": lambda: scheduled(optax.cosine_decay_schedule(0.2, 5000, exponent=2.0)),
+    "schedule_exponential": lambda: scheduled(optax.exponential_decay(0.001, 1000, 0.96)),
+    "schedule_inject": lambda: step_of(optax.inject_hyperparams(optax.adam)(optax.linear_schedule(0.0, 0.002, 250))),
+    "schedule_joined": lambda: scheduled(
+        optax.constant_schedule(0.01),
+        optax.linear_schedule(0.01, 0.1, 400),
+        optax.exponential_decay(0.05, 200, 0.5),
+        ends=(100, 500),
+    ),
+    "schedule_noam": lambda: scheduled(noam),
+    "schedule_polynomial": lambda: scheduled(optax.polynomial_schedule(0.1, 0.001, 2, 300, transition_begin=50)),
+    "schedule_sine": lambda: scheduled(lambda count: 0.01 + 0.001 * jnp.sin(count)),
+    "schedule_staircase": lambda: scheduled(optax.exponential_decay(0.1, 500, 0.5, staircase=True, end_value=0.002)),
+    "schedule_steps": lambda: scheduled(optax.piecewise_constant_schedule(0.1, {100: 0.1, 250: 0.5})),
+    "schedule_warm_up": lambda: scheduled(optax.warmup_cosine_decay_schedule(0.0, 0.004, 1000, 10000, end_value=1e-5)),
     "none_accumulator": lambda: no_update("accumulator"),
     "none_average": lambda: no_update("average"),
     "none_batch_norm": lambda: no_update("batch_norm"),

@@ -10,6 +10,7 @@ from hlo_inspect.analysis.optimizer.clipping import Clip, find_clip
 from hlo_inspect.analysis.optimizer.find import Optimizer
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.match import Weight
+from hlo_inspect.analysis.optimizer.rates import Rates
 from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
 from hlo_inspect.analysis.optimizer.sites import Site
 
@@ -40,6 +41,7 @@ class Overview:
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         self.rows = [_row(weight) for weight in optimizer.weights]
+        self.rates = Rates(optimizer)
         rules = {row.rule for row in self.rows}
         for plain, decoupled in DECOUPLED.items():
             if decoupled in rules:
