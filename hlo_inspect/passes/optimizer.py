@@ -11,6 +11,7 @@ from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.sites import Site
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.optimizer_state import state_findings
 from hlo_inspect.report import model
 from hlo_inspect.report.model import Column, FactSpec, Finding, Table, Value
 
@@ -104,7 +105,7 @@ class Optimizer(Pass):
     def findings(self, context: Context) -> list[Finding]:
         module = context.module
         faults = context.optimizer.optimizer.flow.faults.found
-        return [
+        return state_findings(context) + [
             Finding(
                 "HI504",
                 "warning",
