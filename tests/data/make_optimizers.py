@@ -114,6 +114,41 @@ def velocity() -> tuple[Any, Any]:
     return step, (WEIGHTS, WEIGHTS)
 
 
+def matrix_only(optimizer: Any) -> tuple[Any, Any]:
+    """A step of the matrix alone, without the bias."""
+    weights = {"w": WEIGHTS["w"]}
+    state = (weights, jax.eval_shape(optimizer.init, weights))
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner = state
+        gradient = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w["w"]) - y) ** 2))(weights)
+        updates, inner = optimizer.update(gradient, inner, weights)
+        return optax.apply_updates(weights, updates), inner
+
+    return step, state
+
+
+def muon_by_hand(*, looped: bool = False) -> tuple[Any, Any]:
+    """Muon as PyTorch programs have it: a sum as momentum, the iteration in bfloat16, the decay before the step."""
+
+    def iterate(x: Any) -> Any:
+        a = x @ x.T
+        return 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        w, m = state
+        gradient = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
+        m = 0.9 * m + gradient
+        ahead = (gradient + 0.9 * m).astype(jnp.bfloat16).T
+        ahead = ahead / (jnp.linalg.norm(ahead) + 1e-7)
+        for _ in range(0 if looped else 5):
+            ahead = iterate(ahead)
+        ahead = jax.lax.fori_loop(0, 5, lambda _, x: iterate(x), ahead) if looped else ahead
+        return w * (1 - 0.02 * 0.01) - 0.02 * max(1, 8 / 4) ** 0.5 * ahead.T.astype(jnp.float32), m
+
+    return step, (WEIGHTS["w"], WEIGHTS["w"])
+
+
 def parted() -> tuple[Any, Any]:
     """AdamW on the matrix, plain descent on the bias."""
     return step_of(optax.multi_transform({"a": optax.adamw(1e-3), "s": optax.sgd(0.1)}, {"w": "a", "b": "s"}))
@@ -197,6 +232,10 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),
     "mixed": parted,
+    "muon": lambda: step_of(contrib.muon(0.02)),
+    "muon_by_hand": muon_by_hand,
+    "muon_looped": lambda: muon_by_hand(looped=True),
+    "muon_plain": lambda: matrix_only(contrib.muon(1e-3, nesterov=False, weight_decay=0.1, consistent_rms=0.2)),
     "nadam": lambda: step_of(optax.nadam(1e-3)),
     "nadamw": lambda: step_of(optax.nadamw(1e-3, weight_decay=0.01)),
     "novograd": lambda: step_of(optax.novograd(1e-3, weight_decay=1e-3)),
