@@ -191,6 +191,22 @@ def no_update(kind: str) -> tuple[Any, Any]:
     return lambda s, x, y: tree_map(jnp.add, s, jax.grad(loss_of)(tree_map(jnp.ones_like, s), x, y)), WEIGHTS  # accumulator
 
 
+def simulated(kind: str) -> tuple[Any, Any]:
+    """Steps that take something away from a state, or write into it."""
+    kernel = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    if kind == "cache":
+        cache = jax.ShapeDtypeStruct((16, 8), jnp.float32)
+        return lambda s, x, y: jax.lax.dynamic_update_slice(s, jax.nn.softmax(x @ s.T)[:1] @ s, (3, 0)), cache
+    if kind == "euler":
+        return lambda s, x, y: (s[0] - 0.01 * jnp.tanh(s[1] @ s[0]), s[1]), (kernel, kernel)
+
+    def step(s: Any, x: Any, y: Any) -> Any:
+        velocity = 0.9 * s[1] + s[2] @ s[0]
+        return s[0] - 0.1 * velocity, velocity, s[2]
+
+    return step, (kernel, kernel, kernel)
+
+
 def chained(*parts: Any) -> tuple[Any, Any]:
     return step_of(optax.chain(*parts))
 
@@ -269,8 +285,11 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "none_accumulator": lambda: no_update("accumulator"),
     "none_average": lambda: no_update("average"),
     "none_batch_norm": lambda: no_update("batch_norm"),
+    "none_cache": lambda: simulated("cache"),
+    "none_euler": lambda: simulated("euler"),
     "none_gru": lambda: no_update("gru"),
     "none_residual": lambda: no_update("residual"),
+    "none_velocity": lambda: simulated("velocity"),
 }
 NOT_DONATED = ("adam", "adamw_clip", "lion", "sgd_nesterov")
 

@@ -35,12 +35,14 @@ class Reductions:
             known = self._known[atom] = self._summed(atom, kind)
         return known
 
-    def factors(self, atom: int) -> tuple[Sum, Sum] | None:
-        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf."""
+    def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
+        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
+        also array and kernel of a convolution.
+        """
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         statement = self._flow.statement(place) if place is not None else None
-        if place is None or statement is None or not _is_product(statement):
+        if place is None or statement is None or not _is_product(statement, windowed=windowed):
             return None
         operands = self._flow.operands(place, statement)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
@@ -114,7 +116,7 @@ class Reductions:
         return root is not None and root.opcode == kind
 
 
-def _is_product(statement: Statement) -> bool:
+def _is_product(statement: Statement, *, windowed: bool) -> bool:
     if statement.opcode == "convolution":
-        return "window=" not in statement.tail
+        return windowed or "window=" not in statement.tail
     return statement.opcode == "dot" or (statement.opcode == "custom-call" and target_of(statement) in GEMMS)
