@@ -74,9 +74,6 @@ class Curve:
         return self.inner == other.inner
 
 
-COUNTER = Curve("linear", 0.0, 1.0)
-
-
 def constant(value: float) -> Curve:
     return Curve("constant", value)
 

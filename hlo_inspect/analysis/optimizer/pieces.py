@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer import curve as curves
-from hlo_inspect.analysis.optimizer.curve import COUNTER, Curve
+from hlo_inspect.analysis.optimizer.curve import Curve
 from hlo_inspect.analysis.optimizer.normal import Atom, Forms, Sum
 from hlo_inspect.analysis.optimizer.numeric import apply, atoms_below
 
@@ -30,8 +30,10 @@ class Piece:
     curve: Curve
 
 
-def pieces_of(forms: Forms, form: Sum, counter: int) -> list[Piece] | None:
-    """The pieces of a sum over the atom of a counter from 0 to `LAST`; `None` where it is no curve somewhere, or too long."""
+def pieces_of(forms: Forms, form: Sum, counter: int, ahead: int = 0) -> list[Piece] | None:
+    """The pieces of a sum over the atom of a counter, from 0 to `LAST` of another one that is so much `ahead`; `None` where it
+    is no curve somewhere, or too long.
+    """
     atoms = sorted(atoms_below(forms, form))
     if len(atoms) > MAX_ATOMS:
         return None
@@ -41,7 +43,7 @@ def pieces_of(forms: Forms, form: Sum, counter: int) -> list[Piece] | None:
         if not waiting:
             return found
         first, last = waiting.pop()
-        part = _Range(first, last)
+        part = _Range(first, last, ahead)
         for number in atoms:
             part.take(number, forms.atoms[number], is_counter=number == counter)
             if part.split is not None:
@@ -59,7 +61,8 @@ def pieces_of(forms: Forms, form: Sum, counter: int) -> list[Piece] | None:
 class _Range:
     """The curves of atoms between two counters; `split` is the counter at which something changes that has to be decided."""
 
-    def __init__(self, first: int, last: int) -> None:
+    def __init__(self, first: int, last: int, ahead: int) -> None:
+        self._counter = Curve("linear", float(-ahead), 1.0) if first < last else curves.constant(float(first - ahead))
         self.first = first
         self.last = last
         self.split: int | None = None
@@ -68,7 +71,7 @@ class _Range:
     def take(self, number: int, atom: Atom, *, is_counter: bool) -> None:
         """Adds an atom whose parts are known."""
         if is_counter:
-            self._known[number] = COUNTER if self.first < self.last else curves.constant(float(self.first))
+            self._known[number] = self._counter
         elif atom.node is not None or atom.op == "zero":
             self._known[number] = curves.constant(0.0) if atom.op == "zero" else None
         else:

@@ -7,7 +7,7 @@ from hlo_inspect.analysis.optimizer.find import Optimizer
 from hlo_inspect.analysis.optimizer.match import Weight
 from hlo_inspect.analysis.optimizer.normal import Forms, Sum
 from hlo_inspect.analysis.optimizer.readings import ABSENT
-from hlo_inspect.analysis.optimizer.schedules import counts_steps, described, opened, schedule_of
+from hlo_inspect.analysis.optimizer.schedules import counts_steps, opened, schedule_in_words
 
 
 class Rates:
@@ -36,8 +36,7 @@ class Rates:
         site = self._counters[id(forms)].get(counter) if counter is not None else None
         if counter is None or site is None or not counts_steps(forms, forms.definition(site.new), counter):
             return None
-        parts = schedule_of(forms, rate, counter)
-        return described(parts) if parts is not None else None
+        return schedule_in_words(forms, rate, counter)
 
     def _expression(self, forms: Forms, rate: Sum) -> str:
         sources = [forms.graph.sources.get(node) for leaf in forms.leaves(rate) if (node := forms.atoms[leaf].node) is not None]

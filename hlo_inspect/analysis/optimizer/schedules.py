@@ -1,27 +1,17 @@
 """Schedules: a learning rate as a function of the number of steps, by name.
 
-With the counter c from 0 on, of a part that begins at `b`, takes `n` steps and goes from `s` to `e`:
-
-    constant       s
-    linear         s + (e - s) * (c - b) / n
-    cosine         e + (s - e) * (1 + cos(pi * (c - b) / n)) / 2       (with an exponent: that half sum to its power)
-    polynomial     e + (s - e) * (1 - (c - b) / n) ** p
-    exponential    s * r ** ((c - b) / k), r every k steps
-    staircase      s * r ** floor((c - b) / k)
-    inverse root   f / sqrt(c + o)
-
-These are what optax documents for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule`,
-`exponential_decay` and, of parts one behind the other, `join_schedules`, `warmup_*` and `piecewise_constant_schedule`; the
-inverse root is that of Vaswani et al. 2017 (arXiv:1706.03762). Nothing but the expression decides. A part is named when these
-equations with the numbers that are printed give what the text computes, at several counters of each part.
+A rate is one part or several, one behind the other, with the equations of `schedule_parts.py`. These are what optax documents
+for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule`, `exponential_decay` and, of parts
+that follow each other, `join_schedules`, `warmup_*` and `piecewise_constant_schedule`; the inverse root is that of Vaswani et
+al. 2017 (arXiv:1706.03762). Nothing but the expression decides. A part is named when its equation with the numbers that are
+printed gives what the text computes, at several counters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from hlo_inspect.analysis.optimizer import pieces
 from hlo_inspect.analysis.optimizer.curve import Curve, alike
@@ -29,70 +19,35 @@ from hlo_inspect.analysis.optimizer.normal import Forms, Sum, close, product
 from hlo_inspect.analysis.optimizer.numeric import value_of_form
 from hlo_inspect.analysis.optimizer.pieces import LAST, Piece
 from hlo_inspect.analysis.optimizer.readings import EXACT, shortest
-
-Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root"]
+from hlo_inspect.analysis.optimizer.schedule_parts import FAR, Kind, Part, described
 
 MAX_PARTS = 12
-FAR = 100_000  # steps for which the last part is looked at
 TOLERANCE = 1e-5  # of the largest rate
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of `steps` from the counter `first` on, `None` for the last one. `exponent` is that of a cosine or polynomial;
-    `factor` the r or the f, `every` the k or the o of the equations.
-    """
-
-    kind: Kind
-    first: int
-    steps: int | None
-    start: float
-    end: float
-    exponent: float = 1.0
-    factor: float = 0.0
-    every: float = 0.0
-
-    def value(self, counter: int) -> float:
-        """The rate by the equation."""
-        passed = counter - self.first
-        if self.kind == "constant":
-            return self.start
-        if self.kind == "inverse square root":
-            return self.factor / math.sqrt(counter + self.every)
-        if self.kind in {"exponential", "staircase"}:
-            times = passed / self.every
-            return self.start * math.pow(self.factor, math.floor(times) if self.kind == "staircase" else times)
-        if self.steps is None:
-            return self.start + self.factor * passed
-        share = passed / self.steps
-        if self.kind == "cosine":
-            share = 1 - math.pow((1 + math.cos(math.pi * share)) / 2, self.exponent)
-        elif self.kind == "polynomial":
-            share = 1 - math.pow(1 - share, self.exponent)
-        return self.start + (self.end - self.start) * share
-
-    def points(self) -> list[int]:
-        """Counters at which the equation is held against the text: both ends and between, but not where a stair begins."""
-        length = self.steps if self.steps is not None else FAR
-        if self.kind == "staircase":
-            every = int(self.every)
-            return [self.first + every * n + every // 2 for n in {0, 1, 2, length // every // 2} if every * (n + 1) <= length]
-        near = [n for n in (1, 10, 100, 1000, 10_000) if n < length]
-        return [self.first + n for n in (*near, *(length * n // 7 for n in range(7)), length - 1)]
+def schedule_in_words(forms: Forms, rate: Sum, counter: int) -> str | None:
+    """A schedule as a phrase, by the counter's old or by its new value, where it has the rounder numbers."""
+    phrases: list[tuple[int, str]] = []
+    for ahead in (0, 1):
+        parts = schedule_of(forms, rate, counter, ahead)
+        if parts is not None:
+            words = described(parts)
+            phrases.append((len(words) + 2 * ahead, words + ", of the counter + 1" * ahead))
+    return min(phrases, key=lambda phrase: phrase[0], default=(0, None))[1]
 
 
-def schedule_of(forms: Forms, rate: Sum, counter: int) -> list[Part] | None:
-    """The parts of a rate over the atom of a counter that counts steps; `None` where it is not wholly understood. Constants can
-    be anything: where arithmetic with them fails nothing is claimed.
+def schedule_of(forms: Forms, rate: Sum, counter: int, ahead: int = 0) -> list[Part] | None:
+    """The parts of a rate over the atom of a counter that counts steps, `ahead` of which their own is; `None` where it is not
+    wholly understood. Constants can be anything: where arithmetic with them fails nothing is claimed.
     """
     try:
-        return _schedule(forms, rate, counter)
+        return _schedule(forms, rate, counter, ahead)
     except (ArithmeticError, ValueError):
         return None
 
 
-def _schedule(forms: Forms, rate: Sum, counter: int) -> list[Part] | None:
-    found = pieces.pieces_of(forms, rate, counter) if forms.leaves(rate) == {counter} else None
+def _schedule(forms: Forms, rate: Sum, counter: int, ahead: int) -> list[Part] | None:
+    found = pieces.pieces_of(forms, rate, counter, ahead) if forms.leaves(rate) == {counter} else None
     if found is None:
         return None
     largest = max(abs(piece.curve.value(end)) for piece in found for end in (piece.first, min(piece.last, piece.first + FAR)))
@@ -109,7 +64,7 @@ def _schedule(forms: Forms, rate: Sum, counter: int) -> list[Part] | None:
         if parts and part.kind == "constant" and abs(part.start - parts[-1].end) <= EXACT * largest:
             part = replace(part, start=parts[-1].end, end=parts[-1].end)
         parts.append(part)
-    return parts if _holds(forms, rate, parts, largest) else None
+    return parts if _holds(forms, rate, parts, ahead, TOLERANCE * largest) else None
 
 
 def counts_steps(forms: Forms, new: Sum, counter: int) -> bool:
@@ -234,55 +189,14 @@ def _written(curve: Curve, counter: int, largest: float) -> float:
     return 0.0 if abs(value) <= 1e-9 * largest else shortest(value, EXACT * size / abs(value))
 
 
-def _holds(forms: Forms, rate: Sum, parts: Sequence[Part], scale: float) -> bool:
+def _holds(forms: Forms, rate: Sum, parts: Sequence[Part], ahead: int, tolerance: float) -> bool:
     """Whether the equations give what the text computes."""
-    return all(_agrees(forms, rate, part, point, TOLERANCE * scale) for part in parts for point in part.points())
+    return all(_agrees(forms, rate, part, point, ahead, tolerance) for part in parts for point in part.points())
 
 
-def _agrees(forms: Forms, rate: Sum, part: Part, point: int, tolerance: float) -> bool:
-    computed = value_of_form(forms, rate, lambda _: float(point))
+def _agrees(forms: Forms, rate: Sum, part: Part, point: int, ahead: int, tolerance: float) -> bool:
+    computed = value_of_form(forms, rate, lambda _: float(point - ahead))
     try:
         return computed is not None and abs(computed - part.value(point)) <= tolerance
     except (ArithmeticError, ValueError):
         return False
-
-
-# -- words --------------------------------------------------------------------------------------------------------------
-
-
-def described(parts: Sequence[Part]) -> str:
-    """Parts as a phrase: what each goes to, and from where unless the one before it went there."""
-    phrases: list[str] = []
-    before: float | None = None
-    for part in parts:
-        if part.steps is None and part.kind == "constant" and part.start == before:
-            break  # stays there
-        phrases.append(_phrase(part, before))
-        before = part.end if part.kind not in {"exponential", "staircase", "inverse square root"} else None
-    return ", then ".join(phrases)
-
-
-def _phrase(part: Part, before: float | None) -> str:
-    name: str = part.kind
-    if part.kind == "linear" and part.first == 0 and part.steps is not None and part.end > part.start:
-        name = "linear warm-up"
-    if part.exponent != 1.0 and part.kind in {"cosine", "polynomial"}:
-        name = f"{name} with exponent {_number(part.exponent)}"
-    lasting = "" if part.steps is None else f" for {part.steps} steps"
-    if part.kind == "constant":
-        return f"{name} {_number(part.start)}{lasting}"
-    if part.kind == "inverse square root":
-        offset = "" if not part.every else f" {'+' if part.every > 0 else '-'} {_number(abs(part.every))}"
-        return f"{name} {_number(part.factor)} / sqrt(counter{offset}){lasting}"
-    if part.kind in {"exponential", "staircase"}:
-        often = "each step" if part.every == 1 else f"every {_number(part.every)} steps"
-        return f"{name} from {_number(part.start)}, times {_number(part.factor)} {often}{lasting}"
-    if part.steps is None:
-        return f"{name} from {_number(part.start)} by {_number(part.factor)} each step"
-    source = "" if part.start == before else f" {_number(part.start)}"
-    return f"{name}{source} to {_number(part.end)} over {part.steps} steps"
-
-
-def _number(value: float) -> str:
-    """All digits that were compared."""
-    return f"{value:.10g}"

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from hlo_inspect.analysis.optimizer.curve import COUNTER, Curve, alike, constant, exponential, power, product, total, whole
+from hlo_inspect.analysis.optimizer.curve import Curve, alike, constant, exponential, power, product, total, whole
 
+COUNTER = Curve("linear", 0.0, 1.0)
 LINE = Curve("linear", 2.0, 3.0)
 
 

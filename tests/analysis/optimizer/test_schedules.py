@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.analysis.optimizer.numeric import value_of_node
-from hlo_inspect.analysis.optimizer.schedules import Part, counts_steps, described, schedule_of
+from hlo_inspect.analysis.optimizer.schedules import counts_steps, schedule_in_words, schedule_of
 from tests.analysis.optimizer.counted import Counted
 
 
 def words(x: Counted, node: int) -> str | None:
-    parts = schedule_of(*x.form(node))
-    return described(parts) if parts is not None else None
+    return schedule_in_words(*x.form(node))
 
 
 def cosine(x: Counted, counter: int, steps: float, until: float | None = None) -> int:
@@ -78,6 +77,16 @@ def test_inverse_roots() -> None:
     )
 
 
+def test_steps_that_are_counted_from_1() -> None:
+    """As a function of the counter itself neither has round numbers, or a name."""
+    x = Counted()
+    step = x("add", x.c, 1.0)
+    warm_up = x("multiply", x("minimum", step, 1000.0), 1e-6)
+    assert words(x, warm_up) == "linear warm-up 0 to 0.001 over 1000 steps, of the counter + 1"
+    wave = cosine(x, step, 500.0)
+    assert words(x, wave) == "cosine 1 to 0 over 500 steps, of the counter + 1"
+
+
 def test_what_has_no_name() -> None:
     x = Counted()
     y = x.graph.input((0, 1, ()), 1)
@@ -95,16 +104,6 @@ def test_counters() -> None:
     assert not counts_steps(*x.form(x("add", x.c, 2.0)))
     assert not counts_steps(*x.form(x("remainder", more, 4.0)))
     assert not counts_steps(*x.form(x("select", x("compare", more, 4.0, how="LT"), more, 0.0)))
-
-
-def test_equations() -> None:
-    """Halfway: the mean of the ends on a line and a half wave; a quarter and a half of the difference with exponents."""
-    assert Part("linear", 10, 100, 0.0, 1.0).value(60) == 0.5
-    assert math.isclose(Part("cosine", 10, 100, 1.0, 0.0).value(60), 0.5)
-    assert math.isclose(Part("cosine", 10, 100, 1.0, 0.0, exponent=2.0).value(60), 0.25)
-    assert math.isclose(Part("polynomial", 10, 100, 1.0, 0.2, exponent=2.0).value(60), 0.4)
-    assert Part("staircase", 10, None, 8.0, 8.0, factor=0.5, every=20.0).value(69) == 2.0
-    assert Part("inverse square root", 0, None, 0.0, 0.0, factor=6.0, every=1.0).value(8) == 2.0
 
 
 OPERATIONS = ["add", "multiply", "minimum", "maximum", "subtract"]
@@ -139,19 +138,19 @@ def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
 
 
 @settings(max_examples=300, deadline=None)
-@given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20))
-def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int]) -> None:
+@given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
+def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
     """Of any expression: the equations of its parts give its value at any counter, but for where a stair begins."""
     x = Counted()
     node = x("multiply", built(x, steps), 0.7)
-    parts = schedule_of(*x.form(node))
+    parts = schedule_of(*x.form(node), ahead)
     if parts is None:
         return
     scale = max(abs(computed(x, node, at)) for at in [0, *counters])
     for at in counters:
-        part = [part for part in parts if part.first <= at][-1]
-        if part.kind != "staircase" or (at - part.first) % part.every not in {0, part.every - 1}:
-            assert abs(part.value(at) - computed(x, node, at)) <= 1e-4 * scale
+        part = [part for part in parts if part.first <= at + ahead][-1]
+        if part.kind != "staircase" or (at + ahead - part.first) % part.every not in {0, part.every - 1}:
+            assert abs(part.value(at + ahead) - computed(x, node, at)) <= 1e-4 * scale
 
 
 def computed(x: Counted, node: int, counter: int) -> float:
