@@ -138,7 +138,9 @@ def _why_unknown(overview: Overview, name: str) -> str:
     if states <= {"absent"}:
         return "no update has it" if overview.rows else "there are no updates"
     if states & {"computed"}:
-        return "it is computed in the step"
+        rates = {overview.rates.text(row.matched) for row in overview.rows if row.reading(name).state == "computed"}
+        how = f": {rates.pop().removeprefix('computed ')}" if name == "learning_rate" and len(rates) == 1 else ""
+        return f"it is computed in the step{how}"
     return "the updates differ in it"
 
 
