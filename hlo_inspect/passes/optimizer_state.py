@@ -53,8 +53,8 @@ def _not_donated(context: Context, state: State) -> list[Finding]:
 
 
 def _replicated(context: Context, state: State) -> list[Finding]:
-    partitions = context.device_counts.partitions or 1
-    if not 1 < partitions <= MAX_DEVICES or not state:
+    partitions = (context.device_counts.partitions or 1) if state else 1
+    if not 1 < partitions <= MAX_DEVICES:
         return []
     read = {leaf.sharding: leaf for leaf in reversed(_only_read(context))}
     found = [(leaf, copies_of(leaf.sharding, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]

@@ -2,6 +2,7 @@
 
 Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range
 is split at the counter at which it changes. Within a range everything is then a curve of the counter, or is not understood.
+Sums and products are those of real numbers; integers are taken not to overflow.
 """
 
 from __future__ import annotations
