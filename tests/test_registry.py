@@ -16,8 +16,10 @@ from hlo_inspect.shipped import shipped_configs
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
 
-NO_PASS = {"base", "loops", "profiles"}
-"""Files of `passes` that hold no pass: what a pass is, findings that several share, and the report on the profiles."""
+NO_PASS = {"base", "loops", "optimizer_state", "profiles"}
+"""Files of `passes` that hold no pass: what a pass is, findings that several share, more findings of one, and the report on
+the profiles.
+"""
 
 TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.metadata import origin
@@ -233,3 +234,12 @@ def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | Non
         if shapes and (number not in shapes or (shape is not None and subshape(shape, index) is None)):
             faults.append(f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have")
     return tuple(faults)
+
+
+def saved_by_donating(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> int:
+    """Bytes, if every output that is free takes a parameter of its shape."""
+    leaves = list(leaves)
+    free = Counter(str(output.shape) for output in outputs if output.alias is None)
+    fitting = Counter(str(leaf.shape) for leaf in leaves)
+    sizes = {str(leaf.shape): leaf.shape.bytes or 0 for leaf in leaves}
+    return sum(min(count, free[shape]) * sizes[shape] for shape, count in fitting.items())

@@ -13,6 +13,7 @@ from hlo_inspect.analysis.optimizer.sites import Site
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.optimizer_state import state_findings
 from hlo_inspect.report import model
 from hlo_inspect.report.model import Column, FactSpec, Finding, Table, Value
 
@@ -106,7 +107,7 @@ class Optimizer(Pass):
     def findings(self, context: Context) -> list[Finding]:
         module = context.module
         faults = context.optimizer.optimizer.flow.faults.found
-        return [
+        return state_findings(context) + [
             Finding(
                 "HI504",
                 "warning",
@@ -137,7 +138,9 @@ def _why_unknown(overview: Overview, name: str) -> str:
     if states <= {"absent"}:
         return "no update has it" if overview.rows else "there are no updates"
     if states & {"computed"}:
-        return "it is computed in the step"
+        rates = {overview.rates.text(row.matched) for row in overview.rows if row.reading(name).state == "computed"}
+        how = f": {rates.pop().removeprefix('computed ')}" if name == "learning_rate" and len(rates) == 1 else ""
+        return f"it is computed in the step{how}"
     return "the updates differ in it"
 
 
@@ -187,7 +190,7 @@ def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], Pa
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        overview.rate(row),
+        overview.rates.text(row.matched),
         _number(overview, row.counters[0] if row.counters else None),
         row.weight.bytes,
         place.fusion,
@@ -232,5 +235,5 @@ def _key(overview: Overview, row: Row) -> model.Row:
         *(row.reading(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        overview.rate(row),
+        overview.rates.text(row.matched),
     )

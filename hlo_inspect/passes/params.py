@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
+from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf, saved_by_donating
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
@@ -84,7 +83,7 @@ class Params(Pass):
         findings = [Finding("HI103", "warning", fault, module.location(module.first_line)) for fault in interface.faults]
         wasted = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
         if wasted:
-            size = _could_be_saved(wasted, interface.outputs)
+            size = saved_by_donating(wasted, interface.outputs)
             message = (
                 f"{_listed(wasted)} could be donated: outputs of the same shape, type and sharding take no parameter's buffer"
             )
@@ -108,14 +107,6 @@ def _why_unknown(fact: str, interface: Interface) -> str:
 
 def _bytes(leaves: Iterable[ParameterLeaf] | Iterable[Output]) -> int | None:
     return total(leaf.shape.bytes for leaf in leaves)
-
-
-def _could_be_saved(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> int:
-    """Bytes, if every output that is free takes a parameter of its shape."""
-    free = Counter(str(output.shape) for output in outputs if output.alias is None)
-    fitting = Counter(str(leaf.shape) for leaf in leaves)
-    sizes = {str(leaf.shape): leaf.shape.bytes or 0 for leaf in leaves}
-    return sum(min(count, free[shape]) * sizes[shape] for shape, count in fitting.items())
 
 
 def _listed(leaves: list[ParameterLeaf], limit: int = 4) -> str:

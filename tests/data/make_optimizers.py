@@ -114,6 +114,41 @@ def velocity() -> tuple[Any, Any]:
     return step, (WEIGHTS, WEIGHTS)
 
 
+def matrix_only(optimizer: Any) -> tuple[Any, Any]:
+    """A step of the matrix alone, without the bias."""
+    weights = {"w": WEIGHTS["w"]}
+    state = (weights, jax.eval_shape(optimizer.init, weights))
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner = state
+        gradient = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w["w"]) - y) ** 2))(weights)
+        updates, inner = optimizer.update(gradient, inner, weights)
+        return optax.apply_updates(weights, updates), inner
+
+    return step, state
+
+
+def muon_by_hand(*, looped: bool = False) -> tuple[Any, Any]:
+    """Muon as PyTorch programs have it: a sum as momentum, the iteration in bfloat16, the decay before the step."""
+
+    def iterate(x: Any) -> Any:
+        a = x @ x.T
+        return 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        w, m = state
+        gradient = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
+        m = 0.9 * m + gradient
+        ahead = (gradient + 0.9 * m).astype(jnp.bfloat16).T
+        ahead = ahead / (jnp.linalg.norm(ahead) + 1e-7)
+        for _ in range(0 if looped else 5):
+            ahead = iterate(ahead)
+        ahead = jax.lax.fori_loop(0, 5, lambda _, x: iterate(x), ahead) if looped else ahead
+        return w * (1 - 0.02 * 0.01) - 0.02 * max(1, 8 / 4) ** 0.5 * ahead.T.astype(jnp.float32), m
+
+    return step, (WEIGHTS["w"], WEIGHTS["w"])
+
+
 def parted() -> tuple[Any, Any]:
     """AdamW on the matrix, plain descent on the bias."""
     return step_of(optax.multi_transform({"a": optax.adamw(1e-3), "s": optax.sgd(0.1)}, {"w": "a", "b": "s"}))
@@ -156,8 +191,35 @@ def no_update(kind: str) -> tuple[Any, Any]:
     return lambda s, x, y: tree_map(jnp.add, s, jax.grad(loss_of)(tree_map(jnp.ones_like, s), x, y)), WEIGHTS  # accumulator
 
 
+def simulated(kind: str) -> tuple[Any, Any]:
+    """Steps that take something away from a state, or write into it."""
+    kernel = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    if kind == "cache":
+        cache = jax.ShapeDtypeStruct((16, 8), jnp.float32)
+        return lambda s, x, y: jax.lax.dynamic_update_slice(s, jax.nn.softmax(x @ s.T)[:1] @ s, (3, 0)), cache
+    if kind == "euler":
+        return lambda s, x, y: (s[0] - 0.01 * jnp.tanh(s[1] @ s[0]), s[1]), (kernel, kernel)
+
+    def step(s: Any, x: Any, y: Any) -> Any:
+        velocity = 0.9 * s[1] + s[2] @ s[0]
+        return s[0] - 0.1 * velocity, velocity, s[2]
+
+    return step, (kernel, kernel, kernel)
+
+
 def chained(*parts: Any) -> tuple[Any, Any]:
     return step_of(optax.chain(*parts))
+
+
+def scheduled(*parts: Any, ends: tuple[int, ...] = ()) -> tuple[Any, Any]:
+    """Descent with a rate that follows schedules, each from one of `ends` on."""
+    return step_of(optax.sgd(optax.join_schedules(parts, list(ends)) if ends else parts[0]))
+
+
+def noam(count: Any) -> Any:
+    """Warm-up over 4000 steps to `512 ** -0.5 * 4000 ** -0.5`, then the inverse root of the step's number, from 1 on."""
+    step = jnp.asarray(count + 1, jnp.float32)
+    return 512**-0.5 * jnp.minimum(step**-0.5, step * 4000**-1.5)
 
 
 warm_up = optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000)
@@ -186,6 +248,10 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),
     "mixed": parted,
+    "muon": lambda: step_of(contrib.muon(0.02)),
+    "muon_by_hand": muon_by_hand,
+    "muon_looped": lambda: muon_by_hand(looped=True),
+    "muon_plain": lambda: matrix_only(contrib.muon(1e-3, nesterov=False, weight_decay=0.1, consistent_rms=0.2)),
     "nadam": lambda: step_of(optax.nadam(1e-3)),
     "nadamw": lambda: step_of(optax.nadamw(1e-3, weight_decay=0.01)),
     "novograd": lambda: step_of(optax.novograd(1e-3, weight_decay=1e-3)),
@@ -200,11 +266,30 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "sign_sgd": lambda: chained(optax.scale_by_sign(), optax.scale(-1e-3)),
     "sm3": lambda: step_of(optax.sm3(0.01)),
     "yogi": lambda: step_of(optax.yogi(0.01)),
+    "schedule_cosine": lambda: step_of(optax.adamw(optax.cosine_decay_schedule(3e-4, 9000, alpha=0.1))),
+    "schedule_cosine_squared": lambda: scheduled(optax.cosine_decay_schedule(0.2, 5000, exponent=2.0)),
+    "schedule_exponential": lambda: scheduled(optax.exponential_decay(0.001, 1000, 0.96)),
+    "schedule_inject": lambda: step_of(optax.inject_hyperparams(optax.adam)(optax.linear_schedule(0.0, 0.002, 250))),
+    "schedule_joined": lambda: scheduled(
+        optax.constant_schedule(0.01),
+        optax.linear_schedule(0.01, 0.1, 400),
+        optax.exponential_decay(0.05, 200, 0.5),
+        ends=(100, 500),
+    ),
+    "schedule_noam": lambda: scheduled(noam),
+    "schedule_polynomial": lambda: scheduled(optax.polynomial_schedule(0.1, 0.001, 2, 300, transition_begin=50)),
+    "schedule_sine": lambda: scheduled(lambda count: 0.01 + 0.001 * jnp.sin(count)),
+    "schedule_staircase": lambda: scheduled(optax.exponential_decay(0.1, 500, 0.5, staircase=True, end_value=0.002)),
+    "schedule_steps": lambda: scheduled(optax.piecewise_constant_schedule(0.1, {100: 0.1, 250: 0.5})),
+    "schedule_warm_up": lambda: scheduled(optax.warmup_cosine_decay_schedule(0.0, 0.004, 1000, 10000, end_value=1e-5)),
     "none_accumulator": lambda: no_update("accumulator"),
     "none_average": lambda: no_update("average"),
     "none_batch_norm": lambda: no_update("batch_norm"),
+    "none_cache": lambda: simulated("cache"),
+    "none_euler": lambda: simulated("euler"),
     "none_gru": lambda: no_update("gru"),
     "none_residual": lambda: no_update("residual"),
+    "none_velocity": lambda: simulated("velocity"),
 }
 NOT_DONATED = ("adam", "adamw_clip", "lion", "sgd_nesterov")
 

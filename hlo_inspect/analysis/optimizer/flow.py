@@ -126,6 +126,8 @@ class Flow(Places):
         op = statement.opcode
         if len(args) != OPERANDS[op]:
             return self._broken(place, "has operands that cannot be read")
+        if op == "divide" and statement.dtype[:1] in {"s", "u"}:
+            op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
         return self.graph.make(op, tuple(args), statement.word("direction") if op == "compare" else None)
 
     def known(self, places: tuple[Place, ...]) -> tuple[int, ...] | list[Place]:

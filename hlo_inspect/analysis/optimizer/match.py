@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.contents import Contents
+from hlo_inspect.analysis.optimizer.dynamics import is_one_way
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Sum, is_constant, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
@@ -177,6 +178,8 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[site.new] else EXACT,
         )
         claim = _claim(update)
+        if (claim is None or claim.rule == "sgd") and is_one_way(update):
+            return None
         if claim is not None and not _descends(claim):
             if not claim.roles:
                 return None  # a step of a solver, a residual: what goes up without a state is no update

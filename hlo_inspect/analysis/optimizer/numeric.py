@@ -32,6 +32,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "exponential": math.exp,
     "exponential-minus-one": math.expm1,
     "floor": math.floor,
+    "integer-divide": lambda a, b: math.trunc(a / b),
     "is-finite": math.isfinite,
     "log": math.log,
     "log-plus-one": math.log1p,
@@ -74,7 +75,7 @@ def apply(op: str, attribute: object, values: list[float]) -> float | None:
 def value_of_form(forms: Forms, form: Sum, leaf: Callable[[int], float]) -> float | None:
     """A normal form where `leaf` gives the value of a leaf's node."""
     known: dict[int, float | None] = {}
-    wanted = _atoms_below(forms, form)
+    wanted = atoms_below(forms, form)
     for number in sorted(wanted):
         atom = forms.atoms[number]
         if atom.node is not None:
@@ -90,7 +91,8 @@ def value_of_form(forms: Forms, form: Sum, leaf: Callable[[int], float]) -> floa
     return _sum(form, known)
 
 
-def _atoms_below(forms: Forms, form: Sum) -> set[int]:
+def atoms_below(forms: Forms, form: Sum) -> set[int]:
+    """The atoms that a sum holds at any depth."""
     found: set[int] = set()
     stack = [atom for monomial in form for atom, _ in monomial]
     while stack:

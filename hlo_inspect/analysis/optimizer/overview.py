@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.clipping import Clip, find_clip
-from hlo_inspect.analysis.optimizer.explain import text
 from hlo_inspect.analysis.optimizer.find import Optimizer
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.match import Weight
+from hlo_inspect.analysis.optimizer.rates import Rates
 from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
 from hlo_inspect.analysis.optimizer.sites import Site
 
@@ -40,8 +40,8 @@ class Overview:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
-        self._rates: dict[tuple[int, Hashable], str] = {}
         self.rows = [_row(weight) for weight in optimizer.weights]
+        self.rates = Rates(optimizer)
         rules = {row.rule for row in self.rows}
         for plain, decoupled in DECOUPLED.items():
             if decoupled in rules:
@@ -73,18 +73,6 @@ class Overview:
     @cached_property
     def decayed(self) -> int:
         return sum(any(_acts(row.reading(name)) for name in ("weight_decay", "l2")) for row in self.rows)
-
-    def rate(self, row: Row) -> str:
-        """Where the learning rate of a row comes from: a constant, or the expression that computes it."""
-        claim, state = row.matched.claim, row.reading("learning_rate").state
-        if claim is None or state != "computed":
-            return state
-        forms = row.matched.update.forms
-        key = (id(forms), tuple(claim.rate.items()))  # most rows share one
-        known = self._rates.get(key)
-        if known is None:
-            known = self._rates[key] = text(forms, claim.rate)
-        return known
 
     def bytes_of(self, sites: Iterable[Site | None]) -> int:
         """Bytes of distinct arrays."""

@@ -1,4 +1,4 @@
-"""What a sum over elements or devices adds up: the way behind an opaque leaf that is one."""
+"""What a sum over elements or devices adds up, and what a product of matrices multiplies: the way behind opaque leaves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.normal import ONE, Forms, Sum, split_zero
+from hlo_inspect.analysis.optimizer.opcodes import GEMMS
+from hlo_inspect.analysis.optimizer.places import target_of
 from hlo_inspect.analysis.optimizer.sites import Region
 from hlo_inspect.analysis.optimizer.text import Statement
 
@@ -18,7 +20,7 @@ _FIRST = re.compile(r"\{\[(\d{1,18}):")
 
 
 class Reductions:
-    """Looks behind sums in the expressions of a region."""
+    """Looks behind sums and products of matrices in the expressions of a region."""
 
     def __init__(self, flow: Flow, region: Region, forms: Forms) -> None:
         self._flow = flow
@@ -32,6 +34,18 @@ class Reductions:
         if isinstance(known, tuple):
             known = self._known[atom] = self._summed(atom, kind)
         return known
+
+    def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
+        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
+        also array and kernel of a convolution.
+        """
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        statement = self._flow.statement(place) if place is not None else None
+        if place is None or statement is None or not _is_product(statement, windowed=windowed):
+            return None
+        operands = self._flow.operands(place, statement)[:2]
+        return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
 
     def _summed(self, atom: int, kind: str) -> Sum | None:
         form: Sum | None = None
@@ -100,3 +114,9 @@ class Reductions:
         body = self._flow.body(statement.word("to_apply"))
         root = body.statement(body.root) if body is not None else None
         return root is not None and root.opcode == kind
+
+
+def _is_product(statement: Statement, *, windowed: bool) -> bool:
+    if statement.opcode == "convolution":
+        return windowed or "window=" not in statement.tail
+    return statement.opcode == "dot" or (statement.opcode == "custom-call" and target_of(statement) in GEMMS)

@@ -89,6 +89,10 @@ class Update:
         """Whether an atom holds a site's value at any depth."""
         return bool(self._contents.values_in(atom) & self._contents.bit(value))
 
+    def is_reached(self, form: Sum) -> bool:
+        """Whether something opaque in a form depends on the old value."""
+        return bool(self._contents.inputs(form) & self._around.own)
+
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 

@@ -65,7 +65,7 @@ def test_names_and_order_decide_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("kind", ["accumulator", "average", "batch_norm", "gru", "residual"])
+@pytest.mark.parametrize("kind", ["accumulator", "average", "batch_norm", "cache", "euler", "gru", "residual", "velocity"])
 def test_other_states_are_no_weights(kind: str, stage: str) -> None:
     assert facts_of(text_of(f"none_{kind}.{stage}")) == {"name": "none", "update_count": 0, "decayed_count": 0}
 

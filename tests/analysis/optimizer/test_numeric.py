@@ -20,6 +20,7 @@ from hlo_inspect.analysis.optimizer.numeric import agrees, apply, value_of_form,
         ("rsqrt", None, [4.0], 0.5),
         ("sign", None, [-3.0], -1.0),
         ("broadcast", None, [3.0], 3.0),
+        ("integer-divide", None, [-7.0, 2.0], -3.0),
     ],
 )
 def test_operations(op: str, attribute: str | None, values: list[float], result: float) -> None:

@@ -66,3 +66,22 @@ def test_a_part_of_a_combined_sum_can_be_any_expression() -> None:
     second = ("%l = f32[1]{0} slice(%a), slice={[1:2]}", "ROOT %r = f32[] reshape(%l)")
     assert str(opened(*SQUARES, *COMBINED, *first)).startswith("-2*x#")
     assert str(opened(*SQUARES, *COMBINED, *second)).startswith("2*x#")
+
+
+@pytest.mark.parametrize(
+    ("product", "expected"),
+    [
+        ("dot(%m, %p), lhs_contracting_dims={1}, rhs_contracting_dims={1}", ("p0**2", "p0")),
+        ("convolution(%m, %p), dim_labels=bf_io->bf", ("p0**2", "p0")),
+        ("convolution(%m, %p), window={size=3}, dim_labels=bf0_io0->bf0", None),
+        ('custom-call(%m, %p), custom_call_target="__cublas$gemm"', ("p0**2", "p0")),
+        ('custom-call(%m, %p), custom_call_target="other"', None),
+        ("rng(%m, %p), distribution=rng_uniform", None),
+    ],
+)
+def test_products_of_matrices(product: str, expected: tuple[str, str] | None) -> None:
+    flow, frame = flow_of(entry_of(*SQUARES, f"ROOT %r = f32[4,4]{{1,0}} {product}"))
+    forms = Forms(flow.graph)
+    ((monomial, _),) = forms.form(flow.node(flow.root(frame, ()))).items()
+    found = Reductions(flow, Region(frame, {}), forms).factors(monomial[0][0])
+    assert (found and tuple(text(forms, one) for one in found)) == expected

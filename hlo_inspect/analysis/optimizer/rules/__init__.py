@@ -18,6 +18,7 @@ from hlo_inspect.analysis.optimizer.rules import (
     lamb,
     lars,
     lion,
+    muon,
     nadam,
     nadamw,
     novograd,
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
     "novograd": novograd.match,
     "lars": lars.match,
     "sm3": sm3.match,
+    "muon": muon.match,
     "schedule_free": schedule_free.match,
 }
 """By file, the common ones first. No update fits two of them: what tells rules apart is part of each."""
