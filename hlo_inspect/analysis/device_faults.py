@@ -47,7 +47,7 @@ def _of_collective(collective: Collective, counts: DeviceCounts) -> Iterator[Dev
         yield DeviceFault("HI202", "info", message, *place)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def _stray_pair(text: str, mode: GroupMode, counts: DeviceCounts) -> str | None:
     """What is wrong with source-target pairs: a device may send once and receive once."""
     try:

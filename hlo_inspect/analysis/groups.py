@@ -66,7 +66,7 @@ class Participants:
     contradicts: bool = False
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def participants(text: str | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
     """How many devices a group of `replica_groups=text` has."""
     try:

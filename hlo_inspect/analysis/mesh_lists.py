@@ -66,7 +66,7 @@ def has_groups(collective: Collective) -> bool:
     return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def device_groups(text: str, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """The groups that `replica_groups=text` means: those of the first replica where every replica has the same, those of the
     first partition where every partition has. `DeviceListError` where the text is no groups or names too many devices.
@@ -86,7 +86,7 @@ def device_groups(text: str, mode: GroupMode, counts: DeviceCounts) -> Groups:
     return tuple(tuple(replica * partitions + partition for replica in group for partition in together) for group in groups)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def tile_groups(sharding: str) -> tuple[Groups, ...]:
     """For each tiled dimension of one array's sharding the devices along it; for subgroups that hold the same data, those."""
     described = _METADATA.split(sharding, maxsplit=1)[0]

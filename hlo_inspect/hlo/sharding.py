@@ -38,7 +38,7 @@ class DeviceListError(ValueError):
     """Text that is no device list, or one that contradicts itself."""
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def replica_groups(text: str) -> Groups:
     """The groups that `text` spells, in order; no groups for `{}`, which stands for everybody. `DeviceListError` otherwise."""
     text = scan.without_comments(text).strip()
@@ -53,7 +53,7 @@ def replica_groups(text: str) -> Groups:
     return tuple(_integers(ids) for ids in _LIST.findall(text[1:-1]) if ids.strip())
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def source_target_pairs(text: str) -> tuple[tuple[int, int], ...]:
     """The pairs of `{{0,1},{1,0}}`; `DeviceListError` where one is no pair."""
     text = scan.without_comments(text).strip()
@@ -170,7 +170,7 @@ def _integers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def sharding_devices(text: str) -> int:
     """One more than the largest device id that a sharding names; 0 where it names none."""
     text = _QUOTED.sub('""', text)
