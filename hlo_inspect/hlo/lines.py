@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 
 from hlo_inspect.hlo.heads import Heads
 from hlo_inspect.hlo.instruction import Head
 from hlo_inspect.hlo.rows import DEFINITION, Row
 
-MAX_DEFINITIONS = 1 << 18
+MAX_DEFINITIONS = 1 << 20
 
 
 class Lines:
@@ -76,8 +77,8 @@ class Reach:
             self._part = lines
             return
         self._read.update(lines.definitions)
-        while len(self._read) > MAX_DEFINITIONS:
-            self._read.pop(next(iter(self._read)))
+        if len(self._read) > MAX_DEFINITIONS:  # the first ones go, many at once: taking one after the other is quadratic
+            self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
     def get(self, name: str) -> Head | None:
         found = self._read.get(name)
