@@ -33,11 +33,13 @@ def inspect_all(
     strict: bool = False,
     profile: str | None = None,
     mesh: str | None = None,
+    also: Sequence[str] = (),
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
 
     `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself. `passes` are command
-    names; the first names the report. `module` is a regular expression that a module's name has to match; `stage` chooses
+    names; the first names the report; `also` are others of which the facts, findings and notes are told, but no tables of their
+    own. `module` is a regular expression that a module's name has to match; `stage` chooses
     another file of a dump directory; `profile` is the accelerator that times are told for; `mesh` names the axes of the device
     mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError`
     for what XLA's parser refuses, and `UsageError` for an unknown pass or what is no mesh.
@@ -45,6 +47,7 @@ def inspect_all(
     chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
     if not chosen:
         raise UsageError("no pass is named")
+    others = [find_pass(name) for name in also]
     pattern = _pattern(module)
     hardware = _profile(profile)
     given = given_mesh(mesh) if mesh is not None else None
@@ -53,13 +56,15 @@ def inspect_all(
     empty: InputError | None = None
     for one, note in _sources(source, stage):
         name = one.name
-        modules = read_modules(one, _wants(chosen) | Wants(checked=strict), strict=strict)
+        modules = read_modules(one, _wants([*chosen, *others]) | Wants(checked=strict), strict=strict)
         holds = False
         while True:
             with _without_collection():
                 found = next(modules, None)
                 wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
-                report = _report(Context(found, hardware, given), chosen, note) if found is not None and wanted else None
+                report = (
+                    _report(Context(found, hardware, given), chosen, others, note) if found is not None and wanted else None
+                )
             if found is None:
                 break
             holds = True
@@ -109,11 +114,14 @@ def inspect(
     strict: bool = False,
     profile: str | None = None,
     mesh: str | None = None,
+    also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
     has them.
     """
-    reports = list(inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh))
+    reports = list(
+        inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also)
+    )
     if len(reports) > 1:
         names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
@@ -149,10 +157,10 @@ def _wants(chosen: Sequence[Pass]) -> Wants:
     return wants
 
 
-def _report(context: Context, chosen: Sequence[Pass], note: str | None) -> Report:
+def _report(context: Context, chosen: Sequence[Pass], others: Sequence[Pass], note: str | None) -> Report:
     module = context.module
     running: dict[str, Pass] = {}
-    for one in chosen:
+    for one in (*chosen, *others):
         running |= {part.name: part for part in (one, *_included(one))}
     section = Section(notes=[note] if note else [])
     specs: list[FactSpec] = []

@@ -31,21 +31,23 @@ if TYPE_CHECKING:
 FAILED, UNREADABLE = 1, 3
 
 
-def _pass_command(name: str, text: str, *aliases: str) -> list[click.Command]:
-    """The command of a pass, and the same under other names."""
+def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ()) -> list[click.Command]:
+    """The command of a pass, and the same under other names. `also` are passes whose facts it tells too, but with `--quick`."""
 
     @output_options
     @read_options
     @fail_on_option
     @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-    def run(inputs: tuple[str, ...], fail_on: Severity | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
-        reports, unread = _inspected(inputs, (name,), read)
+        reports, unread = _inspected(inputs, (name,), read, () if quick else also)
         _deliver(reports, output)
         if unread:
             return UNREADABLE
         return FAILED if _reaches(reports, fail_on) else 0
 
+    if also:
+        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(also)}, which take most of the time.")(run)
     command = click.command(name, help=text)(run)
     others = [
         click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases
@@ -53,7 +55,9 @@ def _pass_command(name: str, text: str, *aliases: str) -> list[click.Command]:
     return [command, *others]
 
 
-def _inspected(inputs: Iterable[str], passes: Sequence[str], read: ReadOptions) -> tuple[list[Report], bool]:
+def _inspected(
+    inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = ()
+) -> tuple[list[Report], bool]:
     """The reports of all inputs, and whether one could not be read: that is told at once, the others are read all the same."""
     from hlo_inspect.inspection import inspect_all
 
@@ -62,7 +66,7 @@ def _inspected(inputs: Iterable[str], passes: Sequence[str], read: ReadOptions) 
     for source in inputs:
         try:
             path = source if source == "-" else Path(source)
-            reports.extend(inspect_all(path, passes, **asdict(read)))
+            reports.extend(inspect_all(path, passes, also=also, **asdict(read)))
         except InputError as error:
             click.echo(f"hlo-inspect: {error}", err=True)
             unread = True
@@ -152,10 +156,12 @@ def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click
     return 0
 
 
+_ALSO = {"summary": ("cost", "optimizer")}
 _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "summary",
-        "One page: what this module is, its buffers and donation, fusions, collectives, opcodes, and what looks wrong.",
+        "One page: what this module is, its buffers and donation, costs, optimizer, fusions, collectives and opcodes, and what "
+        "looks wrong.",
         (),
     ),
     (
@@ -174,7 +180,7 @@ _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 COMMANDS: tuple[click.Command, ...] = (
-    *(command for name, text, aliases in _TEXTS for command in _pass_command(name, text, *aliases)),
+    *(command for name, text, aliases in _TEXTS for command in _pass_command(name, text, *aliases, also=_ALSO.get(name, ()))),
     check,
     profiles,
 )

@@ -90,7 +90,7 @@ class Cost(Pass):
         return [
             _table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile),
             _table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile),
-            _table("cost_by_phase", "Cost of one run by phase", "phase", cost.by("phase"), profile),
+            by_phase(context),
             _table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile),
             _unknown_calls(cost.unknown_calls),
         ]
@@ -115,6 +115,11 @@ class Cost(Pass):
         if context.module.unparsed_lines:
             notes.append(f"cost.flops: {context.module.unparsed_lines:,} lines could not be read, no figure counts them")
         return notes
+
+
+def by_phase(context: Context) -> Table:
+    """One row a phase of the training step."""
+    return _table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)
 
 
 def _why_no_times(cost: ModuleCost, profile: HardwareProfile | None) -> dict[str, str]:

@@ -203,12 +203,36 @@ def _first(row: Row, role: str) -> Site | None:
     return next((site for name, site in row.roles.items() if name.startswith(role)), None)
 
 
+def in_one_line(context: Context) -> Table:
+    """One row for all updates, none where nothing is updated."""
+    overview = context.optimizer
+    columns = (
+        Column("rule"),
+        Column("weights", "count"),
+        Column("decayed", "count", detail=1),
+        *(Column(name, "number", optional=True, detail=2) for name in (*VALUES, "clip_norm")),
+        Column("weight_bytes", "bytes", detail=3),
+        Column("state_bytes", "bytes"),
+    )
+    row = (
+        overview.name if overview.is_complete else None,
+        len(overview.rows),
+        overview.decayed,
+        *(overview.shared(name) for name in VALUES),
+        overview.clip_norm,
+        overview.bytes_of(row.weight for row in overview.rows),
+        overview.bytes_of(overview.states),
+    )
+    return Table("optimizer_update", "Optimizer", columns, (row,) if overview.rows else ())
+
+
 def _groups(overview: Overview) -> Table:
     columns = (
         Column("rule"),
         Column("weights", "count", summed=True),
         Column("bytes", "bytes", summed=True),
-        *(Column(name, "number", optional=True) for name in VALUES),
+        Column("learning_rate", "number", optional=True),
+        *(Column(name, "number", optional=True, detail=1) for name in VALUES[1:]),
         Column("nesterov", "bool", optional=True, detail=3),
         Column("clip_norm", "number", optional=True, detail=2),
         Column("rate", detail=2),

@@ -9,13 +9,13 @@ from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.passes import collectives, fusions
+from hlo_inspect.passes import collectives, cost, fusions, optimizer
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Table, Value
 
 
 class Summary(Pass):
-    """What the module is: buffers and donation, opcodes, fusions, collectives.
+    """What the module is: buffers and donation, opcodes, fusions, collectives; costs and optimizer where these run too.
 
     Reads every line. Instructions are counted as printed; a get-tuple-element that compact printing left out is not.
     """
@@ -43,6 +43,7 @@ class Summary(Pass):
     def tables(self, context: Context) -> list[Table]:
         tables = [
             _buffers(context.interface),
+            *((cost.by_phase(context), optimizer.in_one_line(context)) if context.module.wants.graph else ()),
             fusions.by_kind(context.fusions),
             collectives.by_kind(context),
             collectives.by_axis(context),

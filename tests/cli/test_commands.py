@@ -15,6 +15,7 @@ import pytest
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
+ADAMW = DATA / "cpu" / "adamw_step.after.txt"
 EXPECTED = json.loads((DATA / "expected.json").read_text())["dumps"]
 COMMAND = [sys.executable, "-m", "hlo_inspect"]
 
@@ -219,3 +220,13 @@ def test_help_imports_nothing_heavy() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_summary_has_costs_and_optimizer_unless_it_is_quick(run: Run) -> None:
+    whole = json.loads(run("summary", ADAMW, "--format", "json").stdout)
+    quick = json.loads(run("summary", ADAMW, "--format", "json", "--quick").stdout)
+    assert (whole["facts"]["optimizer.name"], whole["facts"]["optimizer.update_count"]) == ("adamw", 2)
+    assert {"optimizer.name", "cost.flops"} <= whole["facts"].keys() - quick["facts"].keys()
+    names = [[table["name"] for table in report["tables"]] for report in (whole, quick)]
+    assert [name for name in names[0] if name not in names[1]] == ["cost_by_phase", "optimizer_update"]
+    assert run("params", ADAMW, "--quick").returncode == 2
