@@ -221,8 +221,13 @@ class Dump:
     seconds: float
 
 
-def load(path: Path) -> Dump:
-    text = "".join(open_source(path).pieces()).encode()
+def load(path: Path, max_bytes: int) -> Dump | None:
+    """The dump at `path`, if it is no larger."""
+    text = b""
+    for piece in open_source(path).pieces():
+        text += piece.encode()
+        if len(text) > max_bytes:
+            return None
     return Dump(path, text, min(seconds_for(text) for _ in range(3)))
 
 
@@ -255,7 +260,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--max-bytes", type=int, default=400_000, help="leave larger texts out")
     options = parser.parse_args()
-    dumps = [dump for dump in map(load, files(options.dumps)) if len(dump.text) <= options.max_bytes]
+    dumps = [dump for path in files(options.dumps) if (dump := load(path, options.max_bytes)) is not None]
     failed = 0
     for number in range(options.count):
         seed, dump = options.first + number, dumps[(options.first + number) % len(dumps)]
