@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.reading import ADAM_CONSTANTS, ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "adam": {
@@ -31,18 +31,11 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "l2": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adam_guarded": {
         "name": "adam",
-        "update_count": 2,
-        "decayed_count": 0,
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_CONSTANTS,
     },
     "adam_inject": {"name": "adam", "update_count": 2, "decayed_count": 0},
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.reading import ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "adamax": {
@@ -12,9 +12,7 @@ CASES: dict[str, Facts] = {
         "update_count": 2,
         "decayed_count": 0,
         "learning_rate": 0.002,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
 }
 

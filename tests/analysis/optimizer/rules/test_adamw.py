@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.reading import ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "adamw": {
@@ -13,9 +13,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 1,
         "learning_rate": 0.001,
         "weight_decay": 0.05,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_clip": {
         "name": "adamw",
@@ -23,9 +21,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "weight_decay": 0.1,
         "clip_norm": 0.5,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_clip.kept": {
         "name": "adamw",
@@ -33,9 +29,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "weight_decay": 0.1,
         "clip_norm": 0.5,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_multistep": {
         "name": "adamw",
@@ -43,9 +37,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_average": {
         "name": "adamw",
@@ -53,9 +45,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_loop": {
         "name": "adamw",
@@ -63,9 +53,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_accumulated": {
         "name": "adamw",
@@ -73,9 +61,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_bf16_moment": {
         "name": "adamw",
@@ -83,9 +69,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_bf16_master": {
         "name": "adamw",
@@ -93,9 +77,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_if_finite": {
         "name": "adamw",
@@ -103,9 +85,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.0001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
     "adamw_torch": {
         "name": "adamw",
@@ -113,9 +93,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.01,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
 }
 

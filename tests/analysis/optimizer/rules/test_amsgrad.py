@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.reading import ADAM_CONSTANTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "amsgrad": {
         "name": "amsgrad",
-        "update_count": 2,
-        "decayed_count": 0,
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_CONSTANTS,
     },
 }
 

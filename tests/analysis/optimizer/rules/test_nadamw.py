@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.reading import ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "nadamw": {
@@ -13,9 +13,7 @@ CASES: dict[str, Facts] = {
         "decayed_count": 2,
         "learning_rate": 0.001,
         "weight_decay": 0.01,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-08,
+        **ADAM_MOMENTS,
     },
 }
 
