@@ -46,8 +46,11 @@ class Statement:
 
     @property
     def literal(self) -> str:
-        """What stands between the parentheses."""
-        return self.tail[: operands_end(self.tail)]
+        """What stands between the parentheses, empty where they are not closed."""
+        try:
+            return self.tail[: operands_end(self.tail)]
+        except scan.ScanError:
+            return ""
 
     @property
     def parameter_number(self) -> int | None:
@@ -90,12 +93,12 @@ def _uncommon_operands(tail: str) -> tuple[Use, ...]:
     """Names and tuple indices, however they are spelled; an operand without a name is called the empty string. What stands
     for operands that were left out (`...(+2)`) is none.
     """
-    text = tail[: operands_end(tail)]
-    if "%" in text:
-        names = _NAMED.findall(text)
-        if len(names) == text.count("%") and not _ODD.search(text):
-            return tuple([(name, ()) for name in names])
     try:
+        text = tail[: operands_end(tail)]
+        if "%" in text:
+            names = _NAMED.findall(text)
+            if len(names) == text.count("%") and not _ODD.search(text):
+                return tuple([(name, ()) for name in names])
         return tuple((operand.name or "", operand.path) for operand in parse_operands(tail)[1])
     except scan.ScanError:
         return ()

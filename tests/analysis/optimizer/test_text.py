@@ -26,6 +26,12 @@ def test_an_index_behind_a_name() -> None:
     assert Statement(("", "x", "f32[8]{0} negate", "%a#1#0)")).operands == (("a", (1, 0)),)
 
 
+@pytest.mark.parametrize("tail", ["%a, (%b", "%a, {", "f32[8]{0 %a", ""])
+def test_operands_that_are_cut_off(tail: str) -> None:
+    statement = Statement(("", "x", "f32[8]{0} add", tail))
+    assert (statement.operands, statement.literal, statement.attribute("index")) == ((), "", "")
+
+
 def test_attributes() -> None:
     statement = Statement(("", "x", "f32[] get-tuple-element", '%a), index=12, metadata={op_name="index=3"}'))
     assert statement.word("index") == "12"
