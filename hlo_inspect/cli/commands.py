@@ -47,7 +47,7 @@ def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ())
         return FAILED if _reaches(reports, fail_on) else 0
 
     if also:
-        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(also)}, which take most of the time.")(run)
+        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(also)}: several times as fast.")(run)
     command = click.command(name, help=text)(run)
     others = [
         click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases
@@ -156,7 +156,7 @@ def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click
     return 0
 
 
-_ALSO = {"summary": ("cost", "optimizer")}
+_ALSO = {"summary": ("cost", "optimizer"), "params": ("optimizer",)}
 _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "summary",
@@ -166,7 +166,7 @@ _TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "params",
-        "Entry parameters and outputs: shape, bytes, sharding, donated or not and why not, used or not.",
+        "Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, used or not.",
         ("parameters",),
     ),
     ("fusions", "Fusions by kind, root and content; the largest; custom calls by target.", ()),

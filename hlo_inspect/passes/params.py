@@ -133,7 +133,7 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
         Column("bytes", "bytes", summed=True),
         Column("padded_bytes", "bytes", summed=True, detail=6),
         Column("memory_space", "number", detail=9),
-        Column("role", "text", detail=9, optional=True),
+        Column("role", "text", detail=1, optional=True),
         Column("sharding", "text", detail=3),
         Column("aliased_output", "text", detail=1),
         Column("donated", "bool"),

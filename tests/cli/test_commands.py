@@ -229,4 +229,14 @@ def test_the_summary_has_costs_and_optimizer_unless_it_is_quick(run: Run) -> Non
     assert {"optimizer.name", "cost.flops"} <= whole["facts"].keys() - quick["facts"].keys()
     names = [[table["name"] for table in report["tables"]] for report in (whole, quick)]
     assert [name for name in names[0] if name not in names[1]] == ["cost_by_phase", "optimizer_update"]
-    assert run("params", ADAMW, "--quick").returncode == 2
+    assert run("fusions", ADAMW, "--quick").returncode == 2
+
+
+def test_the_parameters_have_their_roles_unless_it_is_quick(run: Run) -> None:
+    def roles(*options: str) -> set[str | None]:
+        table = json.loads(run("params", ADAMW, "--format", "json", *options).stdout)["tables"][0]
+        column = [one["name"] for one in table["columns"]].index("role")
+        return {row[column] for row in table["rows"]}
+
+    assert roles() == {"weight", "first_moment", "second_moment", "counter", None}
+    assert roles("--quick") == {None}

@@ -92,16 +92,23 @@ class Overview:
 
     @cached_property
     def roles(self) -> dict[tuple[int, Index], str]:
-        """What each of the entry's parameters is to the optimizer, as far as it has to do with it."""
-        found: dict[tuple[int, Index], str] = {}
+        """What each of the entry's parameters is to the optimizer, as far as it has to do with it.
+
+        Of a step that updates weights an array that comes out unchanged is `frozen`.
+        """
+        named: list[tuple[str, Site | None]] = []
         for row in self.rows:
-            named = [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
+            named += [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
             named += [("counter", site) for site in row.counters]
             named += [("accumulator", site) for site in row.matched.accumulators]
-            for role, site in named:
-                parameter = self.optimizer.parameters.get(site.source) if site is not None else None
-                if parameter is not None:
-                    found.setdefault(parameter, role)
+        if self.rows:
+            sites = (site for matcher in self.optimizer.matchers for site in matcher.region.sites)
+            named += [("frozen", site) for site in sites if site.is_float and site.is_unchanged]
+        found: dict[tuple[int, Index], str] = {}
+        for role, site in named:
+            parameter = self.optimizer.parameters.get(site.source) if site is not None else None
+            if parameter is not None:
+                found.setdefault(parameter, role)
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.optimizer.reading import overview_of, text_of
+from tests.analysis.optimizer.step import DESCENT, step_of
 
 
 def test_weights_left_out_of_the_decay_are_of_the_same_rule() -> None:
@@ -37,3 +38,9 @@ def test_accumulators_are_state() -> None:
     """MultiSteps keeps the gradient, its own two counters and Adam's."""
     overview = overview_of(text_of("adamw_multistep.after"))
     assert overview.bytes_of(overview.states) == 3 * 36 * 4 + 2 * 4
+
+
+def test_what_comes_out_unchanged_beside_a_weight_is_frozen() -> None:
+    """`m1` is handed through; where nothing is updated, nothing is frozen."""
+    assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
+    assert overview_of(step_of(outputs="w m1", states=1)).roles == {}
