@@ -51,7 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("strict_yaml",)}
-WHEN_USED = {"rich", "numpy", "zstandard"}
+WHEN_USED = {"rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -143,7 +143,7 @@ def test_libraries_are_imported_where_they_are_used() -> None:
 
 @pytest.mark.parametrize(
     ("module", "absent"),
-    [("hlo_inspect", {"click", "rich", "numpy", "yaml"}), ("hlo_inspect.cli.main", {"rich", "numpy", "yaml"})],
+    [("hlo_inspect", {"click", "rich", "yaml"}), ("hlo_inspect.cli.main", {"rich", "yaml"})],
 )
 def test_importing_does_not_import_what_is_not_needed_yet(module: str, absent: set[str]) -> None:
     program = f"import sys, {module}; print(*sys.modules)"
