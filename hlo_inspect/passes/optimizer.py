@@ -211,15 +211,18 @@ def in_one_line(context: Context) -> Table:
         Column("weights", "count"),
         Column("decayed", "count", detail=1),
         *(Column(name, "number", optional=True, detail=2) for name in (*VALUES, "clip_norm")),
+        Column("rate", optional=True, detail=1),
         Column("weight_bytes", "bytes", detail=3),
         Column("state_bytes", "bytes"),
     )
+    rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
     row = (
         overview.name if overview.is_complete else None,
         len(overview.rows),
         overview.decayed,
         *(overview.shared(name) for name in VALUES),
         overview.clip_norm,
+        rates.pop() if len(rates) == 1 else None,
         overview.bytes_of(row.weight for row in overview.rows),
         overview.bytes_of(overview.states),
     )

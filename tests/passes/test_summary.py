@@ -95,3 +95,19 @@ def test_findings_of_all_passes_the_most_severe_first() -> None:
     text = TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "").replace("negate(%p)", "negate(%gone)")
     found = [(finding.rule, finding.severity) for finding in hlo_inspect.inspect(text).findings]
     assert found == [("HI008", "error"), ("HI101", "warning"), ("HI102", "info")]
+
+
+def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
+    """Two weights of 8x8 float32, their moments, a counter; XLA's own FLOPs."""
+    path = DATA / "cpu/adamw_step.after.txt"
+    page = hlo_inspect.inspect(path, "summary", also=("cost", "optimizer"))
+    update = page.table("optimizer_update")
+    (row,) = update.rows
+    told = {column.name: value for column, value in zip(update.columns, row, strict=True)}
+    assert (told["rule"], told["weights"], told["learning_rate"], told["weight_decay"]) == ("adamw", 2, 0.001, 0.1)
+    assert (told["rate"], told["weight_bytes"], told["state_bytes"]) == (None, 2 * 256, 4 * 256 + 4)
+    assert page.facts["cost.flops"] == 8074
+    flops = [column.name for column in page.table("cost_by_phase").columns].index("flops")
+    by_phase = [row[flops] for row in page.table("cost_by_phase").rows]
+    assert sum(figure for figure in by_phase if isinstance(figure, int)) == page.facts["cost.executed_flops"]
+    assert page.table("optimizer_update").name not in {table.name for table in hlo_inspect.inspect(path).tables}
