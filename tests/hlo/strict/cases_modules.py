@@ -31,7 +31,7 @@ HEADERS = [
             ("m, buffer_donor={ (0, {0}) }", "m, buffer_donor={ (»zero, {0}) }", "expected an integer"),
             ("m, buffer_donor={ (0, {0}) }", "m, buffer_donor={ »0 }", "expected '('"),
             ("m, entry_computation_layout={(f32[9])->f32[]}", "m, entry_computation_layout={(f32[9])»}", "expected '->'"),
-            ('m, origin_recovery_table={{"a"}: {"b"}}', 'm, origin_recovery_table={{"a"}: {"b"}, »b}', "in quotes"),
+            ('m, origin_recovery_table={{"a"}: {"b"}}', 'm, origin_recovery_table={{"a"}: {"b"}, »b}', "expected a string"),
         ),
     ),
     *in_text(

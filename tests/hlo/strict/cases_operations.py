@@ -77,7 +77,7 @@ SHAPES = [
             ("q = f32[]{:T(128)} copy(s)", "q = f32[]»{0} copy(s)", "the layout numbers 1 dimensions of 0"),
             ("q = f32[2,3]{1,0:T(8,128)E(32)} copy(p)", "q = f32[2,3]»{1,0:E(32)T(8,128)} copy(p)", "layout makes no sense"),
             ("q = f32[2,3]{1,0:D(D,C)} copy(p)", "q = f32[2,3]»{1,0:D(X,C)} copy(p)", "the layout makes no sense"),
-            ("q = f32[2,3]{1,0:T(8,128)} copy(p)", "q = f32[2,3]»{1,0:P(f32[2,3])} copy(p)", "the layout makes no sense"),
+            ("q = f32[2,3]{1,0:T(8,128)} copy(p)", "q = f32[2,3]»{1,0:P(f32[2,3])} copy(p)", "only a sparse array"),
             ("q = f32[2,3] copy(p)", "q = f32[»2,-3] copy(p)", "is no dimension"),
             ("q = f32[2,3] copy(p)", "q = f32[»2,99999999999999999999] copy(p)", "is no dimension"),
             ("q = (f32[2,3]{0,1}) tuple(p)", "q = (»f32[2,3]{0,0}) tuple(p)", "does not number each dimension"),
