@@ -108,9 +108,10 @@ class ModuleReader:
         while match := TABLE.match(cursor.text, cursor.position):
             if match.end() == len(cursor.text) and cursor.more():
                 continue
+            end = match.end()
             if self._check is not None:
-                self._check.table(cursor.text, match.start(), match.end(), cursor.line)
-            cursor.advance(match.end())
+                end = self._check.table(cursor.text, match.start(), cursor.line)
+            cursor.advance(end)
             return match[0]
         return None
 
@@ -261,8 +262,11 @@ class ModuleReader:
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
         check = self._check
         if row is not None and check is not None:
-            check.instruction(cursor.text, cursor.position, row[1], cursor.line)
-            check = None  # it is looked at once
+            if cursor.text[row[1] - 1] == "{":  # the line goes on with another computation
+                row = None
+            else:
+                check.instruction(cursor.text, cursor.position, row[1], cursor.line)
+                check = None  # it is looked at once
         if row is not None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0

@@ -75,17 +75,17 @@ class Reader:
                 found = True
                 yield module
         text = None if found or marked else cursor.since_mark()
-        module = single.as_module(text) if text is not None else None
-        if text is None or module is None:
+        standing = single.as_module(text) if text is not None else None
+        if text is None or standing is None:
             self._refuse_stray()
         else:
-            yield from self._single_instruction(text, module)
+            yield from self._single_instruction(text, standing)
 
-    def _single_instruction(self, text: str, module: str) -> Iterator[Module]:
-        """The module that stands for `text`."""
+    def _single_instruction(self, text: str, standing: str) -> Iterator[Module]:
+        """The module that is `standing` for `text`."""
         if self._strict:
             self._check_single(text)
-        encoded = module.encode()
+        encoded = standing.encode()
         source = Source(self._source.name, lambda: io.BytesIO(encoded))
         yield from Reader(source, self._wants, instruction=text).modules()
 
@@ -109,15 +109,23 @@ class Reader:
             cursor.next_line()
 
     def _look_for_stray(self, end: int) -> None:
-        """Under `strict`, looks for instructions and closing braces before `end` that belong to no module."""
+        """Under `strict`, looks for instructions and closing braces before `end` that belong to no module, and for what goes on
+        in the last line of one.
+        """
         cursor = self._cursor
         if not self._strict or self._stray is not None:
             return
-        stray = _STRAY.search(cursor.text, cursor.text.rfind("\n", 0, cursor.position), end)
-        if stray is not None and stray.end() > cursor.position:
-            line = cursor.line + cursor.text.count("\n", cursor.position, stray.start(1))
-            location = Location(self._source.name, line, stray.start(1) - cursor.text.rfind("\n", 0, stray.start(1)))
-            self._stray = ParseError("this belongs to no computation", location, stray[1], code="HI001")
+        text, position = cursor.text, cursor.position
+        line_start = text.rfind("\n", 0, position)
+        stray = _STRAY.search(text, line_start, end)
+        if text[line_start:position].isspace() or position == len(text):
+            position = stray.start(1) if stray is not None and stray.end() > position else -1
+        if position >= 0:
+            line = cursor.line + text.count("\n", cursor.position, position)
+            line_start = text.rfind("\n", 0, position)
+            location = Location(self._source.name, line, position - line_start)
+            picture = text[line_start + 1 : text.find("\n", position)]
+            self._stray = ParseError("this belongs to no computation", location, picture, code="HI001")
 
     def _refuse_stray(self) -> None:
         if self._stray is not None:
@@ -151,7 +159,7 @@ class Reader:
             except scan.IncompleteError:
                 final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
         if self._check is not None:
-            self._check.header(cursor.text, cursor.text.index("HloModule", cursor.position), cursor.line)
+            end = self._check.header(cursor.text, cursor.text.index("HloModule", cursor.position), cursor.line)
         line_end = LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         if header.fault:

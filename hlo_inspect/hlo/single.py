@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
+from hlo_inspect.hlo.rows import Row
 
 
 def as_module(text: str) -> str | None:
@@ -25,7 +26,7 @@ def as_module(text: str) -> str | None:
     return None
 
 
-def _parameters(text: str, start: int, row: grammar.Row) -> tuple[str, str]:
+def _parameters(text: str, start: int, row: Row) -> tuple[str, str]:
     """The parameters for the operands behind `start` in `text`, and the text with a name for each operand. `ScanError` where an
     operand has no shape.
     """

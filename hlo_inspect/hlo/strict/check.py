@@ -59,16 +59,18 @@ class StrictCheck:
         self._entry_seen = False
         self._result: Shape | None = None
 
-    def header(self, text: str, base: int, line: int) -> None:
-        """Takes the header at `base`; the first computation behind it ends it."""
+    def header(self, text: str, base: int, line: int) -> int:
+        """Takes the header at `base`; the first computation behind it ends it. The index of what follows."""
         self._begun = True
         with self._located(text, base, line):
-            facts = take_header(Tokens(text, base, len(text)))
+            tokens = Tokens(text, base, len(text))
+            facts = take_header(tokens)
             for quoted, position in facts.quoted:
                 self._take_quoted(quoted, position)
         lines: dict[int | None, str] = {}  # one for all: the line may be long, and its entries many
         places = (self._place(text, base, line, place) for _, place in facts.aliased)
         self._header = (facts, [_Place(at, lines.setdefault(at.line, line_text)) for at, line_text in places])
+        return tokens.position
 
     def _take_quoted(self, text: str, position: int) -> None:
         """`text` is a module, its escapes not undone. What is wrong in it is told of, its place is that of the quotes."""
@@ -77,13 +79,15 @@ class StrictCheck:
         except ParseError as error:
             raise RefusedError(HEADER, f"in the quoted module: {error.message}", position) from None
 
-    def table(self, text: str, base: int, end: int, line: int) -> None:
+    def table(self, text: str, base: int, line: int) -> int:
+        """Takes a table: the index of what follows."""
         with self._located(text, base, line):
-            tokens = Tokens(text, base, end)
+            tokens = Tokens(text, base, len(text))
             if self._tables == len(TABLE_NAMES) or self._computations:
                 tokens.refuse(SYNTAX, "expected a computation")
             take_table(tokens, self._tables)
         self._tables += 1
+        return tokens.position
 
     def begin(self, text: str, base: int, end: int, line: int) -> None:
         """Takes the start of a computation, up to its brace."""

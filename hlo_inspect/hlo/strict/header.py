@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from hlo_inspect.hlo.header import TABLE_NAMES, ShapeIndex
@@ -9,7 +10,7 @@ from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.strict.kinds import KINDS, take_fields
 from hlo_inspect.hlo.strict.scope import Scope
 from hlo_inspect.hlo.strict.shapes import take_shape
-from hlo_inspect.hlo.strict.tokens import NAME, Tokens
+from hlo_inspect.hlo.strict.tokens import INTEGER, NAME, RefusedError, Tokens
 from hlo_inspect.hlo.strict.values import take_original_array, take_shape_index
 
 HEADER = "HI003"
@@ -143,14 +144,16 @@ def _take_recovery_table(tokens: Tokens) -> list[tuple[str, int]]:
 
 
 def take_table(tokens: Tokens, number: int) -> None:
-    """Passes the table of this number: names of files and functions, locations, frames."""
+    """Passes the table of this number: names of files and functions, locations, frames. Its rows end where no integer follows;
+    a name may be missing, since `ParseStackFrameIndex` does not ask whether there was one.
+    """
     start = tokens.position
     if tokens.word(HEADER, "a table") != TABLE_NAMES[number]:
         tokens.refuse(HEADER, f"expected the table {TABLE_NAMES[number]}", start)
-    while not tokens.at_end():
-        tokens.integer(HEADER)
+    while tokens.match(INTEGER) is not None:
         if number < 2:
-            tokens.string(HEADER)
+            with suppress(RefusedError):
+                tokens.string(HEADER)
         else:
             fields = _LOCATION if number == 2 else _FRAME
             take_fields(tokens, _NOWHERE, fields, frozenset(fields))

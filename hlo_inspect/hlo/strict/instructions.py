@@ -91,7 +91,9 @@ def _signature(tokens: Tokens, opcode: str, place: int) -> tuple[Signature, str]
     base = opcodes.base_opcode(opcode)
     if base not in table or not opcodes.is_known(opcode) or base in {"parameter", "constant"}:
         tokens.refuse("HI004", f"unknown opcode {opcode!r}", place)
-    return (sugar_signature(base) if opcode.endswith("-start") else end_signature()), base
+    if opcode.endswith("-start"):
+        return sugar_signature(base), base
+    return end_signature("1" if opcode.endswith("-done") else ">1"), base
 
 
 def _take_parameter(tokens: Tokens, scope: Scope) -> None:

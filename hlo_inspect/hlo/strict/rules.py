@@ -224,6 +224,9 @@ def _async_end(use: Use) -> None:
     start = begun.start or begun
     if start.opcode != "async-start" or begun.opcode == "async-done":
         use.refuse(ASYNC, f"{use.printed} takes what an async-start or async-update gives")
+    is_update = use.opcode == "async-update" and len(use.operands) == 1
+    if is_update and use.shape is not None and begun.shape is not None and not compatible(use.shape, begun.shape):
+        use.refuse(ASYNC, f"{use.printed} has the shape of its operand, {begun.shape}")
     called = use.attributes.get("calls")
     if called is not None and called.strip().lstrip("%") != start.attributes.get("calls", ""):
         use.refuse(ASYNC, f"{use.opcode} calls another computation than its start", "calls")

@@ -106,13 +106,13 @@ class Tokens:
 
     def string(self, code: str) -> str:
         """The contents of a quoted string, escapes as they stand; one that C does not have is refused."""
-        start = self.position
-        quoted = self.match(STRING)
+        quoted = STRING.match(self.text, self.position, self.end)
         if quoted is None:
             self.refuse(code, "expected a string")
         body = quoted[1] if quoted[1] is not None else quoted[2]
         if "\\" in body and "\\" in _ESCAPE.sub("", body):
-            self.refuse(code, "the string has an escape that C does not have", start)
+            self.refuse(code, "the string has an escape that C does not have")
+        self.move(quoted.end())
         return body
 
     def list(self, opening: str, closing: str, code: str) -> _Items:

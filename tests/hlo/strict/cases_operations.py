@@ -120,7 +120,27 @@ ASYNC = [
             ),
         ],
     ),
-    *in_entry("HI012", [(f"{START}\n  d = f32[2,3] async-done(a)", "d = f32[2,3] »async-done()", "at least 1 operands")]),
+    *in_entry(
+        "HI017",
+        [
+            (
+                f"{START}\n  u = {WRAPPER} async-update(a)",
+                f"{START}\n  u = ((f32[2,3]), f32[2,3]) »async-update(a)",
+                "has the shape of its operand",
+            )
+        ],
+    ),
+    *in_entry(
+        "HI012",
+        [
+            (f"{START}\n  d = f32[2,3] async-done(a)", "d = f32[2,3] »async-done()", "async-done takes 1 operands, not 0"),
+            (
+                f"a = {WRAPPER} negate-start(p)\n  d = f32[2,3] negate-done(a)",
+                f"a = {WRAPPER} negate-start(p)\n  d = f32[2,3] »negate-done(a, a)",
+                "negate-done takes 1 operands, not 2",
+            ),
+        ],
+    ),
     *in_entry(
         "HI011",
         [

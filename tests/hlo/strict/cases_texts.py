@@ -116,6 +116,17 @@ STRAY = in_text(
         (MODULE, f"{MODULE}»}}\n", "belongs to no computation"),
         (f"{MODULE}// x\n", f"{MODULE}  »ROOT q = f32[2] negate(p)\n}}\n", "belongs to no computation"),
         (f"\n{MODULE}", f"\n  »%q = (f32[2]) tuple(p)\n}}\n{MODULE}", "belongs to no computation"),
+        (
+            "HloModule m, is_scheduled=true f { a = f32[] constant(1) } ENTRY e { b = f32[] constant(1)\n}/* c */ // c\n",
+            f"{MODULE[:-1]} »junk\n",
+            "belongs to no computation",
+        ),
+        (f"{MODULE[:-1]}, execution_thread='a'\n", f"{MODULE[:-1]}», execution_thread=a\n", "belongs to no computation"),
+        (
+            f"HloModule m\n\nf {{\n  p = f32[] constant(1), metadata={{}}}}%g {{\n  p = f32[] constant(2)\n}}\n{MODULE[13:]}",
+            f"{MODULE[:-1]}», execution_thread='a', execution_thread='b'\n",
+            "belongs to no computation",
+        ),
         (f"/* c */\n{MODULE}", f"rest)\n»}}\n\n{MODULE}", "belongs to no computation"),
     ],
 )
