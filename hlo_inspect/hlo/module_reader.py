@@ -108,10 +108,8 @@ class ModuleReader:
         while match := TABLE.match(cursor.text, cursor.position):
             if match.end() == len(cursor.text) and cursor.more():
                 continue
-            end = match.end()
-            if self._check is not None:
-                end = self._check.table(cursor.text, match.start(), cursor.line)
-            cursor.advance(end)
+            check = self._check
+            cursor.advance(match.end() if check is None else check.table(cursor.text, match.start(), cursor.line))
             return match[0]
         return None
 
@@ -152,7 +150,7 @@ class ModuleReader:
     def _computation(self) -> bool:
         """Reads the computation at the cursor, if there is one."""
         cursor = self._cursor
-        line = max(1, cursor.line)  # an input that is one instruction stands behind a line of number 0
+        line = max(1, cursor.line)  # line 0 is in front of an input that is one instruction
         while True:
             try:
                 name, is_entry, end = self._computation_start()
@@ -261,13 +259,10 @@ class ModuleReader:
         cursor = self._cursor
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
         check = self._check
-        if row is not None and check is not None:
-            if cursor.text[row[1] - 1] == "{":  # the line goes on with another computation
-                row = None
-            else:
-                check.instruction(cursor.text, cursor.position, row[1], cursor.line)
-                check = None  # it is looked at once
-        if row is not None and self._collector.row(computation, row[0], cursor.line):
+        if row is not None and check is not None and cursor.text[row[1] - 1] != "{":  # else another computation follows
+            check.instruction(cursor.text, cursor.position, row[1], cursor.line)
+            check = None  # it is looked at once
+        if row is not None and check is None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0
             return None

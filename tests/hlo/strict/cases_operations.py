@@ -250,6 +250,8 @@ OPCODES = [
         "HI013",
         [
             ("q = (f32[2,3]) tuple(p)", "q = f32[2,3] »tuple(p)", "a tuple has the shape of one"),
+            ("q = u32[]{:T(128)} partition-id()", "q = u64[] »partition-id()", "partition-id gives u32[]"),
+            ("q = u32[] replica-id()", "q = f32[2,3] »replica-id()", "replica-id gives u32[], not f32[2,3]"),
             ("q = (pred[], token[]) infeed(k)", "q = pred[] »infeed(k)", "infeed gives a tuple of something, not pred[]"),
             ("q = (f32[], u32[], token[]) recv(k)", "q = () »recv(k)", "recv gives a tuple of something, not ()"),
         ],

@@ -41,6 +41,36 @@ LAYOUT_FIELDS = [
     ),
 ]
 
+
+def ending(operation: str, shape: str, mark: str = "") -> str:
+    """A computation that states `shape` and ends in `operation`."""
+    before = "  c = f32[2] parameter(0)\n  k = token[] after-all()\n  r = (f32[2], u32[], token[]) recv(k)\n"
+    before += "  s = (f32[2], u32[], token[]) send(c, k)\n"
+    return f"HloModule m\n\nENTRY e (c: f32[2]) -> {mark}{shape} {{\n{before}  ROOT q = {operation}\n}}\n"
+
+
+MADE_SHAPES = in_text(
+    "HI016",
+    [
+        (
+            ending(operation, made),
+            ending(operation, operation.rpartition(" ")[0] if operation[0] == "(" else operation.split(" ")[0], "»"),
+            "root is",
+        )
+        for operation, made in [
+            ("f32[3] after-all(k)", "token[]"),
+            ("f32[3] add-dependency(c, k)", "f32[2]"),
+            ("f32[3] send(c, k)", "(f32[2], u32[], token[])"),
+            ("f32[3] send-done(s)", "token[]"),
+            ("f32[3] recv-done(r)", "(f32[2], token[])"),
+            ("(f32[3], s32[]) recv(k)", "(f32[3], u32[], token[])"),
+            ("(f32[3], s32[]) infeed(k)", "(f32[3], token[])"),
+            ("f32[3] outfeed(c, k)", "token[]"),
+        ]
+    ],
+)
+"""Opcodes of which XLA works the shape out, whatever is printed."""
+
 STRINGS = with_attribute(
     "HI011",
     "q = f32[2,3] negate(p)",
