@@ -17,6 +17,7 @@ from tests.hlo.strict.cases_devices import FOUND_LATER, GROUPS, SHARDINGS
 from tests.hlo.strict.cases_literals import LAYOUTS, NESTING, VALUES
 from tests.hlo.strict.cases_modules import COMPUTATIONS, HEADERS, STACK_FRAMES
 from tests.hlo.strict.cases_operations import ASYNC, CONDITIONALS, ELEMENTS, NAMES, OPCODES, OPERANDS, SHAPES
+from tests.hlo.strict.cases_texts import LAYOUT_FIELDS, MADE_SHAPES, QUOTED, SINGLE, STRAY, STRINGS
 
 pytest.importorskip("jaxlib")
 
@@ -27,6 +28,7 @@ NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-
 CASES = [
     *(*attributes.SIGNATURES, *attributes.VALUES, *attributes.KINDS, *attributes.DIMENSIONS),
     *(*GROUPS, *SHARDINGS, *LAYOUTS, *NESTING, *VALUES, *HEADERS, *STACK_FRAMES),
+    *(*LAYOUT_FIELDS, *MADE_SHAPES, *QUOTED, *SINGLE, *STRAY, *STRINGS),
     *(*COMPUTATIONS, *NAMES, *OPERANDS, *SHAPES, *ASYNC, *CONDITIONALS, *OPCODES),
 ]
 

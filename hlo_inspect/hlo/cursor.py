@@ -15,12 +15,12 @@ class Cursor:
     `bytes_before` is what the input holds before it, as UTF-8 with single line ends.
     """
 
-    def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
+    def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]], first_line: int = 1) -> None:
         self._pieces = pieces(self.next_line_number)
         self._is_ascii = True
         self.text = "\n"
         self.position = 1
-        self.line = 1
+        self.line = first_line
         self.bytes_before = 0
         self.pieces_read = 0
         self._marked: tuple[str, int] | None = None

@@ -15,7 +15,9 @@ from hlo_inspect.hlo.rows import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
 _LAYOUT_START = re.compile(r"[0-9:}]", re.ASCII)
-_THREAD = re.compile(r"\s*+,\s*+execution_thread\s*+=\s*+\"(?:[^\"\\\n]++|\\.)*+\"", re.ASCII)
+_THREAD = re.compile(
+    r"\s*+,\s*+execution_thread\s*+=\s*+(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')(?!\s*+,)", re.ASCII
+)
 
 
 def scan_instruction(text: str, start: int) -> tuple[Row, int]:

@@ -108,9 +108,8 @@ class ModuleReader:
         while match := TABLE.match(cursor.text, cursor.position):
             if match.end() == len(cursor.text) and cursor.more():
                 continue
-            if self._check is not None:
-                self._check.table(cursor.text, match.start(), match.end(), cursor.line)
-            cursor.advance(match.end())
+            check = self._check
+            cursor.advance(match.end() if check is None else check.table(cursor.text, match.start(), cursor.line))
             return match[0]
         return None
 
@@ -151,7 +150,7 @@ class ModuleReader:
     def _computation(self) -> bool:
         """Reads the computation at the cursor, if there is one."""
         cursor = self._cursor
-        line = cursor.line
+        line = max(1, cursor.line)  # line 0 is in front of an input that is one instruction
         while True:
             try:
                 name, is_entry, end = self._computation_start()
@@ -259,9 +258,11 @@ class ModuleReader:
     def _item(self, computation: Computation) -> bool | None:
         cursor = self._cursor
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
-        if row is not None and self._check is not None:
-            self._check.instruction(cursor.text, cursor.position, row[1], cursor.line)
-        if row is not None and self._collector.row(computation, row[0], cursor.line):
+        check = self._check
+        if row is not None and check is not None and cursor.text[row[1] - 1] != "{":  # else another computation follows
+            check.instruction(cursor.text, cursor.position, row[1], cursor.line)
+            check = None  # it is looked at once
+        if row is not None and check is None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0
             return None
@@ -278,8 +279,8 @@ class ModuleReader:
         found, end = grammar.scan_instruction(cursor.text, start)
         while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
             found, end = grammar.scan_instruction(cursor.text, cursor.position)
-        if self._check is not None:
-            self._check.instruction(cursor.text, cursor.position, end, cursor.line)
+        if check is not None:
+            check.instruction(cursor.text, cursor.position, end, cursor.line)
         if not self._collector.row(computation, found, cursor.line):
             raise _shape_fault(cursor.text, cursor.position, found)
         self._inline += bodies(found, cursor.line)

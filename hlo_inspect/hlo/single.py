@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
-
-MAX_CHARS = 1 << 20
+from hlo_inspect.hlo.rows import Row
 
 
 def as_module(text: str) -> str | None:
     """The text of a module that holds the one instruction that `text` is, its name left out or not; else `None`.
 
-    Lines stay where they are: what is added stands before the first and behind the last.
+    One line is put in front, and nothing else before an operand without a name, which gets one: where something stands in the
+    text is where it stands in the module's second line and those behind it.
     """
-    if len(text) > MAX_CHARS:
-        return None
-    for prefix in ("", "root = "):
-        candidate = prefix + text.strip()
+    for name in ("", "root = "):
+        candidate = f"{name}\n{text.rstrip()}"
         try:
-            row, end = grammar.scan_instruction(candidate, 0)
-            operands = () if row[2].rpartition(" ")[2] in LITERAL_OPCODES else parse_operands(row[3])[1]
+            row, end = grammar.scan_instruction(candidate, scan.skip_space(candidate, 0))
+            if scan.skip_space(candidate, end) != len(candidate):
+                continue
+            lead, candidate = _parameters(candidate, end - len(row[3]), row)
         except scan.ScanError:
             continue
-        if candidate[end:].strip() or any(operand.shape is None for operand in operands):
-            return None
-        named = {operand.name: operand.shape for operand in operands if operand.name is not None}
-        parameters = (f"{name} = {shape} parameter({number}) " for number, (name, shape) in enumerate(named.items()))
-        lead = text[: len(text) - len(text.lstrip())]
-        return f"ENTRY instruction {{ {''.join(parameters)}{lead}{candidate}\n}}\n"
+        return f"ENTRY instruction {{ {lead}{candidate}\n}}\n"
     return None
+
+
+def _parameters(text: str, start: int, row: Row) -> tuple[str, str]:
+    """The parameters for the operands behind `start` in `text`, and the text with a name for each operand. `ScanError` where an
+    operand has no shape.
+    """
+    if row[2].rpartition(" ")[2] in LITERAL_OPCODES:
+        return "", text
+    close, operands = parse_operands(row[3])
+    parts = []
+    shapes: dict[str, str] = {}
+    done = 0
+    for number, (operand, (_, end)) in enumerate(zip(operands, scan.split_items(row[3], 0, close), strict=True)):
+        if operand.shape is None and operand.name not in shapes:
+            raise scan.ScanError("an operand has no shape", start)
+        name = operand.name or f"_{number}"
+        shapes.setdefault(name, str(operand.shape))
+        parts += [row[3][done:end], "" if operand.name else f" {name}"]
+        done = end
+    lead = "".join(f"{name} = {shape} parameter({number}) " for number, (name, shape) in enumerate(shapes.items()))
+    return lead, text[:start] + "".join(parts) + row[3][done:] + text[start + len(row[3]) :]

@@ -7,6 +7,8 @@ import pytest
 from hlo_inspect.hlo import cursor, source
 from hlo_inspect.hlo.module import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
+from tests.hlo.strict import cases
+from tests.hlo.strict.cases_texts import STRAY
 
 ENTRY = "ENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"
 BODY = "%body (q: f32[2]) -> f32[2] {\n  %q = f32[2]{0} parameter(0)\n  ROOT %m = f32[2]{0} sqrt(%q)\n}\n"
@@ -131,3 +133,12 @@ def test_what_is_large_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) ->
     assert codes(module(REFUSED)) == []
     monkeypatch.setattr(cursor, "MAX_MARKED_CHARS", len(REFUSED) - 1)
     assert codes(module(REFUSED, REFUSALS)) == []
+
+
+@pytest.mark.parametrize("case", STRAY, ids=cases.name)
+def test_parts_of_computations_round_a_module(case: cases.Case) -> None:
+    assert cases.refusal(case.good) is None
+    line, column, code, message = cases.refusal(case.bad) or (0, 0, "", "")
+    assert (line, column, code) == (case.line, case.column, case.code)
+    assert case.message in message
+    assert codes(module(case.bad)) == []

@@ -6,6 +6,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.hlo.single import as_module
+from tests.hlo.strict import cases
+from tests.hlo.strict.cases_texts import SINGLE
 
 DOT = "%d = f32[32,16]{1,0} dot(f32[32,64]{1,0} %lhs, f32[64,16]{1,0} %rhs), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
@@ -30,3 +32,23 @@ def test_what_has_no_operands(text: str, opcode: str) -> None:
 def test_what_is_none(text: str) -> None:
     """Operands need shapes: nothing else tells what the parameters are."""
     assert as_module(text) is None
+
+
+@pytest.mark.parametrize("case", SINGLE, ids=cases.name)
+def test_what_is_refused(case: cases.Case) -> None:
+    cases.check(case)
+
+
+def test_operands_without_names() -> None:
+    facts = hlo_inspect.inspect(b"f32[2] add(f32[2], f32[2]{0} %y)", strict=True).facts
+    assert (facts["params.count"], facts["params.bytes"], facts["opcode.add"]) == (2, 16, 1)
+
+
+def test_where_things_stand() -> None:
+    """One line is put in front; what has a name stands where it stood."""
+    text = "\n " + DOT + ",\n  metadata={}"
+    module = as_module(text)
+    assert module is not None
+    assert module.split("\n", 1)[1].startswith(text)
+    assert module.startswith("ENTRY instruction { lhs = f32[32,64] parameter(0) rhs = f32[64,16] parameter(1) \n")
+    assert "\nf32[2] add(f32[2] _0, f32[2] y)\n" in str(as_module("f32[2] add(f32[2], f32[2] y)"))

@@ -7,7 +7,7 @@ give, a dimension out of range) is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
@@ -45,33 +45,49 @@ class _Signature(NamedTuple):
 class StrictCheck:
     """One module. Each method takes a text that starts in line `line` at `base`, and the extent in it to look at."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, read_quoted: Callable[[str], None]) -> None:
         self._path = path
+        self._read_quoted = read_quoted
         self._computations: dict[str, int] = {}
         self._wrapped: set[str] = set()
         self._scope = self._new_scope()
         self._signature = _Signature("", is_entry=False, start=_Place(Location(path), ""), result=None)
         self._parameters: dict[int, _Place] = {}
-        self._header: tuple[HeaderFacts, list[_Place]] = (HeaderFacts([], None), [])
+        self._header: tuple[HeaderFacts, list[_Place]] = (HeaderFacts([], None, []), [])
+        self._begun = False
         self._tables = 0
         self._entry_seen = False
         self._result: Shape | None = None
 
-    def header(self, text: str, base: int, line: int) -> None:
-        """Takes the header at `base`; the first computation behind it ends it."""
+    def header(self, text: str, base: int, line: int) -> int:
+        """Takes the header at `base`; the first computation behind it ends it. The index of what follows."""
+        self._begun = True
         with self._located(text, base, line):
-            facts = take_header(Tokens(text, base, len(text)))
+            tokens = Tokens(text, base, len(text))
+            facts = take_header(tokens)
+            for quoted, position in facts.quoted:
+                self._take_quoted(quoted, position)
         lines: dict[int | None, str] = {}  # one for all: the line may be long, and its entries many
         places = (self._place(text, base, line, place) for _, place in facts.aliased)
         self._header = (facts, [_Place(at, lines.setdefault(at.line, line_text)) for at, line_text in places])
+        return tokens.position
 
-    def table(self, text: str, base: int, end: int, line: int) -> None:
+    def _take_quoted(self, text: str, position: int) -> None:
+        """`text` is a module, its escapes not undone. What is wrong in it is told of, its place is that of the quotes."""
+        try:
+            self._read_quoted(scan.unquote(f'"{text}"'))
+        except ParseError as error:
+            raise RefusedError(HEADER, f"in the quoted module: {error.message}", position) from None
+
+    def table(self, text: str, base: int, line: int) -> int:
+        """Takes a table: the index of what follows."""
         with self._located(text, base, line):
-            tokens = Tokens(text, base, end)
+            tokens = Tokens(text, base, len(text))
             if self._tables == len(TABLE_NAMES) or self._computations:
                 tokens.refuse(SYNTAX, "expected a computation")
             take_table(tokens, self._tables)
         self._tables += 1
+        return tokens.position
 
     def begin(self, text: str, base: int, end: int, line: int) -> None:
         """Takes the start of a computation, up to its brace."""
@@ -83,6 +99,9 @@ class StrictCheck:
             if is_entry and self._entry_seen:
                 tokens.refuse("HI010", "a second ENTRY computation", base)
             name = self._take_name(tokens)
+            if tokens.at("(") and not (is_entry or self._begun):  # to XLA this starts a single instruction
+                tokens.refuse(HEADER, "expected ENTRY or a module's header before a computation with parameters", base)
+            self._begun = True
             result = self._take_result(tokens) if tokens.at("(") else None
             tokens.expect("{")
         stated = (result[0], self._place(text, base, line, result[1])) if result is not None else None
@@ -123,6 +142,13 @@ class StrictCheck:
         if len(scope.parameters) > len(self._parameters):
             for number in scope.parameters.keys() - self._parameters.keys():
                 self._parameters[number] = self._place(text, base, line, scope.parameters[number])
+
+    def single(self, text: str) -> None:
+        """Takes a text that is one instruction."""
+        self._scope.single = True
+        self.instruction(text, 0, len(text), 1)
+        self._signature = _Signature("", is_entry=True, start=self._place(text, 0, 1, 0), result=None)
+        self.end()
 
     def _body(self, text: str, start: int, end: int, bodies: list[tuple[int, int]]) -> None:
         """A computation in place, which sees the computations before it and no instructions but its own."""

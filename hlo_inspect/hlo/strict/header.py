@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from hlo_inspect.hlo.header import TABLE_NAMES, ShapeIndex
@@ -9,7 +10,7 @@ from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.strict.kinds import KINDS, take_fields
 from hlo_inspect.hlo.strict.scope import Scope
 from hlo_inspect.hlo.strict.shapes import take_shape
-from hlo_inspect.hlo.strict.tokens import NAME, Tokens
+from hlo_inspect.hlo.strict.tokens import INTEGER, NAME, RefusedError, Tokens
 from hlo_inspect.hlo.strict.values import take_original_array, take_shape_index
 
 HEADER = "HI003"
@@ -31,10 +32,13 @@ _FRAME = dict.fromkeys(("file_location_id", "parent_frame_id"), "int32")
 
 
 class HeaderFacts(NamedTuple):
-    """The output indices that the header aliases, with their places, and the shape of the result, if it is printed."""
+    """The output indices that the header aliases, with their places, the shape of the result, if it is printed, and the texts
+    of modules in quotes with their places.
+    """
 
     aliased: list[tuple[ShapeIndex, int]]
     result: Shape | None
+    quoted: list[tuple[str, int]]
 
 
 def take_header(tokens: Tokens) -> HeaderFacts:
@@ -48,6 +52,7 @@ def take_header(tokens: Tokens) -> HeaderFacts:
         tokens.expect(":")
     aliased: list[tuple[ShapeIndex, int]] = []
     result: Shape | None = None
+    quoted: list[tuple[str, int]] = []
     seen: set[str] = set()
     while tokens.take(","):
         start = tokens.position
@@ -64,10 +69,10 @@ def take_header(tokens: Tokens) -> HeaderFacts:
         elif attribute == "entry_computation_layout":
             result = _take_layout(tokens)
         elif attribute == "origin_recovery_table":
-            _take_recovery_table(tokens)
+            quoted = _take_recovery_table(tokens)
         else:
             tokens.refuse(HEADER, f"a module has no attribute {attribute!r}", start)
-    return HeaderFacts(aliased, result)
+    return HeaderFacts(aliased, result, quoted)
 
 
 def _take_aliases(tokens: Tokens) -> list[tuple[ShapeIndex, int]]:
@@ -124,39 +129,31 @@ def _take_layout(tokens: Tokens) -> Shape:
     return result
 
 
-def _take_recovery_table(tokens: Tokens) -> None:
-    """`{"a"}: {"b"}, "HloModule …"`; the module in quotes is not looked into."""
+def _take_recovery_table(tokens: Tokens) -> list[tuple[str, int]]:
+    """`{"a"}: {"b"}, "HloModule …"`: the modules in quotes and where they stand."""
+    quoted = []
     tokens.expect("{", HEADER)
     while not tokens.take("}"):
         take_original_array(tokens)
         tokens.expect(":", HEADER)
         take_original_array(tokens)
         if tokens.take(","):
-            tokens.move(_quoted_end(tokens))
-
-
-def _quoted_end(tokens: Tokens) -> int:
-    """The index behind a string that may hold lines."""
-    start, text = tokens.position, tokens.text
-    if not tokens.at('"'):
-        tokens.refuse(HEADER, "expected a module in quotes")
-    position = start + 1
-    while position < tokens.end and text[position] != '"':
-        position += 2 if text[position] == "\\" else 1
-    if position >= tokens.end:
-        tokens.refuse(HEADER, "a string is not closed", start)
-    return position + 1
+            start = tokens.position
+            quoted.append((tokens.string(HEADER), start))
+    return quoted
 
 
 def take_table(tokens: Tokens, number: int) -> None:
-    """Passes the table of this number: names of files and functions, locations, frames."""
+    """Passes the table of this number: names of files and functions, locations, frames. Its rows end where no integer follows;
+    a name may be missing, since `ParseStackFrameIndex` does not ask whether there was one.
+    """
     start = tokens.position
     if tokens.word(HEADER, "a table") != TABLE_NAMES[number]:
         tokens.refuse(HEADER, f"expected the table {TABLE_NAMES[number]}", start)
-    while not tokens.at_end():
-        tokens.integer(HEADER)
+    while tokens.match(INTEGER) is not None:
         if number < 2:
-            tokens.string(HEADER)
+            with suppress(RefusedError):
+                tokens.string(HEADER)
         else:
             fields = _LOCATION if number == 2 else _FRAME
             take_fields(tokens, _NOWHERE, fields, frozenset(fields))

@@ -28,7 +28,7 @@ def take_instruction(tokens: Tokens, scope: Scope) -> None:
     start = tokens.position
     is_root = tokens.match(_ROOT) is not None
     place = tokens.position
-    name = _take_name(tokens)
+    name = "" if scope.single and starts_shape(tokens) else _take_name(tokens)
     if is_root and scope.root is not None:
         tokens.refuse("HI010", f"a second ROOT in the computation; the first is {scope.root}", start)
     known = _take_operation(tokens, scope)
@@ -91,7 +91,9 @@ def _signature(tokens: Tokens, opcode: str, place: int) -> tuple[Signature, str]
     base = opcodes.base_opcode(opcode)
     if base not in table or not opcodes.is_known(opcode) or base in {"parameter", "constant"}:
         tokens.refuse("HI004", f"unknown opcode {opcode!r}", place)
-    return (sugar_signature(base) if opcode.endswith("-start") else end_signature()), base
+    if opcode.endswith("-start"):
+        return sugar_signature(base), base
+    return end_signature("1" if opcode.endswith("-done") else ">1"), base
 
 
 def _take_parameter(tokens: Tokens, scope: Scope) -> None:
@@ -132,18 +134,29 @@ def _take_operand(tokens: Tokens, scope: Scope, depth: int) -> Known:
     shape = take_shape(tokens) if starts_shape(tokens) else None
     place = tokens.position
     name = tokens.match(NAME)
+    if name is None and scope.single and shape is not None and tokens.at(",", ")"):
+        return _take_parameter_of(scope, f"_{scope.created}", shape)
     if name is None:
         tokens.refuse(OPERANDS, "expected an operand")
     if tokens.at("("):
         tokens.move(start)
         return _take_operation(tokens, scope, depth + 1)
     known = scope.instructions.get(name[1])
+    if known is None and scope.single and shape is not None:
+        return _take_parameter_of(scope, name[1], shape)
     if known is None:
         tokens.refuse("HI008", f"operand {name[1]} is not defined before its use", place)
     while tokens.at("#"):
         known = _element(tokens, known)
     if shape is not None and known.shape is not None and not compatible(shape, known.shape):
         tokens.refuse(OPERANDS, f"{name[1]} is printed as {shape}, but it is {known.shape}", start)
+    return known
+
+
+def _take_parameter_of(scope: Scope, name: str, shape: Shape) -> Known:
+    """An operand of a single instruction that is not known yet."""
+    scope.created += 1
+    known = scope.instructions[name] = Known("parameter", shape)
     return known
 
 

@@ -83,8 +83,9 @@ def _take_array(tokens: Tokens, shape: ArrayShape) -> None:
     while True:
         start = tokens.position
         if tokens.take(","):
-            continue
-        if tokens.take("{"):
+            if nesting.depth:
+                continue
+        elif tokens.take("{"):
             nesting.open(tokens, start)
         elif tokens.take("}"):
             nesting.close(tokens, start)
@@ -190,7 +191,8 @@ def take_number(tokens: Tokens, dtype: str, code: str) -> None:
         tokens.refuse(code, "expected a number", start)
     tokens.move(number.end())
     too_large, payload_bits = _RANGES.get(dtype, (float("inf"), 0))
-    if number["payload"] is not None and int(number["payload"], 16) >> payload_bits:
+    payload = int(number["payload"] or "1", 16)  # 0 is no payload to XLA's lexer
+    if payload == 0 or (number["payload"] and payload >> payload_bits):
         tokens.refuse(code, f"{dtype} has no NaN of this payload", start)
     if number["nan"] is not None or number["inf"] is not None:
         return

@@ -69,7 +69,28 @@ def known_of(use: Use) -> Known:
         if use.wrapped:
             attributes["wrapped"] = use.wrapped
     start = use.operands[0].start or use.operands[0] if use.opcode in {"async-update", "opt-barrier"} else None
-    return Known(use.opcode, use.shape, attributes, start)
+    return Known(use.opcode, _made(use), attributes, start)
+
+
+_TOKEN = ArrayShape("token")
+
+
+def _made(use: Use) -> Shape | None:
+    """The shape that the instruction has: of some opcodes XLA works it out, whatever is printed."""
+    if use.opcode in {"after-all", "outfeed", "send-done"}:
+        return _TOKEN
+    if use.opcode == "add-dependency":
+        return use.operand_shape(0)
+    if use.opcode == "send":
+        sent = use.operand_shape(0)
+        return None if sent is None else TupleShape((sent, ArrayShape("u32"), _TOKEN))
+    if use.opcode not in {"infeed", "recv", "recv-done"}:
+        return use.shape
+    held = use.operand_shape(0) if use.opcode == "recv-done" else use.shape
+    if not isinstance(held, TupleShape) or not held.elements:
+        return None
+    rest = (ArrayShape("u32"), _TOKEN) if use.opcode == "recv" else (_TOKEN,)
+    return TupleShape((held.elements[0], *rest))
 
 
 def _one_dimension(use: Use) -> None:
@@ -180,6 +201,11 @@ def _done(use: Use) -> None:
         use.refuse(OPERANDS, f"recv-done takes a tuple, not {begun.shape}")
 
 
+def _device_id(use: Use) -> None:
+    if use.shape is not None and str(use.shape) != "u32[]":
+        use.refuse(SHAPE, f"{use.opcode} gives u32[], not {use.shape}")
+
+
 def _scan(use: Use) -> None:
     _one_dimension(use)
     called = _NAME.fullmatch(use.attributes["to_apply"].strip())
@@ -224,6 +250,9 @@ def _async_end(use: Use) -> None:
     start = begun.start or begun
     if start.opcode != "async-start" or begun.opcode == "async-done":
         use.refuse(ASYNC, f"{use.printed} takes what an async-start or async-update gives")
+    is_update = use.opcode == "async-update" and len(use.operands) == 1
+    if is_update and use.shape is not None and begun.shape is not None and not compatible(use.shape, begun.shape):
+        use.refuse(ASYNC, f"{use.printed} has the shape of its operand, {begun.shape}")
     called = use.attributes.get("calls")
     if called is not None and called.strip().lstrip("%") != start.attributes.get("calls", ""):
         use.refuse(ASYNC, f"{use.opcode} calls another computation than its start", "calls")
@@ -255,8 +284,10 @@ _RULES: dict[str, Callable[[Use], None]] = {
     "dynamic-update-slice": _slice_indices,
     "get-dimension-size": _some_dimension,
     "infeed": _infeed,
+    "partition-id": _device_id,
     "ragged-all-to-all": _one_dimension,
     "recv": _infeed,
+    "replica-id": _device_id,
     "recv-done": _done,
     "reduce-scatter": _reduction,
     "scan": _scan,

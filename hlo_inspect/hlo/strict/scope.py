@@ -28,7 +28,9 @@ class Scope:
     """One computation while it is read.
 
     `computations` are those before it, with the number of their parameters; `wrapped` those that an `async-start` calls;
-    `bodies` the extents of computations in place that wait to be read; `parameters` where each number stands.
+    `bodies` the extents of computations in place that wait to be read; `parameters` where each number stands. Round an input
+    that is `single`, one instruction, each operand with a shape is a parameter,
+    which are `created`.
     """
 
     computations: dict[str, int]
@@ -38,3 +40,5 @@ class Scope:
     parameters: dict[int, int] = field(default_factory=dict)
     root: str | None = None
     last: Known | None = None
+    single: bool = False
+    created: int = 0

@@ -1,34 +1,21 @@
-"""Shapes as XLA's parser takes them, more strictly than `hlo.shapes` does: every field of a layout has to make sense, and a
-layout has to number as many dimensions as there are.
+"""Shapes as XLA's parser takes them, more strictly than `hlo.shapes` does: a layout has to number as many dimensions as there
+are.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.shapes import MAX_NESTING, ArrayShape, Shape, ShapeError, TupleShape, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.shapes import MAX_NESTING, ArrayShape, Layout, Shape, ShapeError, TupleShape, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.strict.layouts import take_layout
 from hlo_inspect.hlo.strict.tokens import SHAPE, Tokens
 
 _START = re.compile(r"\(|b\(|([a-z][a-z0-9]*+)\s*+\[")
-_ARRAY = re.compile(r"[a-z][a-z0-9]*+\s*+\[[^\]\[{}()]*+\](?:\s*+\{(?=\s*+[0-9:])[^{}]*+\})?", re.ASCII)
-_INTEGERS = r"-?\d++(?:\s*+,\s*+-?\d++)*"
-_LEVEL = r"\s*+[DCSH]\s*+\+?\s*+~?\s*+"
-_TILE = r"\(\s*+(?:(?:-?\d++|\*)(?:\s*+,\s*+(?:-?\d++|\*))*)?\s*+\)"
-_LAYOUT_FIELDS = (
-    rf"(?:D\s*+\({_LEVEL}(?:,{_LEVEL})*\))?",
-    rf"(?:T\s*+{_TILE}(?:\s*+{_TILE})*)?",
-    r"(?:L\s*+\(\s*+-?\d++\s*+\))?",
-    r"(?:#\s*+\(\s*+u\d++\s*+\))?",
-    r"(?:\*\s*+\(\s*+u\d++\s*+\))?",
-    r"(?:E\s*+\(\s*+-?\d++\s*+\))?",
-    r"(?:S\s*+\(\s*+-?\d++\s*+\))?",
-    rf"(?:SC\s*+(?:\(\s*+-?\d++\s*+:\s*+{_INTEGERS}\s*+\)\s*+)+)?",
-    r"(?:M\s*+\(\s*+-?\d++\s*+\))?",
-)
-_SPACE = r"\s*+"
-_LAYOUT = re.compile(rf"\s*+(?:{_INTEGERS}\s*+)?(?::{_SPACE}{_SPACE.join(_LAYOUT_FIELDS)}{_SPACE})?", re.ASCII)
+_ARRAY = re.compile(r"[a-z][a-z0-9]*+\s*+\[[^\]\[{}()]*+\]", re.ASCII)
+_MAX_INT64 = 2**63 - 1
 
 
 def starts_shape(tokens: Tokens) -> bool:
@@ -44,7 +31,10 @@ def take_shape(tokens: Tokens, depth: int = 0) -> Shape:
     if tokens.take("("):
         return _take_tuple(tokens, depth)
     if tokens.take("b("):
+        start = tokens.position
         held = take_shape(tokens, depth + 1)
+        if not isinstance(held, ArrayShape) or not held.is_array or tokens.text.startswith("b(", start):
+            tokens.refuse(SHAPE, f"a buffer holds an array, not {held}", start)
         tokens.expect(")", SHAPE, " behind a buffer's shape")
         return held
     start = tokens.position
@@ -57,7 +47,20 @@ def take_shape(tokens: Tokens, depth: int = 0) -> Shape:
     if not isinstance(found, ArrayShape):
         code, message, offset = found
         tokens.refuse(code, message, start + offset)
-    return found
+    return _with_layout(tokens, found)
+
+
+def _with_layout(tokens: Tokens, shape: ArrayShape) -> ArrayShape:
+    """Passes the layout that may follow. Of it only the order of the dimensions is kept."""
+    brace = tokens.position
+    order = take_layout(tokens) if tokens.at("{") else None
+    if order is None:
+        return shape
+    if len(order) != len(shape.dimensions):
+        tokens.refuse(SHAPE, f"the layout numbers {len(order)} dimensions of {len(shape.dimensions)}", brace)
+    if not shape.is_array:
+        tokens.refuse(SHAPE, f"{shape} has no layout", brace)
+    return replace(shape, layout=Layout(tuple(order)))
 
 
 def _take_tuple(tokens: Tokens, depth: int) -> TupleShape:
@@ -79,7 +82,8 @@ def _check_element(tokens: Tokens, shape: Shape, start: int) -> None:
         return
     if not numbers_each_dimension(shape):
         tokens.refuse(SHAPE, f"the layout does not number each dimension of {shape}", start)
-    if shape.elements is None and None not in shape.dimensions:
+    width = dtypes.byte_width(shape.dtype) if shape.is_array else 0
+    if None not in shape.dimensions and (shape.elements is None or shape.elements * width > _MAX_INT64):
         tokens.refuse(SHAPE, f"{shape} has too many elements", start)
 
 
@@ -91,11 +95,6 @@ def numbers_each_dimension(shape: ArrayShape) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _array(text: str) -> ArrayShape | tuple[str, str, int]:
     """The array that `text` spells, or what is wrong with it: rule, message and place."""
-    brace = text.find("{")
-    if brace >= 0:
-        layout = _LAYOUT.fullmatch(text, brace + 1, len(text) - 1)
-        if layout is None:
-            return SHAPE, "the layout makes no sense", brace
     try:
         shape = parse_shape(text)
     except UnknownTypeError as error:
@@ -104,9 +103,8 @@ def _array(text: str) -> ArrayShape | tuple[str, str, int]:
         return SHAPE, str(error), error.position
     if not isinstance(shape, ArrayShape) or (shape.dimensions and not shape.is_array):
         return SHAPE, f"{text[: text.find('[')]} has no dimensions", text.find("[")
-    numbered = 0 if shape.layout is None else len(shape.layout.minor_to_major)
-    if shape.layout is not None and numbered != len(shape.dimensions):
-        return SHAPE, f"the layout numbers {numbered} dimensions of {len(shape.dimensions)}", brace
+    if any(size is not None and size > _MAX_INT64 for size in shape.dimensions):
+        return SHAPE, "a dimension is larger than 64 bits hold", text.find("[") + 1
     return shape
 
 

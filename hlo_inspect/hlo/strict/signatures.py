@@ -37,7 +37,7 @@ all-reduce * {_COLLECTIVE} constrain_layout:boolean mode:mode to_apply!:computat
 all-to-all * {_COLLECTIVE} constrain_layout:boolean dimensions:integers
 async-start * {_ASYNC} calls!:computation output_to_operand_aliasing:aliasing
 async-update >1 {_ASYNC} calls:computation
-async-done >1 {_ASYNC} calls:computation
+async-done 1 {_ASYNC} calls:computation
 batch-norm-grad 5 epsilon!:float feature_index!:integer
 batch-norm-inference 5 epsilon!:float feature_index!:integer
 batch-norm-training 3 epsilon!:float feature_index!:integer
@@ -175,6 +175,6 @@ def sugar_signature(wrapped: str) -> Signature:
 
 
 @cache
-def end_signature() -> Signature:
+def end_signature(operands: str) -> Signature:
     """The signature of `wrapped-update` and `wrapped-done`, which name no computation."""
-    return Signature(">1", {**COMMON, "async_execution_thread": "string"}, frozenset())
+    return Signature(operands, {**COMMON, "async_execution_thread": "string"}, frozenset())

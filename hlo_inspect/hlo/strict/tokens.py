@@ -19,9 +19,14 @@ ASYNC = "HI017"  # asynchronous operations that do not belong together
 NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 WORD = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 INTEGER = re.compile(r"-?\d++(?![.\w])", re.ASCII)
-STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'")
+STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)\"|'((?:[^'\\]++|\\.)*+)'")  # lines may end in it, but not be escaped
 
-_ESCAPE = re.compile(r"\\(?:[nrtabfv\\'\"?]|x[0-9A-Fa-f]|[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|u[0-9A-Fa-f]{4}|U00[0-9A-Fa-f]{6})")
+_HEX = "[0-9A-Fa-f]"
+_ESCAPE = re.compile(
+    rf"\\(?:[nrtabfv\\'\"?]|x0*{_HEX}{{1,2}}(?!{_HEX})|[0-3][0-7]{{2}}|[0-7]{{1,2}}(?![0-7])"
+    rf"|(?:u|U0000)(?![dD][89A-Fa-f]){_HEX}{{4}}|U00(?:0[1-9A-Fa-f]|10){_HEX}{{4}})"
+)
+"""The escapes that `absl::CUnescape` takes: a byte is no larger than 255, and half of a pair is no character."""
 _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
 _MIN_INT64, _MAX_UINT64 = -(2**63), 2**64 - 1
 _MAX_DIGITS = 20
@@ -90,24 +95,24 @@ class Tokens:
 
     def integer(self, code: str) -> int:
         """An integer of 64 bits, signed or not."""
-        start = self.position
-        number = self.match(INTEGER)
+        number = INTEGER.match(self.text, self.position, self.end)
         if number is None or len(number[0]) > _MAX_DIGITS:
-            self.refuse(code, "expected an integer", start)
+            self.refuse(code, "expected an integer")
         value = int(number[0])
         if not _MIN_INT64 <= value <= _MAX_UINT64:
-            self.refuse(code, "expected an integer of 64 bits", start)
+            self.refuse(code, "expected an integer of 64 bits")
+        self.move(number.end())
         return value
 
     def string(self, code: str) -> str:
         """The contents of a quoted string, escapes as they stand; one that C does not have is refused."""
-        start = self.position
-        quoted = self.match(STRING)
+        quoted = STRING.match(self.text, self.position, self.end)
         if quoted is None:
             self.refuse(code, "expected a string")
         body = quoted[1] if quoted[1] is not None else quoted[2]
         if "\\" in body and "\\" in _ESCAPE.sub("", body):
-            self.refuse(code, "the string has an escape that C does not have", start)
+            self.refuse(code, "the string has an escape that C does not have")
+        self.move(quoted.end())
         return body
 
     def list(self, opening: str, closing: str, code: str) -> _Items:

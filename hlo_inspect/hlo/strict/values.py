@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from hlo_inspect.hlo import scan
@@ -15,6 +16,7 @@ Kind = Callable[[Tokens, Scope], object]
 """Passes one value."""
 
 _MAX_INT32 = 2**31
+_DICT_MARK = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"|[{}\"]")
 
 
 def word_of(*words: str) -> Kind:
@@ -52,9 +54,23 @@ def take_string(tokens: Tokens, scope: Scope) -> None:
 
 def take_string_or_dict(tokens: Tokens, scope: Scope) -> None:
     if tokens.at("{"):
-        tokens.move(scan.value_end(tokens.text, tokens.position, name="backend_config", single=True))
+        _take_dict(tokens)
     else:
         tokens.string(ATTRIBUTE)
+
+
+def _take_dict(tokens: Tokens) -> None:
+    """Free text but for braces and strings in double quotes, whose escapes may be any. As `HloLexer::LexJsonDict`."""
+    start = tokens.position
+    depth = 0
+    for mark in _DICT_MARK.finditer(tokens.text, start, tokens.end):
+        if mark[0] == '"':
+            break
+        depth += (mark[0] == "{") - (mark[0] == "}")
+        if depth == 0:
+            tokens.move(mark.end())
+            return
+    tokens.refuse(ATTRIBUTE, "a brace or a string is not closed", start)
 
 
 def take_integers(tokens: Tokens, scope: Scope) -> None:

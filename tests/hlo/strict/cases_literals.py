@@ -25,6 +25,7 @@ NESTING = constants(
         ("f32[2,2]", "{...}", "{{»...},{...}}", "stands for all of an array"),
         ("f32[2,0]", "{{},{}}", "{{},{},»{}}", "more elements than the 2"),
         ("f32[]", "1", "»", "expected a number"),
+        ("s32[2]", "{,1,,2,}", "{1,2»;}", "expected an integer"),
     ]
 )
 VALUES = constants(
@@ -50,6 +51,7 @@ VALUES = constants(
         ("f32[]", "-nan(0x7fffff)", "»nan(0x800000)", "no NaN of this payload"),
         ("bf16[]", "nan(0x7f)", "»nan(0x3ff)", "no NaN of this payload"),
         ("f8e4m3fn[]", "nan", "»nan(0x1)", "no NaN of this payload"),
+        ("f64[]", "nan(0x01)", "»nan(0x0)", "no NaN of this payload"),
         ("f32[3]", "{inf, -inf, 5.}", "{inf, -inf, ».5}", "expected a number"),
         ("c64[]", "(1, -2.5)", "»1", "expected '('"),
         ("c64[2]", "{(1,2), (3,4)}", "{(1,2), (3»)}", "expected ','"),

@@ -31,7 +31,7 @@ HEADERS = [
             ("m, buffer_donor={ (0, {0}) }", "m, buffer_donor={ (»zero, {0}) }", "expected an integer"),
             ("m, buffer_donor={ (0, {0}) }", "m, buffer_donor={ »0 }", "expected '('"),
             ("m, entry_computation_layout={(f32[9])->f32[]}", "m, entry_computation_layout={(f32[9])»}", "expected '->'"),
-            ('m, origin_recovery_table={{"a"}: {"b"}}', 'm, origin_recovery_table={{"a"}: {"b"}, »b}', "in quotes"),
+            ('m, origin_recovery_table={{"a"}: {"b"}}', 'm, origin_recovery_table={{"a"}: {"b"}, »b}', "expected a string"),
         ),
     ),
     *in_text(
@@ -69,12 +69,22 @@ def tables(*rows: tuple[str, str, str]) -> list[tuple[str, str, str]]:
 
 
 STACK_FRAMES = [
+    *in_text("HI001", tables(('1 "a"', "1 »a", "expected a computation"))),
+    *in_text(
+        "HI003",
+        [
+            (
+                f"HloModule m\n\n{TABLES}".replace('1 "a"', "1\n\n 'a' 2 3").replace("{file_n", "\n{file_n"),
+                f"HloModule m\n\n{TABLES}".replace("StackFrames", "»FileNames", 1),
+                "expected the table StackFrames",
+            )
+        ],
+    ),
     *in_text(
         "HI003",
         tables(
             ('FunctionNames\n1 "f"\n\n', "»", "expected the table FunctionNames"),
             (TABLES[TABLES.index("StackFrames") : TABLES.index("ENTRY")], "»", "expected the table StackFrames"),
-            ('1 "a"', "1 »a", "expected a string"),
         ),
     ),
     *in_text(

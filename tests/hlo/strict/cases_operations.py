@@ -77,7 +77,7 @@ SHAPES = [
             ("q = f32[]{:T(128)} copy(s)", "q = f32[]»{0} copy(s)", "the layout numbers 1 dimensions of 0"),
             ("q = f32[2,3]{1,0:T(8,128)E(32)} copy(p)", "q = f32[2,3]»{1,0:E(32)T(8,128)} copy(p)", "layout makes no sense"),
             ("q = f32[2,3]{1,0:D(D,C)} copy(p)", "q = f32[2,3]»{1,0:D(X,C)} copy(p)", "the layout makes no sense"),
-            ("q = f32[2,3]{1,0:T(8,128)} copy(p)", "q = f32[2,3]»{1,0:P(f32[2,3])} copy(p)", "the layout makes no sense"),
+            ("q = f32[2,3]{1,0:T(8,128)} copy(p)", "q = f32[2,3]»{1,0:P(f32[2,3])} copy(p)", "only a sparse array"),
             ("q = f32[2,3] copy(p)", "q = f32[»2,-3] copy(p)", "is no dimension"),
             ("q = f32[2,3] copy(p)", "q = f32[»2,99999999999999999999] copy(p)", "is no dimension"),
             ("q = (f32[2,3]{0,1}) tuple(p)", "q = (»f32[2,3]{0,0}) tuple(p)", "does not number each dimension"),
@@ -120,7 +120,27 @@ ASYNC = [
             ),
         ],
     ),
-    *in_entry("HI012", [(f"{START}\n  d = f32[2,3] async-done(a)", "d = f32[2,3] »async-done()", "at least 1 operands")]),
+    *in_entry(
+        "HI017",
+        [
+            (
+                f"{START}\n  u = {WRAPPER} async-update(a)",
+                f"{START}\n  u = ((f32[2,3]), f32[2,3]) »async-update(a)",
+                "has the shape of its operand",
+            )
+        ],
+    ),
+    *in_entry(
+        "HI012",
+        [
+            (f"{START}\n  d = f32[2,3] async-done(a)", "d = f32[2,3] »async-done()", "async-done takes 1 operands, not 0"),
+            (
+                f"a = {WRAPPER} negate-start(p)\n  d = f32[2,3] negate-done(a)",
+                f"a = {WRAPPER} negate-start(p)\n  d = f32[2,3] »negate-done(a, a)",
+                "negate-done takes 1 operands, not 2",
+            ),
+        ],
+    ),
     *in_entry(
         "HI011",
         [
@@ -230,6 +250,8 @@ OPCODES = [
         "HI013",
         [
             ("q = (f32[2,3]) tuple(p)", "q = f32[2,3] »tuple(p)", "a tuple has the shape of one"),
+            ("q = u32[]{:T(128)} partition-id()", "q = u64[] »partition-id()", "partition-id gives u32[]"),
+            ("q = u32[] replica-id()", "q = f32[2,3] »replica-id()", "replica-id gives u32[], not f32[2,3]"),
             ("q = (pred[], token[]) infeed(k)", "q = pred[] »infeed(k)", "infeed gives a tuple of something, not pred[]"),
             ("q = (f32[], u32[], token[]) recv(k)", "q = () »recv(k)", "recv gives a tuple of something, not ()"),
         ],

@@ -41,13 +41,19 @@ def test_no_integers(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [('"a"', "a"), ("'a \" b'", 'a " b'), (r'"a\"b\\"', r"a\"b\\"), (r'"\303\251\n\x41\u00e9"', r"\303\251\n\x41\u00e9")],
+    [
+        ('"a"', "a"),
+        ('"a\nb"', "a\nb"),
+        ("'a \" b'", 'a " b'),
+        (r'"a\"b\\"', r"a\"b\\"),
+        (r'"\303\251\n\x41\u00e9"', r"\303\251\n\x41\u00e9"),
+    ],
 )
 def test_strings(text: str, value: str) -> None:
     assert tokens(text).string(SYNTAX) == value
 
 
-@pytest.mark.parametrize("text", ["a", '"a', '"a\nb"', r'"\q"', r'"\x"', r'"\777"', r'"\u12"'])
+@pytest.mark.parametrize("text", ["a", '"a', '"a\\\nb"', r'"\q"', r'"\x"', r'"\777"', r'"\u12"'])
 def test_no_strings(text: str) -> None:
     with pytest.raises(RefusedError):
         tokens(text).string(SYNTAX)
