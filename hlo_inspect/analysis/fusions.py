@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
+
+_PRINTED = re.compile(r", kind=(\w++), calls=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
+"""Kind and callee as printers write them; the two may stand elsewhere."""
 
 
 class Fusion(NamedTuple):
@@ -50,11 +54,12 @@ def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
-        callee = instruction.word("calls")
+        printed = instruction.attributes_match(_PRINTED)
+        kind, callee = printed.groups() if printed else (instruction.word("kind"), instruction.word("calls"))
         found.append(
             Fusion(
                 instruction=instruction,
-                kind=instruction.word("kind") or "",
+                kind=kind or "",
                 callee=module.computations.get(callee) if callee is not None else None,
                 operand_bytes=operand_bytes(instruction),
                 result_bytes=result_bytes(instruction),

@@ -8,6 +8,7 @@ from hlo_inspect.hlo.collect import Collector
 from hlo_inspect.hlo.distribution import note_partitioning, note_shardings
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import calling_opcodes
 from hlo_inspect.hlo.regions import Block, Region
 
 
@@ -38,7 +39,7 @@ class RegionCollector(Collector):
         if self._graph:
             for computation, body in zip(found, region.bodies(text), strict=True):
                 computation.keep_text(computation.line + 1, body)
-        if self._checked and not self._names.knows_callees(text[region.start : region.end]):
+        if self._checked and not self._names.knows_callees(region.text_of(calling_opcodes(opcodes), opcodes)):
             for block in blocks:
                 self._names.note_callees(self._rows_of(region, block, line))
         return True

@@ -139,6 +139,10 @@ class Instruction:
             found = _WORD.fullmatch(scan.without_comments(self.attribute(name)).strip())
         return found[1] if found else None
 
+    def attributes_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Where a pattern matches the text of the attributes, from the comma in front of the first one."""
+        return pattern.match(self._tail, self._close + 1)
+
     def _printed_at(self, name: str) -> int:
         """Where an attribute stands as printers write it, -1 where it does not, or not surely outside of strings."""
         at = self._tail.find(f", {name}=", self._close)

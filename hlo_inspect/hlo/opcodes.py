@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _CURRENT = """
 abs acos acosh add add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done
 all-reduce-start all-to-all and asin asinh async-done async-start async-update atan2 atanh batch-norm-grad
@@ -17,10 +19,15 @@ send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logic
 stochastic-convert subtract tan tanh topk transpose triangular-solve tuple while xor
 """
 _REMOVED = "cross-replica-sum trace tuple-select bitcast-move"  # older than 2019, and what old dumps still hold
+_WITH_CALLEES = """
+all-reduce async call conditional cross-replica-sum custom-call fusion map reduce reduce-scatter reduce-window scan scatter
+select-and-scatter sort while
+"""
 
 OPCODES = frozenset(_CURRENT.split()) | frozenset(_REMOVED.split())
 
 _ASYNC_SUFFIXES = ("-start", "-update", "-done")
+_CALLING = frozenset(_WITH_CALLEES.split())
 _NATIVE_PAIRS = frozenset({"all-gather", "all-reduce", "collective-permute", "copy", "recv", "send"})
 
 
@@ -50,3 +57,8 @@ def base_opcode(opcode: str) -> str:
         if opcode.endswith(suffix):
             return opcode.removesuffix(suffix)
     return opcode
+
+
+def calling_opcodes(opcodes: Iterable[str]) -> set[str]:
+    """Those of the opcodes that can run or apply a computation; unknown ones may, and asynchronous halves."""
+    return {o for o in set(opcodes) if o not in OPCODES or base_opcode(o) in _CALLING}

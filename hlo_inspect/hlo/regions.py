@@ -7,7 +7,7 @@ them. Where the counts do not come out right, the computations are read one afte
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import compress, count
 
 from hlo_inspect.hlo import rows
@@ -78,6 +78,10 @@ class Region:
         if heads.isdisjoint(self.texts):
             return set()
         return {bisect(self._starts, row) - 1 for row in compress(count(), map(heads.__contains__, self.texts))}
+
+    def text_of(self, wanted: Set[str], opcodes: Sequence[str]) -> str:
+        """The tails of the rows with these opcodes, where `opcodes` has one for each row."""
+        return "\n".join(compress(self.tails, map(wanted.__contains__, opcodes))) if wanted else ""
 
     def bodies(self, text: str) -> Iterator[str]:
         """The lines of each computation, with the line end before them."""

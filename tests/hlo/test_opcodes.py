@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.opcodes import OPCODES, base_opcode, is_known
+from hlo_inspect.hlo.opcodes import OPCODES, base_opcode, calling_opcodes, is_known
+from hlo_inspect.hlo.strict.signatures import signatures
 
 UNEXPECTED = [
     "opt-barrier",
@@ -92,3 +93,17 @@ def test_what_xla_refuses_is_unknown(opcode: str) -> None:
 )
 def test_base_opcode(opcode: str, base: str) -> None:
     assert base_opcode(opcode) == base
+
+
+def test_what_can_call_a_computation() -> None:
+    """Against the attributes that the strict check knows of each opcode."""
+    calling = {opcode for opcode in OPCODES if calling_opcodes([opcode])}
+    kinds = {opcode: set(signature.attributes.values()) for opcode, signature in signatures().items()}
+    named = {opcode for opcode, found in kinds.items() if found & {"computation", "computations"}}
+    assert named <= calling
+    assert calling - named <= {"cross-replica-sum", "async-update", "async-done", "all-reduce-done"}
+    assert calling_opcodes(["add", "new-one", "reduce-scatter-start", "tuple", "fusion", "fusion"]) == {
+        "new-one",
+        "reduce-scatter-start",
+        "fusion",
+    }
