@@ -59,7 +59,7 @@ def inspect_all(
         modules = read_modules(one, _wants([*chosen, *others]) | Wants(checked=strict), strict=strict)
         holds = False
         while True:
-            with _without_collection():
+            with without_collection():
                 found = next(modules, None)
                 wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
                 report = (
@@ -83,7 +83,7 @@ def inspect_all(
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Reading makes many small objects and no cycles: the garbage collector would only look at them over and over."""
     collecting = gc.isenabled()
     gc.disable()

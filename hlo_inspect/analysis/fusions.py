@@ -21,11 +21,14 @@ _PRINTED = re.compile(r", kind=(\w++), calls=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.
 
 
 class Fusion(NamedTuple):
-    """One fusion instruction. `callee` is `None` where the text does not hold the fused computation."""
+    """One fusion instruction. `callee` is `None` where the text does not hold the fused computation. `is_multi_output`: its
+    root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it.
+    """
 
     instruction: Instruction
     kind: str
     callee: Computation | None
+    is_multi_output: bool
     operand_bytes: int | None
     result_bytes: int | None
     frames: StackFrames
@@ -39,13 +42,6 @@ class Fusion(NamedTuple):
         return len(array_leaves(self.instruction.shape))
 
     @property
-    def is_multi_output(self) -> bool:
-        """Whether its root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it."""
-        if self.root_opcode is not None:
-            return self.root_opcode == "tuple"
-        return isinstance(self.instruction.shape, TupleShape)
-
-    @property
     def root_opcode(self) -> str | None:
         return self.callee.root_opcode if self.callee else None
 
@@ -55,17 +51,12 @@ def find_fusions(module: Module) -> list[Fusion]:
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
         printed = instruction.attributes_match(_PRINTED)
-        kind, callee = printed.groups() if printed else (instruction.word("kind"), instruction.word("calls"))
-        found.append(
-            Fusion(
-                instruction=instruction,
-                kind=kind or "",
-                callee=module.computations.get(callee) if callee is not None else None,
-                operand_bytes=operand_bytes(instruction),
-                result_bytes=result_bytes(instruction),
-                frames=module.frames,
-            )
-        )
+        kind, name = printed.groups() if printed else (instruction.word("kind"), instruction.word("calls"))
+        callee = module.computations.get(name) if name is not None else None
+        root = callee.root_opcode if callee is not None else None
+        is_multi_output = root == "tuple" if root is not None else isinstance(instruction.shape, TupleShape)
+        sizes = operand_bytes(instruction), result_bytes(instruction)
+        found.append(Fusion(instruction, kind or "", callee, is_multi_output, *sizes, module.frames))
     return found
 
 

@@ -28,14 +28,14 @@ class RegionCollector(Collector):
         found = []
         for number, block in enumerate(blocks):
             if number in special:
-                found.append(self._block(region, block, line))
-                continue
-            name, _, first, behind, offset = block
-            computation = Computation(name, line + offset, is_entry=False)
-            computation.opcodes = opcodes[first:behind]
-            computation.root_opcode = opcodes[region.roots[number]]
+                computation = self._block(region, block, line)
+            else:
+                name, _, first, behind, offset = block
+                computation = Computation(name, line + offset, is_entry=False)
+                computation.opcodes = opcodes[first:behind]
+                computation.root_opcode = opcodes[region.roots[number]]
+                self._register(computation)
             found.append(computation)
-            self._register(computation)
         if self._graph:
             for computation, body in zip(found, region.bodies(text), strict=True):
                 computation.keep_text(computation.line + 1, body)

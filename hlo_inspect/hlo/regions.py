@@ -14,7 +14,7 @@ from hlo_inspect.hlo import rows
 from hlo_inspect.hlo.rows import Row
 
 MIN_CHARS = 1 << 14
-MAX_CHARS = 1 << 20
+MAX_CHARS = 1 << 17
 
 
 Block = tuple[str, bool, int, int, int]

@@ -102,19 +102,20 @@ def by_kind(fusions: list[Fusion]) -> Table:
         Column("operand_bytes", "bytes", summed=True, detail=3),
         Column("result_bytes", "bytes", summed=True, detail=1),
     )
-    rows = []
-    for kind, count in Counter(f.kind for f in fusions).most_common():
-        of_kind = [f for f in fusions if f.kind == kind]
-        rows.append(
-            (
-                kind or "(none printed)",
-                count,
-                sum(f.is_multi_output for f in of_kind),
-                total(len(f.callee.opcodes) if f.callee else None for f in of_kind),
-                total(f.operand_bytes for f in of_kind),
-                total(f.result_bytes for f in of_kind),
-            )
+    kinds: dict[str, list[Fusion]] = {}
+    for fusion in fusions:
+        kinds.setdefault(fusion.kind, []).append(fusion)
+    rows = [
+        (
+            kind or "(none printed)",
+            len(members),
+            sum(f.is_multi_output for f in members),
+            total(len(f.callee.opcodes) if f.callee else None for f in members),
+            total(f.operand_bytes for f in members),
+            total(f.result_bytes for f in members),
         )
+        for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1]))
+    ]
     return Table("fusions_by_kind", "Fusions by kind", columns, tuple(rows))
 
 
