@@ -1,6 +1,6 @@
 r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
 
-A piece is half a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not UTF-8
+A piece is a quarter of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not UTF-8
 are kept as `\\xNN` escapes and counted.
 """
 
@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 
 from hlo_inspect.errors import InputError, Location
 
-PIECE_BYTES = 1 << 19
+PIECE_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 28
 START_CHARS = 1 << 16
 
