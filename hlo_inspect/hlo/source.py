@@ -1,7 +1,7 @@
 r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
 
-A piece is a quarter of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not UTF-8
-are kept as `\\xNN` escapes and counted.
+A piece is a quarter of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
+UTF-8 are kept as `\\xNN` escapes and counted.
 """
 
 from __future__ import annotations
