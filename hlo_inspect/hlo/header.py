@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.shapes import Shape, ShapeError, scan_shape
+from hlo_inspect.hlo.shape_text import ShapeError, scan_shape
+from hlo_inspect.hlo.shapes import Shape
 
 ShapeIndex = tuple[int, ...]
 

@@ -6,7 +6,8 @@ import re
 
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.instruction import Head, head_of
-from hlo_inspect.hlo.shapes import Shape, ShapeError, TupleShape, array_leaves
+from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
 
 _CALLING = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
 _MAX_HEADS = 1 << 17

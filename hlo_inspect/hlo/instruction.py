@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.shapes import Shape, ShapeError, UnknownTypeError, parse_shape, subshape
+from hlo_inspect.hlo.shape_text import ShapeError, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.shapes import Shape, subshape
 
 if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Computation

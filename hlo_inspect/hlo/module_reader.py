@@ -15,7 +15,7 @@ from hlo_inspect.hlo.header import TABLE
 from hlo_inspect.hlo.inline import Body, bodies, read_bodies
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.regions import MAX_CHARS, MIN_CHARS, find_region
-from hlo_inspect.hlo.shapes import ShapeError, parse_shape
+from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.strict.check import StrictCheck
 
 MAX_UNREADABLE_RUN = 20

@@ -7,35 +7,13 @@ dimension bounded by `<=n` counts n; one of unknown size (`?`) makes every size 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from hlo_inspect.hlo import dtypes, scan
+from hlo_inspect.hlo import dtypes
 
-MAX_NESTING = 100
 MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
-_MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
-
-_SPACE = re.compile(r"\s*+", re.ASCII)
-_ARRAY = re.compile(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
-_LAYOUT = re.compile(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
-_DIMENSION = re.compile(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
-_TILE = re.compile(r"\(([^()]*)\)")
-_FIELD = re.compile(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|\*\((\w+)\)", re.ASCII)
-
-
-class ShapeError(ValueError):
-    """Text that is no shape; `position` is the 0-based index into it."""
-
-    def __init__(self, message: str, position: int) -> None:
-        super().__init__(message)
-        self.position = position
-
-
-class UnknownTypeError(ShapeError):
-    """A shape of an element type that XLA does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,136 +167,6 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
         sizes.append(step)
         carried = 1
     return outer + counts + sizes
-
-
-def parse_shape(text: str) -> Shape:
-    """The shape that `text` spells; `ShapeError` when it is none."""
-    text = scan.without_comments(text)
-    flat = _flat_tuple(text)
-    if flat is not None:
-        return flat
-    shape, end = scan_shape(text, 0)
-    end = _skip(text, end)
-    if end != len(text):
-        raise ShapeError(f"unexpected text after the shape: {text[end : end + 20]!r}", end)
-    return shape
-
-
-def _flat_tuple(text: str) -> TupleShape | None:
-    """A tuple of arrays as printers write it: thousands of elements are not rare, and few different ones among them."""
-    if not text.startswith("(") or not text.endswith(")"):
-        return None
-    try:
-        return TupleShape(tuple([_whole_array(part) for part in text[1:-1].split(", ")]))
-    except ShapeError:
-        return None  # the long way tells what is wrong, and where
-
-
-@lru_cache(maxsize=1 << 14)
-def _whole_array(text: str) -> ArrayShape:
-    shape, end = _scan_array(text, 0)
-    if end != len(text):
-        raise ShapeError("more than an array", end)
-    return shape
-
-
-def scan_shape(text: str, start: int, depth: int = 0) -> tuple[Shape, int]:
-    """The shape that starts at `start` in a text without comments, and the index after it."""
-    if depth > MAX_NESTING:
-        raise ShapeError(f"tuples nested deeper than {MAX_NESTING}", start)
-    start = _skip(text, start)
-    if text.startswith("(", start):
-        return _scan_tuple(text, start + 1, depth)
-    if text.startswith("b(", start):  # a buffer counts as what it holds
-        shape, end = scan_shape(text, start + 2, depth + 1)
-        end = _skip(text, end)
-        if not text.startswith(")", end):
-            raise ShapeError("a buffer's shape is not closed", end)
-        return shape, end + 1
-    return _scan_array(text, start)
-
-
-def _scan_tuple(text: str, position: int, depth: int) -> tuple[TupleShape, int]:
-    elements: list[Shape] = []
-    position = _skip(text, position)
-    while not text.startswith(")", position):
-        if elements:
-            if not text.startswith(",", position):
-                raise ShapeError("expected ',' or ')' in a tuple shape", position)
-            position += 1
-        element, position = scan_shape(text, position, depth + 1)
-        elements.append(element)
-        position = _skip(text, position)
-    return TupleShape(tuple(elements)), position + 1
-
-
-def _scan_array(text: str, start: int) -> tuple[ArrayShape, int]:
-    match = _ARRAY.match(text, start)
-    if match is None:
-        raise ShapeError("expected a shape", start)
-    end = match.end()
-    if text.startswith("sparse{", end):  # 2019's sparse arrays give the number of elements kept
-        end = text.find("}", end) + 1
-    layout = _LAYOUT.match(text, end)
-    try:
-        return _array(match[1], match[2], layout[1] if layout else None), layout.end() if layout else end
-    except ShapeError as error:
-        raise type(error)(str(error), start + error.position) from None
-
-
-@lru_cache(maxsize=1 << 14)
-def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
-    """The same few shapes occur all over a module: each is parsed once."""
-    if dtype not in dtypes.BITS and dtype not in dtypes.NOT_ARRAYS:
-        raise UnknownTypeError(f"unknown element type {dtype!r}", 0)
-    sizes, dynamic = _dimensions(dimensions, len(dtype) + 1)
-    return ArrayShape(dtype, sizes, dynamic, None if layout is None else parse_layout(layout))
-
-
-def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bool, ...]]:
-    sizes: list[int | None] = []
-    dynamic: list[bool] = []
-    for part in text.split(",") if text.strip() else ():
-        match = _DIMENSION.fullmatch(part)
-        if match is None:
-            raise ShapeError(f"{part[:20]!r} is no dimension", start)
-        sizes.append(int(match[2]) if match[2] else None)
-        dynamic.append(bool(match[1] or match[3]))
-    return tuple(sizes), tuple(dynamic) if any(dynamic) else ()
-
-
-def parse_layout(text: str, start: int = 0) -> Layout:
-    """What stands between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields of no consequence for sizes are passed over."""
-    order, _, fields = text.partition(":")
-    minor_to_major = _integers(order, start)
-    values: dict[str, int] = {}
-    tiles: list[tuple[int | None, ...]] = []
-    for match in _FIELD.finditer("".join(fields.split())):
-        if match[1] == "T":
-            tiles += [_tile(t, start) for t in _TILE.findall(match[2])]
-        elif match[1] in {"E", "S", "L"}:
-            numbers = _integers(match[2].strip("()"), start)
-            values[match[1]] = numbers[0] if numbers else 0
-    return Layout(minor_to_major, tuple(tiles), values.get("E", 0), values.get("S", 0), values.get("L", 0) or 1)
-
-
-def _tile(text: str, start: int) -> tuple[int | None, ...]:
-    tile = tuple(None if part.strip() == "*" else next(iter(_integers(part, start)), 0) for part in text.split(","))
-    if 0 in tile:
-        raise ShapeError(f"a tile of size 0: {text!r}", start)
-    return tile
-
-
-def _integers(text: str, start: int) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")] if text.strip() else []
-    if not all(part.isascii() and part.isdigit() and len(part) <= _MAX_DIGITS for part in parts):
-        raise ShapeError(f"{text[:20]!r} is no list of integers", start)
-    return tuple(map(int, parts))
-
-
-def _skip(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
 
 
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:

@@ -18,7 +18,7 @@ from hlo_inspect.hlo.sharding import Groups
 from hlo_inspect.report.model import Finding, Severity
 
 WORTH_TELLING = 1 << 10  # bytes of all state together
-MAX_DEVICES = 1 << 14
+MAX_PARTITIONS = 1 << 14
 MAX_SHARDINGS = 20  # of parameters that are only read, and of state
 KINDS = ("first moment", "second moment", "master weight", "accumulator")
 
@@ -54,7 +54,7 @@ def _not_donated(context: Context, state: State) -> list[Finding]:
 
 def _replicated(context: Context, state: State) -> list[Finding]:
     partitions = (context.device_counts.partitions or 1) if state else 1
-    if not 1 < partitions <= MAX_DEVICES:
+    if not 1 < partitions <= MAX_PARTITIONS:
         return []
     read = {leaf.sharding: leaf for leaf in reversed(_only_read(context))}
     found = [(leaf, copies_of(leaf.sharding, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]

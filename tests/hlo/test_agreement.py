@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hlo_inspect.hlo import grammar, module_reader, rows, source
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.shapes import parse_shape
+from hlo_inspect.hlo.shape_text import parse_shape
 from tests.hlo.generate import ORDINARY, Writer, Written
 from tests.hlo.reading import EVERYTHING, contents, module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo.heads import Heads, holds_scalar
-from hlo_inspect.hlo.shapes import parse_shape
+from hlo_inspect.hlo.shape_text import parse_shape
 
 
 @pytest.mark.parametrize(

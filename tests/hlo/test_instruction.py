@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.shapes import ShapeError, parse_shape
+from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:

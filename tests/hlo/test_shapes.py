@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo.dtypes import BITS
-from hlo_inspect.hlo.shapes import (
-    MAX_NESTING,
-    ArrayShape,
-    Layout,
-    ShapeError,
-    TupleShape,
-    array_leaves,
-    parse_layout,
-    parse_shape,
-    scan_shape,
-    subshape,
-    total,
-)
+from hlo_inspect.hlo.shape_text import parse_shape
+from hlo_inspect.hlo.shapes import ArrayShape, Layout, TupleShape, array_leaves, subshape, total
 
 
 def array(text: str) -> ArrayShape:
@@ -163,65 +152,3 @@ def test_totals() -> None:
     assert total([]) == 0
     assert total([1, 2, 3]) == 6
     assert total([1, None, 3]) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("f32[2]{0} negate(", 9),
-        ("f32[2] negate(", 6),
-        ("f32[] {", 5),  # a brace that opens a computation
-        ("f32[] {\n  a = ", 5),
-        ("f32[2] { ROOT x", 6),
-        ("f32[]{:T(128)} {", 14),
-        ("f32[] {0} {", 9),
-        ("(f32[2]{0}, s32[]) {", 18),
-        ("b(f32[4]{0}) custom-call", 12),
-    ],
-)
-def test_where_a_shape_ends(text: str, end: int) -> None:
-    assert scan_shape(text, 0)[1] == end
-    assert scan_shape("  " + text, 2)[1] == end + 2
-
-
-@pytest.mark.parametrize(
-    ("text", "position", "message"),
-    [
-        ("", 0, "expected a shape"),
-        ("32[2]", 0, "expected a shape"),
-        ("f32", 0, "expected a shape"),
-        ("f32[2", 0, "expected a shape"),
-        ("(f32[2]", 7, "expected ',' or ')'"),
-        ("(f32[2] f32[3])", 8, "expected ',' or ')'"),
-        ("(f32[2],)", 8, "expected a shape"),
-        ("b(f32[2]", 8, "buffer"),
-        ("f99[2]", 0, "unknown element type 'f99'"),
-        ("(f32[2], tuple[3])", 9, "unknown element type 'tuple'"),
-        ("f32[2,]", 4, "no dimension"),
-        ("f32[-1]", 4, "no dimension"),
-        ("f32[a]", 4, "no dimension"),
-        ("f32[<=?]", 4, "no dimension"),
-        ("f32[\u0663]", 4, "no dimension"),  # a digit, but not of HLO
-        ("f32[99999999999999999999]", 4, "no dimension"),
-        ("f32[2]{0} f32[3]", 10, "unexpected text"),
-        ("f32[2]{0,x}", 0, "no list of integers"),
-        ("f32[2]{0:T(0)}", 0, "a tile of size 0"),
-        ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested deeper than 100"),
-    ],
-)
-def test_what_is_no_shape(text: str, position: int, message: str) -> None:
-    with pytest.raises(ShapeError, match=message.replace("(", r"\(").replace(")", r"\)")) as caught:
-        parse_shape(text)
-    assert caught.value.position == position
-
-
-def test_tuples_nest_as_deep_as_allowed() -> None:
-    shape = parse_shape("(" * MAX_NESTING + "f32[2]" + ")" * MAX_NESTING)
-    assert array_leaves(shape) == [((0,) * MAX_NESTING, ArrayShape("f32", (2,)))]
-
-
-def test_a_long_number_is_refused_before_it_is_converted() -> None:
-    with pytest.raises(ShapeError):
-        parse_shape(f"f32[{'9' * 10_000}]")
-    with pytest.raises(ShapeError):
-        parse_layout(f"0:S({'9' * 10_000})")

@@ -12,7 +12,8 @@ from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.shapes import ArrayShape, ShapeError
+from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.shapes import ArrayShape
 
 Use = tuple[str, tuple[int, ...]]
 """An operand: the name of an instruction and an index into its tuple."""

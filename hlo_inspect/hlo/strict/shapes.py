@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.shapes import MAX_NESTING, ArrayShape, Layout, Shape, ShapeError, TupleShape, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.shape_text import MAX_NESTING, ShapeError, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape
 from hlo_inspect.hlo.strict.layouts import take_layout
 from hlo_inspect.hlo.strict.tokens import SHAPE, Tokens
 

@@ -4,7 +4,8 @@ import pytest
 
 from hlo_inspect.analysis.cost.model import UnknownCostError
 from hlo_inspect.analysis.cost.operation import callees, dimension, elements, leaf_size, shape_size
-from hlo_inspect.hlo.shapes import ArrayShape, parse_shape
+from hlo_inspect.hlo.shape_text import parse_shape
+from hlo_inspect.hlo.shapes import ArrayShape
 from tests.analysis.cost.small import operation
 
 
