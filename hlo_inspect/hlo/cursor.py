@@ -22,7 +22,6 @@ class Cursor:
         self.position = 1
         self.line = first_line
         self.bytes_before = 0
-        self.pieces_read = 0
         self._marked: tuple[str, int] | None = None
 
     def mark(self) -> None:
@@ -41,7 +40,6 @@ class Cursor:
         piece = next(self._pieces, None)
         if piece is None:
             return False
-        self.pieces_read += 1
         since = self.since_mark()
         line_start = self.text.rfind("\n", 0, self.position)
         self.text = self.text[line_start:] + piece

@@ -48,38 +48,44 @@ class Reader:
 
     def modules(self) -> Iterator[Module]:
         """Every module of the input, in order; an input that is one instruction is a module of it."""
-        cursor = self._cursor
-        cursor.mark()
-        found = marked = False
+        self._cursor.mark()
+        holds_module = False
         while self._find_module():
+            holds_module = True
             self._refuse_stray()
-            first_line, begin = max(1, cursor.line), cursor.bytes_before
-            cursor.mark()
-            marked = True
-            self._check = StrictCheck(self._source.name, self._read_quoted) if self._strict else None
-            header = self._header()
-            module = Module(header, self._source.name, first_line, self._wants)
-            collector = RegionCollector(module, strict=self._strict)
-            for fault in header.faults:
-                collector.problem("HI003", fault, first_line)
-            body = ModuleReader(cursor, collector, self._check)
-            body.read()
-            module.lines = body.last_line - first_line + 1
-            module.bytes = body.end_bytes - begin
-            collector.finish()
-            if self._check is not None:
-                self._check.finish()
-            if module.computation_count or len(header.attributes) > 0:
-                self._note_invalid_bytes(collector)
-                self._note_refusal(collector, cursor.since_mark())
-                found = True
+            module = self._module()
+            if module is not None:
                 yield module
-        text = None if found or marked else cursor.since_mark()
+        text = None if holds_module else self._cursor.since_mark()
         standing = single.as_module(text) if text is not None else None
         if text is None or standing is None:
             self._refuse_stray()
         else:
             yield from self._single_instruction(text, standing)
+
+    def _module(self) -> Module | None:
+        """The module that starts at the cursor; `None` where there is nothing but a word that could be a header."""
+        cursor = self._cursor
+        first_line, begin = max(1, cursor.line), cursor.bytes_before
+        cursor.mark()
+        self._check = StrictCheck(self._source.name, self._read_quoted) if self._strict else None
+        header = self._header()
+        module = Module(header, self._source.name, first_line, self._wants)
+        collector = RegionCollector(module, strict=self._strict)
+        for fault in header.faults:
+            collector.problem("HI003", fault, first_line)
+        body = ModuleReader(cursor, collector, self._check)
+        body.read()
+        module.lines = body.last_line - first_line + 1
+        module.bytes = body.end_bytes - begin
+        collector.finish()
+        if self._check is not None:
+            self._check.finish()
+        if not module.computation_count and not header.attributes:
+            return None
+        self._note_invalid_bytes(collector)
+        self._note_refusal(collector, cursor.since_mark())
+        return module
 
     def _single_instruction(self, text: str, standing: str) -> Iterator[Module]:
         """The module that is `standing` for `text`."""
