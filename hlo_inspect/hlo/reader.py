@@ -182,7 +182,9 @@ class Reader:
             else:
                 self._read_strictly(text)
         except ParseError as error:
-            collector.refused(error, collector.module.first_line)
+            is_at_end = (error.line or 1) >= text.count("\n")
+            if not (is_at_end and collector.is_cut_off):
+                collector.refused(error, collector.module.first_line)
 
     def _read_strictly(self, text: str) -> int:
         """Reads a text of its own under `strict`: how many modules it holds. `ParseError` at what is refused."""

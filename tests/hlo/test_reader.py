@@ -129,6 +129,13 @@ def test_what_is_known_is_not_told_again() -> None:
     assert codes(module(REFUSED.removesuffix("}\n"), REFUSALS)) == ["HI002"]
 
 
+def test_where_a_module_is_cut_off_is_not_told_twice() -> None:
+    """But what is refused before that is told."""
+    assert codes(module('HloModule m, is_scheduled=true\n\nFileNames\n1 "a.py"\n2 "b', REFUSALS)) == ["HI002"]
+    refused = WHOLE.replace("sqrt(%q)", "sqrt(%q), iota_dimension=0")
+    assert codes(module(refused.removesuffix("}\n"), REFUSALS)) == ["HI018", "HI002"]
+
+
 def test_what_is_large_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes(module(REFUSED)) == []
     monkeypatch.setattr(cursor, "MAX_MARKED_CHARS", len(REFUSED) - 1)
