@@ -14,7 +14,7 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
-    from hlo_inspect.inspection import inspect, inspect_all
+    from hlo_inspect.api import inspect, inspect_all
 
 __all__ = [
     "HloInspectError",
@@ -32,7 +32,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
     """The reader and the passes come with the first call: `hlo-inspect --help` does without them."""
     if name in {"inspect", "inspect_all"}:
-        from hlo_inspect import inspection
+        from hlo_inspect import api
 
-        return getattr(inspection, name)
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

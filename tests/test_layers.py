@@ -20,22 +20,21 @@ ROOT = "hlo_inspect"
 LAYERS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "version": (),
-    "shipped": (),
-    "strict_yaml": ("errors",),
+    "configs": ("errors",),
     "hlo": ("errors",),
-    "analysis": ("errors", "shipped", "strict_yaml", "hlo"),
+    "analysis": ("errors", "configs", "hlo"),
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),
-    "passes": ("errors", "shipped", "hlo", "analysis", "report.model"),
+    "passes": ("errors", "configs", "hlo", "analysis", "report.model"),
     "rules": ("errors", "hlo", "analysis", "report.model"),
-    "checks": ("errors", "strict_yaml", "report.model", "report.units"),
+    "checks": ("errors", "configs", "report.model", "report.units"),
     "report": ("errors", "version", "report.model", "report.units"),
-    "inspection": ("errors", "hlo", "analysis", "passes", "rules", "report.model"),
-    "": ("errors", "version", "inspection", "report.model"),
+    "api": ("errors", "hlo", "analysis", "passes", "rules", "report.model"),
+    "": ("errors", "version", "api", "report.model"),
     "cli": (
         "errors",
         "version",
-        "shipped",
+        "configs",
         "hlo",
         "analysis",
         "passes",
@@ -43,14 +42,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "checks",
         "report",
         "report.model",
-        "inspection",
+        "api",
         "",
     ),
     "__main__": ("cli",),
 }
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
-AT_ONCE = {"click": ("cli",), "yaml": ("strict_yaml",)}
+AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
 WHEN_USED = {"rich", "zstandard"}
 
 MODULES = {

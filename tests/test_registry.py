@@ -9,9 +9,9 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
+from hlo_inspect.configs import shipped_configs
 from hlo_inspect.passes import PASSES, READING
 from hlo_inspect.report import FORMATS
-from hlo_inspect.shipped import shipped_configs
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent

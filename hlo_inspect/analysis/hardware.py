@@ -13,11 +13,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from hlo_inspect import strict_yaml
+from hlo_inspect import configs
 from hlo_inspect.analysis.hardware_figures import Contents, Figure, Source, extends_node, parse_contents
+from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
-from hlo_inspect.shipped import shipped_configs
-from hlo_inspect.strict_yaml import Node
 
 Engine = Literal["matmul", "vector"]
 
@@ -114,7 +113,7 @@ def _shipped(name: str) -> Path:
 
 def _contents(path: Path, extended_by: tuple[Path, ...]) -> Contents:
     """The contents of a file; `extended_by` are the files that lead to it, resolved."""
-    root = strict_yaml.read(path)
+    root = configs.read(path)
     extends = extends_node(root)
     if extends is None:
         return parse_contents(root, None)

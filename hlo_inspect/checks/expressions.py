@@ -44,7 +44,7 @@ _UNORDERED: tuple[Form, ...] = ("==", "!=", "one of")
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class WrittenValue:
     """A value as it was written; `quoted` ones are text."""
 
     text: str
@@ -62,11 +62,11 @@ class Expression:
     """An expectation whose values have no unit yet; `brackets` are those of a range."""
 
     form: Form
-    operands: tuple[Operand, ...] = ()
+    values: tuple[WrittenValue, ...] = ()
     brackets: str = "[]"
 
     def __str__(self) -> str:
-        values = ", ".join(map(str, self.operands))
+        values = ", ".join(map(str, self.values))
         if self.form == "in":
             return f"in {self.brackets[0]}{values}{self.brackets[1]}"
         if self.form == "one of":
@@ -110,7 +110,7 @@ def parse_expression(text: str) -> Expression:
     if text == "null":
         return Expression("null")
     if match := _COMPARISON.fullmatch(text):
-        return Expression(_COMPARISONS[match[1]], (parse_operand(match[2]),))
+        return Expression(_COMPARISONS[match[1]], (parse_value(match[2]),))
     if match := _RANGE.fullmatch(text):
         bounds = _items(match[2])
         if len(bounds) != 2:
@@ -120,22 +120,22 @@ def parse_expression(text: str) -> Expression:
         return Expression("one of", _items(match[1]))
     if _BEGUN.match(text):
         raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
-    return Expression("==", (parse_operand(text),))
+    return Expression("==", (parse_value(text),))
 
 
-def _items(text: str) -> tuple[Operand, ...]:
+def _items(text: str) -> tuple[WrittenValue, ...]:
     """The values between brackets; a comma belongs to a value only in quotes."""
-    operands, position, more = [], 0, True
+    values, position, more = [], 0, True
     while more:
         match = _ITEM.match(text, position)
         if match is None:
             raise ValueError(f"expected values with commas between them, found {text!r}")
-        operands.append(parse_operand(match[1]))
+        values.append(parse_value(match[1]))
         position, more = match.end(), match[2] == ","
-    return tuple(operands)
+    return tuple(values)
 
 
-def parse_operand(text: str) -> Operand:
+def parse_value(text: str) -> WrittenValue:
     """One value: in quotes, or bare."""
     text = text.strip()
     if not text:
@@ -143,22 +143,22 @@ def parse_operand(text: str) -> Operand:
     if text[0] in "\"'":
         if not _QUOTED.fullmatch(text):
             raise ValueError(f"the quotes of {text} do not match")
-        return Operand(text[1:-1], quoted=True)
+        return WrittenValue(text[1:-1], quoted=True)
     if text in ("known", "null"):
         raise ValueError(f"`{text}` stands alone, without operator or list; as text it wants quotes")
     if text[0] in "=!<>":
         raise ValueError(f"{text!r} is no value; the operators are {' '.join(_COMPARE)}")
     if text[0] in "[({":
         raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
-    return Operand(text)
+    return WrittenValue(text)
 
 
 def bind(expression: Expression, unit: Unit) -> Condition:
     """The expression with its values read in the unit of the fact; `ValueError` where they are of another kind."""
-    form, operands = expression.form, expression.operands
-    if unit in ("text", "bool") and operands and form not in _UNORDERED:
+    form = expression.form
+    if unit in ("text", "bool") and expression.values and form not in _UNORDERED:
         raise ValueError(f"`{form}` needs an order, which a fact of kind {unit} does not have; use {', '.join(_UNORDERED)}")
-    values = tuple(_value(operand, unit) for operand in operands)
+    values = tuple(_value(written, unit) for written in expression.values)
     if form == "in":
         low, high = values
         if _COMPARE[">"](low, high) or (low == high and expression.brackets != "[]"):
@@ -166,16 +166,16 @@ def bind(expression: Expression, unit: Unit) -> Condition:
     return Condition(form, values, expression.brackets)
 
 
-def _value(operand: Operand, unit: Unit) -> Known:
-    looks_bool = operand.text in ("true", "false") and not operand.quoted
+def _value(written: WrittenValue, unit: Unit) -> Known:
+    looks_bool = written.text in ("true", "false") and not written.quoted
     if unit == "text":
         if looks_bool:
-            raise ValueError(f"`{operand}` is a bool, the fact is text; as text it wants quotes")
-        return operand.text
-    if operand.quoted:
-        raise ValueError(f"{operand} is text, the fact is of kind {unit}")
+            raise ValueError(f"`{written}` is a bool, the fact is text; as text it wants quotes")
+        return written.text
+    if written.quoted:
+        raise ValueError(f"{written} is text, the fact is of kind {unit}")
     if unit == "bool":
         if not looks_bool:
-            raise ValueError(f"`{operand}` is no bool: write true or false")
-        return operand.text == "true"
-    return parse_quantity(operand.text, unit)
+            raise ValueError(f"`{written}` is no bool: write true or false")
+        return written.text == "true"
+    return parse_quantity(written.text, unit)

@@ -23,10 +23,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
 
-from hlo_inspect import strict_yaml
-from hlo_inspect.checks.expressions import Expression, parse_expression, parse_operand
+from hlo_inspect import configs
+from hlo_inspect.checks.expressions import Expression, parse_expression, parse_value
+from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.report.model import SEVERITIES, Finding, Severity
-from hlo_inspect.strict_yaml import Node, Source
 
 T = TypeVar("T")
 
@@ -71,21 +71,21 @@ class Policy:
 
 def read_policy(path: str | Path) -> Policy:
     """The policy of a YAML file."""
-    return _policy(strict_yaml.read(path))
+    return _policy(configs.read(path))
 
 
 def parse_policy(text: str, path: str) -> Policy:
     """The policy in YAML `text`; `path` names it in errors."""
-    return _policy(strict_yaml.parse(text, path))
+    return _policy(configs.parse(text, path))
 
 
 def parse_assertion(text: str) -> Assertion:
     """An assertion as `--assert` takes it: the fact, then the expression."""
-    source = Source("--assert", (text,))
+    written = ConfigFile("--assert", (text,))
     match = _ASSERTION.fullmatch(text)
     if match is None:
-        raise source.error("an assertion is a fact and an expression: `collectives.count == 0`", 1, 1)
-    fact, place = (Node(source, 1, match.start(group) + 1, "text", match[group]) for group in (1, 2))
+        raise written.error("an assertion is a fact and an expression: `collectives.count == 0`", 1, 1)
+    fact, place = (Node(written, 1, match.start(group) + 1, "text", match[group]) for group in (1, 2))
     return Assertion(fact, _expression(place), place)
 
 
@@ -110,7 +110,7 @@ def _expression(node: Node) -> Expression:
         values = node.items()
         if not values:
             raise node.error("the list of values is empty")
-        return Expression("one of", tuple(_in_place(value, parse_operand) for value in values))
+        return Expression("one of", tuple(_in_place(value, parse_value) for value in values))
     return _in_place(node, parse_expression)
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
+from hlo_inspect.configs import did_you_mean
 from hlo_inspect.report.model import FactSpec, Report, Value
-from hlo_inspect.strict_yaml import did_you_mean
 
 _FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
 _WHOLE = re.compile(r"[1-9][0-9]*")

@@ -59,7 +59,7 @@ def _inspected(
     inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = ()
 ) -> tuple[list[Report], bool]:
     """The reports of all inputs, and whether one could not be read: that is told at once, the others are read all the same."""
-    from hlo_inspect.inspection import inspect_all
+    from hlo_inspect.api import inspect_all
 
     reports: list[Report] = []
     unread = False

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile, profile_names
 from hlo_inspect.analysis.hardware_figures import Figure
+from hlo_inspect.configs import shipped_configs
 from hlo_inspect.report.model import Column, Input, Report, Row, Table
-from hlo_inspect.shipped import shipped_configs
 
 COMMAND = "profiles"
 

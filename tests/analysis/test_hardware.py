@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.hardware import load_profile, profile_names
+from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import UsageError
-from hlo_inspect.shipped import shipped_configs
 
 TERA, GIGA, MIB, GIB = 10**12, 10**9, 2**20, 2**30
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect import strict_yaml
+from hlo_inspect import configs
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.hardware_figures import Contents, parse_contents
 from hlo_inspect.errors import UsageError
@@ -30,7 +30,7 @@ sources:
 
 
 def contents(text: str) -> Contents:
-    return parse_contents(strict_yaml.parse(text, "chip.yaml"), None)
+    return parse_contents(configs.parse(text, "chip.yaml"), None)
 
 
 def edited(old: str, new: str) -> str:

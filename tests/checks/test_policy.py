@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.checks.policy import parse_assertion, parse_policy, read_policy
+from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.model import Finding
-from hlo_inspect.shipped import shipped_configs
 
 EXAMPLES = sorted(shipped_configs("checks").glob("*.yaml"))
 

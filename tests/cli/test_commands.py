@@ -215,7 +215,7 @@ def test_help_tells_of_the_mesh(run: Run) -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from hlo_inspect.cli.main import run; run(['--help']); "
-        "print(sorted({'rich', 'yaml', 'hlo_inspect.inspection'} & set(sys.modules)))"
+        "print(sorted({'rich', 'yaml', 'hlo_inspect.api'} & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)

@@ -4,23 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect import strict_yaml
+from hlo_inspect import configs
 from hlo_inspect.errors import Location, UsageError
 
 
 def refused(text: str) -> tuple[int | None, int | None, str]:
     with pytest.raises(UsageError) as caught:
-        strict_yaml.parse(text, "some.yaml")
+        configs.parse(text, "some.yaml")
     assert caught.value.path == "some.yaml"
     return caught.value.line, caught.value.column, caught.value.message
 
 
-def value(written: str) -> strict_yaml.Node:
-    return strict_yaml.parse(f"a: {written}", "some.yaml").fields(allowed=("a",))["a"]
+def value(written: str) -> configs.Node:
+    return configs.parse(f"a: {written}", "some.yaml").fields(allowed=("a",))["a"]
 
 
 def test_nodes_know_their_kind_and_place() -> None:
-    root = strict_yaml.parse("name: x\nlist:\n  - 1\n  - {deep: true}\nnothing:\n", "some.yaml")
+    root = configs.parse("name: x\nlist:\n  - 1\n  - {deep: true}\nnothing:\n", "some.yaml")
     assert [(key.scalar, node.kind) for key, node in root.entries()] == [
         ("name", "text"),
         ("list", "list"),
@@ -95,12 +95,12 @@ def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | Non
 
 def test_the_error_shows_the_line() -> None:
     with pytest.raises(UsageError) as caught:
-        strict_yaml.parse("a: 1\nbb: *x\n", "some.yaml")
+        configs.parse("a: 1\nbb: *x\n", "some.yaml")
     assert str(caught.value).splitlines()[1:] == ["  bb: *x", "      ^"]
 
 
 def test_fields_name_the_keys_there_are() -> None:
-    node = strict_yaml.parse("name: x\npeek: 3\n", "some.yaml")
+    node = configs.parse("name: x\npeek: 3\n", "some.yaml")
     with pytest.raises(UsageError) as caught:
         node.fields(allowed=("name", "peak"))
     assert caught.value.location == Location("some.yaml", 2, 1)
@@ -138,18 +138,30 @@ def test_a_choice_is_one_of_the_options() -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        strict_yaml.read(tmp_path / "absent.yaml")
+        configs.read(tmp_path / "absent.yaml")
     assert caught.value.message == "cannot be read: No such file or directory"
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"a: caf\xe9\n")
     with pytest.raises(UsageError) as caught:
-        strict_yaml.read(latin)
+        configs.read(latin)
     assert (caught.value.message, caught.value.path) == ("is not UTF-8 text (byte 6)", str(latin))
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
     path = tmp_path / "windows.yaml"
     path.write_bytes("\ufeffa: 1\r\nb: 2\r\n".encode())
-    (_, first), (_, second) = strict_yaml.read(path).entries()
+    (_, first), (_, second) = configs.read(path).entries()
     assert (first.scalar, first.line, first.column) == ("1", 1, 4)
     assert (second.scalar, second.line, second.column) == ("2", 2, 4)
+
+
+def test_shipped_files_are_beside_the_package_in_a_source_checkout() -> None:
+    root = Path(configs.__file__).parent.parent
+    assert configs.shipped_configs("hardware") == root / "configs" / "hardware"
+
+
+def test_shipped_files_are_inside_the_package_when_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "hlo_inspect"
+    (package / "configs" / "checks").mkdir(parents=True)
+    monkeypatch.setattr(configs, "__file__", str(package / "configs.py"))
+    assert configs.shipped_configs("checks") == package / "configs" / "checks"

@@ -1,6 +1,6 @@
-"""YAML files read strictly and with positions: policies and hardware profiles.
+"""Configuration files: where those of the package are, and YAML read strictly, with the place of every value.
 
-    node = strict_yaml.read("profile.yaml")                    # or parse(text, path)
+    node = configs.read("profile.yaml")                        # or parse(text, path)
     fields = node.fields(allowed=("name", "peak"), required=("name",))
     fields["name"].text()                                      # text(), choice(options), items(), entries()
     raise fields["peak"].error("the peak must be positive")    # UsageError with path, line, column and the line itself
@@ -33,8 +33,8 @@ _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as t
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The file that nodes come from; `lines` are its lines for the picture of an error."""
+class ConfigFile:
+    """The file that nodes come from; `lines` are its lines, which errors show."""
 
     path: str
     lines: tuple[str, ...]
@@ -49,7 +49,7 @@ class Source:
 class Node:
     """A value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
 
-    source: Source
+    file: ConfigFile
     line: int
     column: int
     kind: Kind
@@ -59,11 +59,11 @@ class Node:
 
     @property
     def location(self) -> Location:
-        return Location(self.source.path, self.line, self.column)
+        return Location(self.file.path, self.line, self.column)
 
     def error(self, message: str) -> UsageError:
         """An error at this node, to be raised."""
-        return self.source.error(message, self.line, self.column)
+        return self.file.error(message, self.line, self.column)
 
     def text(self) -> str:
         """The text of a text node. A plain number or `true` is not text: it wants quotes."""
@@ -107,6 +107,15 @@ class Node:
         return self
 
 
+def shipped_configs(kind: str) -> Path:
+    """The folder of the shipped `hardware` profiles or example `checks`: inside the installed package, beside it in a source
+    checkout.
+    """
+    package = Path(__file__).parent
+    inside = package / "configs"
+    return (inside if inside.is_dir() else package.parent / "configs") / kind
+
+
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """`; did you mean 'a' or 'b'?` with up to three names, or nothing; `cutoff` is how like `word` they are (1: the same)."""
     close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
@@ -128,9 +137,9 @@ def parse(text: str, path: str) -> Node:
     """The root node of YAML `text`; `path` names it in errors."""
     import yaml
 
-    source = Source(path, tuple(_LINE_BREAK.split(text)))
+    file = ConfigFile(path, tuple(_LINE_BREAK.split(text)))
     try:
-        return _document(yaml.parse(text, Loader=yaml.SafeLoader), source)
+        return _document(yaml.parse(text, Loader=yaml.SafeLoader), file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = f"not valid YAML: {error.problem or error.context}"
@@ -138,13 +147,13 @@ def parse(text: str, path: str) -> Node:
             message += "; text that begins with > or | wants quotes"
         if mark is None:
             raise UsageError(message, Location(path)) from error
-        raise source.error(message, mark.line + 1, mark.column + 1) from error
+        raise file.error(message, mark.line + 1, mark.column + 1) from error
     except yaml.reader.ReaderError as error:
         before = _LINE_BREAK.split(text[: error.position])
-        raise source.error(f"not valid YAML: {error.reason}", len(before), len(before[-1]) + 1) from error
+        raise file.error(f"not valid YAML: {error.reason}", len(before), len(before[-1]) + 1) from error
 
 
-def _document(events: Iterator[yaml.Event], source: Source) -> Node:
+def _document(events: Iterator[yaml.Event], file: ConfigFile) -> Node:
     import yaml
 
     starts = (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.DocumentEndEvent)
@@ -155,36 +164,34 @@ def _document(events: Iterator[yaml.Event], source: Source) -> Node:
         if isinstance(event, starts):
             continue
         if root is not None:
-            raise _error(event, source, "a second YAML document")
-        root = _node(event, events, source, MAX_DEPTH)
+            raise _error(event, file, "a second YAML document")
+        root = _node(event, events, file, MAX_DEPTH)
     if root is None:
-        raise UsageError("is empty", Location(source.path))
+        raise UsageError("is empty", Location(file.path))
     return root
 
 
-def _node(event: yaml.Event, events: Iterator[yaml.Event], source: Source, depth: int) -> Node:
+def _node(event: yaml.Event, events: Iterator[yaml.Event], file: ConfigFile, depth: int) -> Node:
     """The node that begins with `event`; takes the events that belong to it."""
     import yaml
 
     if depth == 0:
-        raise _error(event, source, "nested too deep")
+        raise _error(event, file, "nested too deep")
     if isinstance(event, yaml.AliasEvent):
-        raise _error(event, source, "an alias (*name) is not allowed; text that begins with * wants quotes")
+        raise _error(event, file, "an alias (*name) is not allowed; text that begins with * wants quotes")
     if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
-        raise _error(
-            event, source, "an anchor (&name) or tag (!name) is not allowed; text that begins with & or ! wants quotes"
-        )
+        raise _error(event, file, "an anchor (&name) or tag (!name) is not allowed; text that begins with & or ! wants quotes")
     line, column = _place(event)
     if isinstance(event, yaml.ScalarEvent):
-        return Node(source, line, column, _scalar_kind(event.value, event.style), scalar=event.value)
+        return Node(file, line, column, _scalar_kind(event.value, event.style), scalar=event.value)
     children = []
     for inner in events:
         if isinstance(inner, yaml.CollectionEndEvent):
             break
-        children.append(_node(inner, events, source, depth - 1))
+        children.append(_node(inner, events, file, depth - 1))
     if isinstance(event, yaml.SequenceStartEvent):
-        return Node(source, line, column, "list", elements=tuple(children))
-    return Node(source, line, column, "mapping", pairs=_distinct(list(zip(children[::2], children[1::2], strict=True))))
+        return Node(file, line, column, "list", elements=tuple(children))
+    return Node(file, line, column, "mapping", pairs=_distinct(list(zip(children[::2], children[1::2], strict=True))))
 
 
 def _distinct(pairs: list[tuple[Node, Node]]) -> tuple[tuple[Node, Node], ...]:
@@ -213,5 +220,5 @@ def _place(event: yaml.Event) -> tuple[int, int]:
     return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
 
 
-def _error(event: yaml.Event, source: Source, message: str) -> UsageError:
-    return source.error(message, *_place(event))
+def _error(event: yaml.Event, file: ConfigFile, message: str) -> UsageError:
+    return file.error(message, *_place(event))
