@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from hlo_inspect.analysis.cost.forms import Forms
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import ROW, Row
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.rows import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)

@@ -12,28 +12,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.shape_text import ShapeError, UnknownTypeError, parse_shape
 from hlo_inspect.hlo.shapes import Shape, subshape
 
 if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Computation
-
-LITERAL_OPCODES = frozenset({"constant", "parameter"})
-"""Opcodes whose parentheses hold no operands."""
-
-CALLEE_ATTRIBUTES = (
-    "calls",
-    "to_apply",
-    "body",
-    "condition",
-    "true_computation",
-    "false_computation",
-    "branch_computations",
-    "called_computations",
-    "select",
-    "scatter",
-)
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
 _WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)

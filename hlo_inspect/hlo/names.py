@@ -7,9 +7,10 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import CALLEE_ATTRIBUTES, LITERAL_OPCODES, operands_end, parse_operands
+from hlo_inspect.hlo.instruction import operands_end, parse_operands
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.regions import Block, Region
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
+from hlo_inspect.hlo.instruction import parse_operands
 from hlo_inspect.hlo.lines import Lines
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.shapes import TupleShape
 
 _INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)

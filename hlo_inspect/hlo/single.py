@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlo_inspect.hlo import grammar, scan
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES, parse_operands
+from hlo_inspect.hlo.instruction import parse_operands
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import Row
 
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.opcodes import OPCODES, base_opcode, calling_opcodes, is_known
-from hlo_inspect.hlo.strict.signatures import signatures
+from hlo_inspect.hlo.opcodes import (
+    ELEMENTWISE,
+    OPCODES,
+    TABLE,
+    base_opcode,
+    callee_roles,
+    calling_opcodes,
+    is_known,
+    opcodes_that_call,
+)
 
 UNEXPECTED = [
     "opt-barrier",
@@ -44,7 +52,7 @@ RECENT = [
     "erf",
     "topk",
 ]
-REMOVED = ["trace", "tuple-select", "cross-replica-sum"]
+REMOVED = ["trace", "tuple-select", "cross-replica-sum", "all-reduce-scatter"]
 NATIVE_ASYNC = [
     *(f"{name}-{end}" for name in ("all-gather", "all-reduce", "collective-permute", "copy") for end in ("start", "done")),
     *("send", "send-done", "recv", "recv-done", "async-start", "async-update", "async-done"),
@@ -95,15 +103,80 @@ def test_base_opcode(opcode: str, base: str) -> None:
     assert base_opcode(opcode) == base
 
 
+CALLERS = """
+    all-reduce all-reduce-start all-reduce-scatter async-start async-update async-done call conditional cross-replica-sum
+    custom-call fusion map reduce reduce-scatter reduce-window scan scatter select-and-scatter sort while
+"""
+
+
 def test_what_can_call_a_computation() -> None:
-    """Against the attributes that the strict check knows of each opcode."""
-    calling = {opcode for opcode in OPCODES if calling_opcodes([opcode])}
-    kinds = {opcode: set(signature.attributes.values()) for opcode, signature in signatures().items()}
-    named = {opcode for opcode, found in kinds.items() if found & {"computation", "computations"}}
-    assert named <= calling
-    assert calling - named <= {"cross-replica-sum", "async-update", "async-done", "all-reduce-done"}
+    assert {opcode for opcode in OPCODES if calling_opcodes([opcode])} == set(CALLERS.split())
     assert calling_opcodes(["add", "new-one", "reduce-scatter-start", "tuple", "fusion", "fusion"]) == {
         "new-one",
         "reduce-scatter-start",
         "fusion",
     }
+
+
+@pytest.mark.parametrize(
+    ("opcode", "roles"),
+    [
+        ("while", {"body": "body", "condition": "condition"}),
+        ("fusion", {"calls": "fused"}),
+        ("fusion-start", {"calls": "fused"}),
+        ("call", {"to_apply": "run"}),
+        ("async-start", {"calls": "run"}),
+        ("async-done", {}),  # names what its start runs
+        ("reduce-scatter-start", {"to_apply": "applied"}),
+        ("reduce-scatter-done", {}),
+        ("all-reduce-done", {}),
+        ("cross-replica-sum", {"to_apply": "applied"}),
+        ("select-and-scatter", {"select": "applied", "scatter": "applied"}),
+        ("add", {}),
+        ("new-one", {}),
+    ],
+)
+def test_the_role_of_each_callee(opcode: str, roles: dict[str, str]) -> None:
+    assert callee_roles(opcode) == roles
+
+
+def test_which_opcodes_call_in_a_role() -> None:
+    assert opcodes_that_call("run") == {"async-start", "call", "call-start"}
+    assert opcodes_that_call("body", "branch") == {"conditional", "conditional-start", "while", "while-start"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "half", "base", "is_wrapper", "collective", "today"),
+    [
+        ("all-gather-start", "start", "all-gather", False, "all-gather", "all-gather-start"),
+        ("reduce-scatter-start", "start", "reduce-scatter", True, "reduce-scatter", "reduce-scatter-start"),
+        ("all-reduce-scatter", "", "all-reduce-scatter", False, "reduce-scatter", "reduce-scatter"),
+        ("cross-replica-sum", "", "cross-replica-sum", False, "all-reduce", "all-reduce"),
+        ("send-done", "done", "send", False, "send", "send-done"),
+        ("copy-start", "start", "copy", False, "", "copy-start"),
+        ("async-update", "update", "async", False, "", "async-update"),
+        ("dot-done", "done", "dot", True, "", "dot-done"),
+    ],
+)
+def test_asynchronous_halves_and_collectives(
+    opcode: str, half: str, base: str, is_wrapper: bool, collective: str, today: str
+) -> None:
+    record = TABLE[opcode]
+    assert (record.half, record.base, record.is_wrapper) == (half, base, is_wrapper)
+    assert (record.collective, record.today) == (collective, today)
+
+
+def test_elementwise_opcodes_have_one_to_three_operands() -> None:
+    """As `HloInstruction::IsOpElementwise` lists them."""
+    counts = {TABLE[opcode].operands for opcode in ELEMENTWISE}
+    assert counts == {1, 2, 3}
+    assert {opcode for opcode in ELEMENTWISE if TABLE[opcode].operands == 3} == {"select", "clamp"}
+    assert {"copy", "convert", "bitcast-convert", "reduce-precision", "compare"} <= ELEMENTWISE
+    assert ELEMENTWISE.isdisjoint({"bitcast", "iota", "broadcast", "map", "add-dependency", "add-start"})
+
+
+def test_each_row_stands_for_opcodes_of_their_own() -> None:
+    """No opcode stands in two rows of the table, and what is required is listed."""
+    assert len(OPCODES) == 133 + 5
+    assert all(record.required <= set(record.attributes) for record in TABLE.values())
+    assert all(set(record.callees) <= set(record.attributes) for record in TABLE.values())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlo_inspect.analysis.cost.body import Body
 from hlo_inspect.analysis.cost.model import UnknownCostError
 from hlo_inspect.analysis.cost.operation import elements, shape_size
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
 
 Index = tuple[int, ...]

@@ -9,8 +9,9 @@ from functools import cache
 from hlo_inspect.analysis.listing import Listing
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES, head_of, operands_end, parse_operands
+from hlo_inspect.hlo.instruction import head_of, operands_end, parse_operands
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.shapes import ArrayShape

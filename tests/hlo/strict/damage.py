@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import LITERAL_OPCODES, operands_end
-from hlo_inspect.hlo.opcodes import OPCODES
+from hlo_inspect.hlo.instruction import operands_end
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, OPCODES
 
 _INSTRUCTION = re.compile(r"(\s+(?:ROOT )?%?[\w.\-]+ = .*? )([a-z][a-z0-9\-]*)\((.*)$")
 _VALUES = ("1", "true", "{}", "{0}", "{{0,1}}", "word", '"s"', "{a=1}", "{replicated}", "1.5", "%nobody", "0_0")
