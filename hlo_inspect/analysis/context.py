@@ -12,12 +12,12 @@ from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
-from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
 from hlo_inspect.analysis.optimizer.find import find_optimizer
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.phases import find_phases
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class Context:
         return find_interface(self.module)
 
     @cached_property
-    def _listings(self) -> Listings:
-        """The text of the computations, which what follows the graph shares."""
-        return Listings(self.module.computations)
+    def views(self) -> Views:
+        """The rows of the computations, which all that follows the graph shares."""
+        return Views(self.module.computations)
 
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
-        return Overview(find_optimizer(self.module, self.interface, self._listings))
+        return Overview(find_optimizer(self.module, self.interface, self.views))
 
     @cached_property
     def fusions(self) -> list[Fusion]:
@@ -95,4 +95,4 @@ class Context:
 
     @cached_property
     def cost(self) -> ModuleCost:
-        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason, self._listings)
+        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason, self.views)

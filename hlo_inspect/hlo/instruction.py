@@ -26,6 +26,13 @@ _WORD_ATTRIBUTE = re.compile(r", [^=]*+=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII
 _NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
+_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+_ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
+_TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
+_PRINTED_OPERAND = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_IDENTIFIER}"
+_BARE_OPERANDS = re.compile(rf"(?:%?{_IDENTIFIER}(?:, %?{_IDENTIFIER})*+)?+(?=\))")
+_SHAPED_OPERANDS = re.compile(rf"{_PRINTED_OPERAND}(?:, {_PRINTED_OPERAND})*+\)")
+_SHAPED_OPERAND = re.compile(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_IDENTIFIER})")
 _QUOTE = re.compile(r"[\"']|//")
 _PLAIN_OPERANDS = re.compile(r"[^()\[{\"'/]*+\)")
 
@@ -187,6 +194,18 @@ def parse_operands(tail: str) -> tuple[int, tuple[Operand, ...]]:
         return close, tuple([Operand(name, (), None) for name in tail[:close].replace("%", "").split(", ")])
     tail = scan.without_comments(tail[:close])
     return close, tuple(_operand(tail[start:end].strip()) for start, end in scan.split_items(tail))
+
+
+def operands_of(tail: str) -> tuple[Operand, ...]:
+    """The operands of a tail; quick where they are spelled as printers do."""
+    bare = _BARE_OPERANDS.match(tail)
+    if bare is not None and "null" not in bare[0]:
+        return tuple([Operand(name, (), None) for name in bare[0].replace("%", "").split(", ")]) if bare[0] else ()
+    shaped = _SHAPED_OPERANDS.match(tail)
+    if shaped is None:
+        return parse_operands(tail)[1]
+    found = _SHAPED_OPERAND.findall(tail, 0, shaped.end())
+    return tuple([Operand(name, (), _shape_or_none(shape) if shape else None) for shape, name in found])
 
 
 def _operand(text: str) -> Operand:

@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.model import Gap, UnknownCostError
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, Role, callees
-from hlo_inspect.analysis.listing import Listing
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import Instruction, head_of, parse_operands
-from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import CALLS, Row
+from hlo_inspect.hlo.rows import CALLS
 from hlo_inspect.hlo.shapes import Shape
 
 _CALLERS = frozenset(CALLERS) | {f"{opcode}-start" for opcode in CALLERS}
@@ -35,13 +33,13 @@ class Fusing(NamedTuple):
 class Body:
     """The rows of one computation, their heads and opcodes, the index of the root, and those of rows that call others."""
 
-    def __init__(self, computation: Computation, listing: Listing | None = None) -> None:
-        self.computation = computation
-        self._listing = listing or Listing(computation)
-        self.rows = self._listing.rows
-        self.heads = [head_of(row[2]) for row in self.rows]
-        self.opcodes = [head.opcode for head in self.heads]
-        self.root = _root(self.rows)
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.computation = view.computation
+        self.rows = view.rows
+        self.heads = view.heads
+        self.opcodes = view.opcodes
+        self.root = view.root
         self._fusings: dict[int, Fusing] = {}
         self._uses: list[list[str] | None] = [None] * len(self.rows)
         self.callers = [i for i, opcode in enumerate(self.opcodes) if opcode in _CALLERS]
@@ -58,14 +56,14 @@ class Body:
     def operation(self, index: int) -> Operation:
         """A row as the rules see it; `UnknownCostError` where its operands are not closed."""
         try:
-            instruction = Instruction(self.computation, self.rows[index], self.heads[index], self._listing.lines[index])
+            instruction = self.view.instruction(index)
         except scan.ScanError as error:
             raise UnknownCostError(error.message) from None
         return Operation(instruction, self.uses(index), self)
 
     def gap(self, index: int, error: UnknownCostError) -> Gap:
         """The gap that an error leaves at a row."""
-        return error.gap or Gap(self._listing.lines[index], f"{self.rows[index][1]}: {error.reason}")
+        return error.gap or Gap(self.view.lines[index], f"{self.rows[index][1]}: {error.reason}")
 
     def parameter_number(self, index: int) -> int:
         text = self.rows[index][3].partition(")")[0]
@@ -109,8 +107,8 @@ class Body:
         """
         known = self._uses[index]
         if known is None:
-            plain = self._listing.operands(index)
-            known = self._uses[index] = plain if plain is not None else _uncommon_uses(self.rows[index][3])
+            operands = self.view.operands(index)
+            known = self._uses[index] = [(name or "") + "".join([f"#{i}" for i in path]) for name, path, _ in operands]
         return known
 
     def in_xla_order(self) -> Iterator[int]:
@@ -118,7 +116,7 @@ class Body:
         nothing uses and last from the root. Control dependencies are left aside.
         """
         count = len(self.rows)
-        operands = self._operand_rows()
+        operands = [[i for i in self.view.operand_rows(index) if i is not None] for index in range(count)]
         used = {i for found in operands for i in found} | {self.root}
         state = bytearray(count)  # 1 where the operands are on their way, 2 where all is done
         ends = [i for i in range(count) if i not in used]
@@ -135,30 +133,3 @@ class Body:
                 if state[index] == 1:
                     state[index] = 2
                     yield index
-
-    def _operand_rows(self) -> list[list[int]]:
-        """The rows that each row uses."""
-        indices = {row[1]: i for i, row in enumerate(self.rows)}
-        found = []
-        for index in range(len(self.rows)):
-            uses = self.uses(index)
-            rows = [indices.get(use, -1) for use in uses]
-            if -1 in rows:
-                rows = [i for use in uses if (i := indices.get(use.partition("#")[0], -1)) >= 0]
-            found.append(rows)
-        return found
-
-
-def _root(rows: list[Row]) -> int | None:
-    """The index of the row that is marked, else of the last one."""
-    marked = [i for i, row in enumerate(rows) if row[0]]
-    return marked[0] if marked else len(rows) - 1 if rows else None
-
-
-def _uncommon_uses(tail: str) -> list[str]:
-    """The operands that stand in a tail, however they are spelled."""
-    try:
-        operands = parse_operands(tail)[1]
-    except scan.ScanError:
-        return [""]
-    return [(operand.name or "") + "".join(f"#{i}" for i in operand.path) for operand in operands]

@@ -9,13 +9,13 @@ from typing import NamedTuple, TypeVar
 from hlo_inspect.analysis.cost.body import Body, Fusing
 from hlo_inspect.analysis.cost.cost import CUSTOM_CALL, Cost
 from hlo_inspect.analysis.cost.custom_calls import call_cost
-from hlo_inspect.analysis.cost.forms import Forms
 from hlo_inspect.analysis.cost.fusion import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.memory import accessed_bytes
 from hlo_inspect.analysis.cost.model import WORK, Gap, Part, Tally, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, Role, callees, elements, wrapped
 from hlo_inspect.analysis.cost.units import COMPARING, elementwise_part, part_of
 from hlo_inspect.analysis.cost.work import ELEMENTWISE, WORKLESS, work_of
+from hlo_inspect.analysis.fingerprints import Fingerprints
 
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
@@ -55,12 +55,12 @@ class Costs:
     what it needs.
     """
 
-    def __init__(self, forms: Forms) -> None:
+    def __init__(self, fingerprints: Fingerprints) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
         self.unknown_calls: dict[tuple[str, str], UnknownCall] = {}
         self.broken_calls: dict[tuple[str, str], BrokenCall] = {}
-        self._forms = forms
+        self._fingerprints = fingerprints
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
 
@@ -117,13 +117,13 @@ class Costs:
 
     def is_alike(self, role: Role, name: str) -> bool:
         """Whether a computation costs the same as one that was counted; then it is known from here on."""
-        form = self._forms.of(name)
-        if form is None:
+        fingerprint = self._fingerprints.of(name)
+        if fingerprint is None:
             return False
-        if role == "fused" and form in self._fused_alike:
-            self.fused[name] = self._fused_alike[form]
-        elif role == "applied" and form in self._applied_alike:
-            self.applied[name] = self._applied_alike[form]
+        if role == "fused" and fingerprint in self._fused_alike:
+            self.fused[name] = self._fused_alike[fingerprint]
+        elif role == "applied" and fingerprint in self._applied_alike:
+            self.applied[name] = self._applied_alike[fingerprint]
         else:
             return False
         return True
@@ -133,9 +133,9 @@ class Costs:
         work = self._work_by_opcode(body)
         traffic, size = self._traffic(body)
         fused = self.fused[name] = Fused(Cost.of("fusion", work, size), traffic, self._kernel(body))
-        form = self._forms.of(name)
-        if form is not None and not fused.cost.gaps and not (fused.kernel and fused.kernel.gaps):
-            self._fused_alike[form] = fused
+        fingerprint = self._fingerprints.of(name)
+        if fingerprint is not None and not fused.cost.gaps and not (fused.kernel and fused.kernel.gaps):
+            self._fused_alike[fingerprint] = fused
 
     def _kernel(self, body: Body) -> Cost | None:
         indexed = next((i for i, opcode in enumerate(body.opcodes) if opcode in _GATHERS), None)
@@ -149,9 +149,9 @@ class Costs:
     def apply(self, name: str, body: Body) -> None:
         """Counts an applied computation."""
         work = self.applied[name] = self._work_by_opcode(body)
-        form = self._forms.of(name)
-        if form is not None and not work.gaps:
-            self._applied_alike[form] = work
+        fingerprint = self._fingerprints.of(name)
+        if fingerprint is not None and not work.gaps:
+            self._applied_alike[fingerprint] = work
 
     # -- work -----------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.model import FIGURES, Gap, Part, Tally
 from hlo_inspect.analysis.cost.operation import Role
 from hlo_inspect.analysis.cost.running import Running, count_running
 from hlo_inspect.analysis.cost.xla_sum import XlaSum
-from hlo_inspect.analysis.listing import Listings
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 
 Label = Literal["kind", "phase", "source"]
@@ -74,7 +74,7 @@ def _add_bytes(tally: Tally, label: str, cost: Cost, times: int | Gap) -> None:
 
 
 def module_cost(
-    module: Module, executions: Mapping[str, int | None], reason: Callable[[str], str], listings: Listings | None = None
+    module: Module, executions: Mapping[str, int | None], reason: Callable[[str], str], views: Views | None = None
 ) -> ModuleCost:
     """The cost of a module whose whole graph was read.
 
@@ -85,7 +85,7 @@ def module_cost(
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, [Executed(Cost.unknown("(no entry)", gap), Labels("", "", ""), 1)])
-    counter = _Counter(module, listings or Listings(module.computations))
+    counter = _Counter(module, views or Views(module.computations))
     counter.count_from(module.entry.name)
     executed = []
     for name, running in counter.runs.items():
@@ -109,10 +109,10 @@ class _Counter:
     it is counted.
     """
 
-    def __init__(self, module: Module, listings: Listings) -> None:
-        self.costs = Costs(listings.forms)
+    def __init__(self, module: Module, views: Views) -> None:
+        self.costs = Costs(views.fingerprints)
         self.runs: dict[str, Running] = {}
-        self._listings = listings
+        self._views = views
         self._computations = module.computations
         self._labeller = Labeller(module.frames)
 
@@ -124,7 +124,7 @@ class _Counter:
             role, name = waiting[-1]
             body = opened.get((role, name))
             if body is None and not self._is_known(role, name):
-                body = opened[role, name] = Body(self._computations[name], self._listings.of(name))
+                body = opened[role, name] = Body(self._views.of(name))
                 needed = dict.fromkeys(callee for index in body.callers for callee in body.callees(index, role))
                 waiting += [c for c in needed if c[1] in self._computations and c not in opened and not self._is_known(*c)]
                 continue

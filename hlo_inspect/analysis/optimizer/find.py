@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.match import Matcher, Weight
 from hlo_inspect.analysis.optimizer.sites import Region, Result, find_sites
 from hlo_inspect.analysis.optimizer.steps import STEPS
 from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
@@ -27,9 +27,9 @@ class Optimizer:
     parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
 
 
-def find_optimizer(module: Module, interface: Interface, listings: Listings | None = None) -> Optimizer:
+def find_optimizer(module: Module, interface: Interface, views: Views | None = None) -> Optimizer:
     """What updates weights in a module that was read with its graph."""
-    flow = Flow(module.computations, STEPS, listings)
+    flow = Flow(module.computations, STEPS, views)
     found = Optimizer(flow)
     frame = flow.region(module.entry.name) if module.entry is not None else None
     if frame is None:

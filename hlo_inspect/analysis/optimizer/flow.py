@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.analysis.optimizer.opcodes import OPERANDS
 from hlo_inspect.analysis.optimizer.places import Places
 from hlo_inspect.analysis.optimizer.templates import Templates
 from hlo_inspect.analysis.optimizer.text import Statement
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Computation
 
 MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls of calls multiply
@@ -25,14 +25,14 @@ class Flow(Places):
     """The values of a module's computations as nodes of `graph`."""
 
     def __init__(
-        self, computations: Mapping[str, Computation], special: Mapping[str, Step], listings: Listings | None = None
+        self, computations: Mapping[str, Computation], special: Mapping[str, Step], views: Views | None = None
     ) -> None:
-        super().__init__(listings or Listings(computations))
+        super().__init__(views or Views(computations))
         self.graph = Graph()
         self._nodes: dict[Place, int] = {}
         self._special = special
         self._templates = Templates(
-            self.graph, self.listings.forms, self.region, lambda frame, index: self.node(self.root(frame, index))
+            self.graph, self.views.fingerprints, self.region, lambda frame, index: self.node(self.root(frame, index))
         )
 
     def node(self, place: Place) -> int:
@@ -91,7 +91,7 @@ class Flow(Places):
 
     def _from_template(self, place: Place, statement: Statement) -> int | list[Place] | None:
         """The node of a fusion whose computation is like others."""
-        computation = self.listings.computations.get(statement.word("calls"))
+        computation = self.views.computations.get(statement.word("calls"))
         recipe = self._templates.recipe(computation, place[2]) if computation is not None else None
         if recipe is None:
             return None

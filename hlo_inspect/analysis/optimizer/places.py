@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.listing import Listings
 from hlo_inspect.analysis.optimizer import opcodes
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.text import Body, Statement, small_number
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
 
 MAX_DEPTH = 500  # of calls in calls
@@ -52,10 +52,10 @@ class Faults:
 class Places:
     """The frames of a module's computations, and what lies behind a place in them."""
 
-    def __init__(self, listings: Listings) -> None:
+    def __init__(self, views: Views) -> None:
         self.faults = Faults()
         self.frames: list[Frame] = []
-        self.listings = listings
+        self.views = views
         self._bodies: dict[str, Body] = {}
         self._calls: dict[tuple[int, str, str], int] = {}
         self._called_frames: dict[tuple[int, str], int] = {}
@@ -70,9 +70,8 @@ class Places:
 
     def body(self, computation: str) -> Body | None:
         found = self._bodies.get(computation)
-        if found is None and computation in self.listings.computations:
-            listing = self.listings.of(computation)
-            found = self._bodies[computation] = Body(listing.computation, listing)
+        if found is None and computation in self.views.computations:
+            found = self._bodies[computation] = Body(self.views.of(computation))
         return found
 
     def call(self, place: Place, computation: str, arguments: tuple[Place, ...]) -> int | None:

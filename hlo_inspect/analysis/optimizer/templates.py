@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.cost.forms import Forms
+from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.optimizer.graph import Graph, Index
 from hlo_inspect.hlo.module import Computation
 
@@ -40,7 +40,7 @@ class Recipe:
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one form: how many were met, and the region of the one that stands for all."""
+    """Computations of one fingerprint: how many were met, and the region of the one that stands for all."""
 
     met: int = 0
     frame: int | None = None
@@ -51,10 +51,10 @@ class Templates:
     """`region` opens a computation as a region, `node` gives the expression of an element of its root."""
 
     def __init__(
-        self, graph: Graph, forms: Forms, region: Callable[[str], int | None], node: Callable[[int, Index], int]
+        self, graph: Graph, fingerprints: Fingerprints, region: Callable[[str], int | None], node: Callable[[int, Index], int]
     ) -> None:
         self._graph = graph
-        self._forms = forms
+        self._fingerprints = fingerprints
         self._region = region
         self._node = node
         self._kinds: dict[int, _Kind] = {}
@@ -78,10 +78,10 @@ class Templates:
         chunk = computation.chunks[0][1] if len(computation.chunks) == 1 else None
         if not isinstance(chunk, str) or len(chunk) > MAX_TEXT:
             return None
-        form = self._forms.of(computation.name)
-        if form is None or not self._forms.is_alone(computation.name):
+        fingerprint = self._fingerprints.of(computation.name)
+        if fingerprint is None or not self._fingerprints.is_alone(computation.name):
             return None
-        kind = self._kinds.setdefault(form, _Kind())
+        kind = self._kinds.setdefault(fingerprint, _Kind())
         kind.met += 1
         return kind
 

@@ -6,45 +6,30 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from hlo_inspect.analysis.listing import Listing
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import head_of, operands_end, parse_operands
-from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.instruction import Head, Operand, operands_end
 from hlo_inspect.hlo.shapes import ArrayShape
 
 Use = tuple[str, tuple[int, ...]]
 """An operand: the name of an instruction and an index into its tuple."""
 
-_NAMED = re.compile(r"[\s(]?%([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)  # behind its shape, if that is printed
-_ODD = re.compile(r"[\"'#]|//|=[^\d]|null")
 _WORD = r"([\w.\-]++)"
 
 
 class Statement:
-    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis.
-
-    `names` are those of its operands where they are plainly spelled.
+    """One instruction: opcode, shape and operands; `tail` is its text from behind the opening parenthesis. An operand without a
+    name is called the empty string.
     """
 
     __slots__ = ("is_elementwise", "opcode", "operands", "shape", "tail")
 
-    def __init__(self, row: Row, names: Sequence[str] | None = None) -> None:
-        try:
-            head = head_of(row[2])
-            self.opcode, self.shape = head.opcode, head.shape
-        except ShapeError:
-            self.opcode, self.shape = row[2].rpartition(" ")[2], None
-        self.tail = row[3]
+    def __init__(self, head: Head, tail: str, operands: Sequence[Operand]) -> None:
+        self.opcode, self.shape = head
+        self.tail = tail
         self.is_elementwise = self.opcode in ELEMENTWISE
-        self.operands: tuple[Use, ...] = ()
-        if names is not None:
-            self.operands = tuple([(name, ()) for name in names])
-        elif self.opcode not in LITERAL_OPCODES:
-            self.operands = _uncommon_operands(row[3])
+        self.operands: tuple[Use, ...] = tuple([(name or "", path) for name, path, _ in operands])
 
     @property
     def literal(self) -> str:
@@ -91,46 +76,29 @@ def _word(name: str) -> re.Pattern[str]:
     return re.compile(rf", {name}=%?{_WORD}", re.ASCII)
 
 
-def _uncommon_operands(tail: str) -> tuple[Use, ...]:
-    """Names and tuple indices, however they are spelled; an operand without a name is called the empty string. What stands
-    for operands that were left out (`...(+2)`) is none.
-    """
-    try:
-        text = tail[: operands_end(tail)]
-        if "%" in text:
-            names = _NAMED.findall(text)
-            if len(names) == text.count("%") and not _ODD.search(text):
-                return tuple([(name, ()) for name in names])
-        return tuple((operand.name or "", operand.path) for operand in parse_operands(tail)[1])
-    except scan.ScanError:
-        return ()
-
-
 class Body:
     """The instructions of a computation by name, and the name of its root."""
 
-    def __init__(self, computation: Computation, listing: Listing | None = None) -> None:
-        self.name = computation.name
+    def __init__(self, view: View) -> None:
+        self.name = view.computation.name
         self.statements: dict[str, Statement] = {}
-        self._listing = listing or Listing(computation)
-        rows = self._listing.rows
-        self._indices = {row[1]: index for index, row in enumerate(rows)}
-        marked = [row[1] for row in rows if row[0]]
-        self.root = marked[-1] if marked else rows[-1][1] if rows else ""
+        self._view = view
+        self.root = view.rows[view.root][1] if view.root is not None else ""
 
     def statement(self, name: str) -> Statement | None:
         """The instruction of that name, `None` where the computation has none."""
         found = self.statements.get(name)
         if found is None:
-            index = self._indices.get(name)
+            index = self._view.index(name)
             if index is not None:
-                found = self.statements[name] = Statement(self._listing.rows[index], self._listing.operands(index))
+                view = self._view
+                found = self.statements[name] = Statement(view.heads[index], view.rows[index][3], view.operands(index))
         return found
 
     def line(self, name: str) -> int | None:
         """The line on which an instruction stands."""
-        index = self._indices.get(name)
-        return self._listing.lines[index] if index is not None else None
+        index = self._view.index(name)
+        return self._view.lines[index] if index is not None else None
 
 
 def small_number(text: str) -> int | None:

@@ -8,6 +8,7 @@ from hlo_inspect.analysis.cost.body import Body
 from hlo_inspect.analysis.cost.model import FIGURES, Tally
 from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Module, Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
@@ -58,7 +59,7 @@ def body_of(*lines: str, before: str = "") -> Body:
     """The entry, opened."""
     entry = module_of(*lines, before=before).entry
     assert entry is not None
-    return Body(entry)
+    return Body(View(entry))
 
 
 def operation(*lines: str) -> Operation:

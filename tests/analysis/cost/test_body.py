@@ -4,6 +4,7 @@ import pytest
 
 from hlo_inspect.analysis.cost.body import Body, Fusing
 from hlo_inspect.analysis.cost.model import Gap, UnknownCostError
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Computation
 from tests.analysis.cost.small import body_of
 
@@ -112,7 +113,7 @@ def test_a_fusion_that_calls_nothing() -> None:
 
 
 def test_a_computation_without_instructions() -> None:
-    body = Body(Computation("empty", 3, is_entry=False))
+    body = Body(View(Computation("empty", 3, is_entry=False)))
     assert (body.root, list(body.in_xla_order()), body.callers) == (None, [], [])
 
 
@@ -120,7 +121,7 @@ def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
     computation.keep_text(4, ("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c"))
-    body = Body(computation)
+    body = Body(View(computation))
     assert body.uses(0) == [""]
     with pytest.raises(UnknownCostError, match="not closed"):
         body.operation(0)

@@ -13,7 +13,9 @@ from hlo_inspect.analysis.optimizer.flow import Flow
 from hlo_inspect.analysis.optimizer.graph import COMMUTATIVE
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.optimizer.steps import STEPS
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.analysis.optimizer.text import Body, Statement
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.module import Computation, Module, Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.report.model import Report, Value
@@ -35,6 +37,15 @@ def text_of(name: str) -> str:
 def module_of(text: str) -> Module:
     (module,) = read_modules(open_source(text), Wants(graph=True, entry=True))
     return module
+
+
+def statement_of(head: str, tail: str) -> Statement:
+    """The statement of the only row of a computation: `head(tail`."""
+    computation = Computation("f", 1, is_entry=False)
+    computation.keep_text(2, ("", "x", head, tail))
+    statement = Body(View(computation)).statement("x")
+    assert statement is not None
+    return statement
 
 
 def overview_of(text: str) -> Overview:

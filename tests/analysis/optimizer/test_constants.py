@@ -7,11 +7,11 @@ import math
 import pytest
 
 from hlo_inspect.analysis.optimizer.constants import constant_value, is_rounded
-from hlo_inspect.analysis.optimizer.text import Statement
+from tests.analysis.optimizer.reading import statement_of
 
 
 def value(literal: str, shape: str = "f32[]") -> float | None:
-    return constant_value(Statement(("", "c", f"{shape} constant", f"{literal})")))
+    return constant_value(statement_of(f"{shape} constant", f"{literal})"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.steps import carried
 from hlo_inspect.analysis.optimizer.text import Body
+from hlo_inspect.analysis.view import View
 from tests.analysis.optimizer.reading import entry_of, module_of, root_of
 
 P = "%p = f32[8]{0} parameter(0)"
@@ -59,7 +60,8 @@ def test_what_a_loop_leaves_alone() -> None:
     lines = (P, "%i = (f32[8]{0}, f32[8]{0}) tuple(%p, %p)", "%w = (f32[8]{0}, f32[8]{0}) while(%i), condition=%c, body=%body")
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=BODY)) == "p0"
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=1", before=BODY)) == "<w>"
-    body = Body(module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=BODY)).computations["body"])
+    module = module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=BODY))
+    body = Body(View(module.computations["body"]))
     assert (carried(body, 0), carried(body, 1), carried(body, 9)) == (0, None, None)
 
 

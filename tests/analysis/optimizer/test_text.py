@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.optimizer.text import Body, Statement, small_number
-from tests.analysis.optimizer.reading import module_of, text_of
+from hlo_inspect.analysis.optimizer.text import Body, small_number
+from hlo_inspect.analysis.view import View
+from tests.analysis.optimizer.reading import module_of, statement_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -19,35 +20,35 @@ from tests.analysis.optimizer.reading import module_of, text_of
     ],
 )
 def test_operands(operands: str) -> None:
-    assert Statement(("", "x", "f32[8]{0} add", f"{operands}), metadata={{}}")).operands == (("a", ()), ("b", ()))
+    assert statement_of("f32[8]{0} add", f"{operands}), metadata={{}}").operands == (("a", ()), ("b", ()))
 
 
 def test_an_index_behind_a_name() -> None:
-    assert Statement(("", "x", "f32[8]{0} negate", "%a#1#0)")).operands == (("a", (1, 0)),)
+    assert statement_of("f32[8]{0} negate", "%a#1#0)").operands == (("a", (1, 0)),)
 
 
 @pytest.mark.parametrize("tail", ["%a, (%b", "%a, {", "f32[8]{0 %a", ""])
 def test_operands_that_are_cut_off(tail: str) -> None:
-    statement = Statement(("", "x", "f32[8]{0} add", tail))
-    assert (statement.operands, statement.literal, statement.attribute("index")) == ((), "", "")
+    statement = statement_of("f32[8]{0} add", tail)
+    assert (statement.operands, statement.literal, statement.attribute("index")) == ((("", ()),), "", "")
 
 
 def test_attributes() -> None:
-    statement = Statement(("", "x", "f32[] get-tuple-element", '%a), index=12, metadata={op_name="index=3"}'))
+    statement = statement_of("f32[] get-tuple-element", '%a), index=12, metadata={op_name="index=3"}')
     assert statement.word("index") == "12"
     assert statement.attribute("index") == "12"
     assert statement.word("calls") == statement.attribute("calls") == ""
 
 
 def test_a_shape_that_is_none() -> None:
-    statement = Statement(("", "x", "f32[999999999999999999999999999999] add", "%a, %b)"))
+    statement = statement_of("f32[999999999999999999999999999999] add", "%a, %b)")
     assert (statement.opcode, statement.dtype, statement.size) == ("add", "", 0)
 
 
 def test_a_body_by_name() -> None:
     module = module_of(text_of("sgd.before"))
     assert module.entry is not None
-    body = Body(module.entry)
+    body = Body(View(module.entry))
     root = body.statement(body.root)
     assert root is not None
     assert root.opcode == "tuple"

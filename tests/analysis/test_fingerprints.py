@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.forms import Forms
+from hlo_inspect.analysis.fingerprints import Fingerprints
 from tests.analysis.cost.small import module_of
 
 LINES = ("%a.1 = f32[4] parameter(0)", "%b.1 = f32[4] parameter(1)", "ROOT %r.2 = f32[4] subtract(%a.1, %b.1)")
@@ -17,8 +17,8 @@ def computation(name: str, *lines: str) -> str:
 def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
     """Whether two computations have the same form, which is known of both."""
     text = before + computation("one", *one) + computation("other", *other)
-    forms = Forms(module_of("%p = f32[] parameter(0)", before=text).computations)
-    first, second = forms.of("one"), forms.of("other")
+    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
+    first, second = fingerprints.of("one"), fingerprints.of("other")
     assert first is not None
     assert second is not None
     return first == second
@@ -73,9 +73,9 @@ def test_what_differs_in_names_alone() -> None:
     assert not alike(one, other)
     text = computation("one", *one) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
     text += computation("bare", "a.1 = f32[] constant(0.9)")
-    forms = Forms(module_of("%p = f32[] parameter(0)", before=text).computations)
-    assert all(forms.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
-    assert [name for name in ("one", "f.1", "calls", "bare") if forms.is_alone(name)] == ["one", "f.1"]
+    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
+    assert all(fingerprints.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
+    assert [name for name in ("one", "f.1", "calls", "bare") if fingerprints.is_alone(name)] == ["one", "f.1"]
 
 
 REDUCE = "%r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%"
@@ -103,20 +103,20 @@ def test_callees_count_by_their_forms() -> None:
 )
 def test_forms_that_are_not_told(line: str) -> None:
     before = computation("one", *INPUTS, line)
-    assert Forms(module_of("%p = f32[] parameter(0)", before=before).computations).of("one") is None
+    assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).of("one") is None
 
 
 def test_callees_that_call_are_asked_first() -> None:
     fused = computation("inner", *INPUTS, REDUCE + "add")
     outer = computation("outer", *INPUTS, "%f = f32[] fusion(%p, %z), kind=kLoop, calls=%inner")
-    forms = Forms(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
-    assert forms.of("outer") is None
-    assert forms.of("inner") is not None
-    assert forms.of("outer") is not None
+    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
+    assert fingerprints.of("outer") is None
+    assert fingerprints.of("inner") is not None
+    assert fingerprints.of("outer") is not None
 
 
 def test_a_computation_that_is_not_there() -> None:
-    assert Forms({}).of("gone") is None
+    assert Fingerprints({}).of("gone") is None
 
 
 def test_strings_are_no_metadata() -> None:

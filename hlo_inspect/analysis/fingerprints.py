@@ -1,9 +1,9 @@
 """Which computations are the same but for names and metadata. A program repeats the same few many times over, and those that
 are alike cost the same.
 
-Two computations have the same form where their texts are the same without metadata and names, and the names repeat in the same
-places: then a renaming takes the one to the other. In a text that prints names without `%` only their numbers may differ,
-`add.12` and `add.7`.
+Two computations have the same fingerprint where their texts, without metadata and names, are the same, and names repeat in the
+same positions: then a renaming takes the one to the other. In a text that prints names without `%` only their numbers may
+differ, `add.12` and `add.7`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
 
 
-class Forms:
-    """The forms of a module's computations: small numbers, the same for those that are alike."""
+class Fingerprints:
+    """The fingerprints of a module's computations: small numbers, the same for those that are alike."""
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self._computations = computations
@@ -39,14 +39,16 @@ class Forms:
         self._alone: set[str] = set()
 
     def of(self, name: str) -> int | None:
-        """The form of a computation; `None` where it is not easily told, or calls one whose form was not asked for yet."""
+        """The fingerprint of a computation; `None` where it is not easily found, or where the computation calls one whose
+        fingerprint was not asked for yet.
+        """
         known = self._known.get(name)
         if known is not None:
             return known
         return self._find(name, deep=True)
 
     def is_alone(self, name: str) -> bool:
-        """Whether a computation that has a form calls no other one, and differs in names alone from all of its form."""
+        """Whether a computation that has a fingerprint calls no other one, and differs only in names from all that share it."""
         return name in self._alone
 
     def _find(self, name: str, *, deep: bool) -> int | None:
@@ -64,23 +66,25 @@ class Forms:
         first: dict[str, int] = {}
         repeats = [first.setdefault(one, len(first)) for one in pieces[1::2]]
         key = (kept, len(called), *called, *repeats)
-        form = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
-        return form
+        fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
+        return fingerprint
 
     def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
-        """The forms of the computations that a text calls, `None` where one is not known. `kept` is what names leave of it."""
+        """The fingerprints of the computations that a text calls, `None` where one is not known. `kept` is the text without
+        names.
+        """
         marks = self._count_marks(kept)
         callees = _CALLS.findall(text) if marks else []
         if len(callees) != marks:
             return None
         called: list[int] = []
         for callee in _NAME.findall(" ".join(callees)):
-            form = self._known.get(callee)
-            if form is None and deep:
-                form = self._find(callee, deep=False)
-            if form is None:
+            fingerprint = self._known.get(callee)
+            if fingerprint is None and deep:
+                fingerprint = self._find(callee, deep=False)
+            if fingerprint is None:
                 return None
-            called.append(form)
+            called.append(fingerprint)
         return called
 
     def _count_marks(self, kept: str) -> int:

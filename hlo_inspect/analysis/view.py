@@ -1,0 +1,169 @@
+"""The one view of a computation that was read with its graph: what its rows say, and which rows use which.
+
+Rows are known by their index. Each thing is read when it is first asked for and then kept, so that the analyses of a module
+share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_of
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.shapes import Shape, subshape
+
+_UNREADABLE = (Operand(None, (), None),)
+
+
+class HeadTable(dict[str, Head]):
+    """`shape opcode` -> Head, parsed once for each text of a module."""
+
+    def __missing__(self, text: str) -> Head:
+        try:
+            head = head_of(text)
+        except ShapeError:
+            head = Head(text.rpartition(" ")[2], None)
+        self[text] = head
+        return head
+
+
+class View:
+    """The rows of one computation, the lines on which they stand, and by row what they say.
+
+    `shapes` are `None` where they cannot be read.
+    """
+
+    def __init__(self, computation: Computation, heads: HeadTable | None = None) -> None:
+        self.computation = computation
+        self.rows, self.lines = _rows(computation)
+        self._table = HeadTable() if heads is None else heads
+        self._operands: list[tuple[Operand, ...] | None] = [None] * len(self.rows)
+        self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
+        self._instructions: dict[int, Instruction] = {}
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        table = self._table
+        return [table[row[2]] for row in self.rows]
+
+    @cached_property
+    def opcodes(self) -> list[str]:
+        return [head.opcode for head in self.heads]
+
+    @cached_property
+    def shapes(self) -> list[Shape | None]:
+        return [head.shape for head in self.heads]
+
+    @cached_property
+    def root(self) -> int | None:
+        """The last row that is marked as the root, else the last one; `None` where there are no rows."""
+        marked = [index for index, row in enumerate(self.rows) if row[0]]
+        return marked[-1] if marked else len(self.rows) - 1 if self.rows else None
+
+    # -- names ----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """The row of each name; of a name that is defined twice the last one."""
+        return {row[1]: index for index, row in enumerate(self.rows)}
+
+    def index(self, name: str) -> int | None:
+        """The row that defines a name, of two the last one."""
+        return self.indices.get(name)
+
+    @cached_property
+    def ambiguous(self) -> frozenset[int]:
+        """The rows whose names other rows of the computation define too."""
+        if len(self.indices) == len(self.rows):
+            return frozenset()
+        last = self.indices
+        earlier = {index for index, row in enumerate(self.rows) if last[row[1]] != index}
+        return frozenset(earlier | {last[self.rows[index][1]] for index in earlier})
+
+    # -- operands -------------------------------------------------------------------------------------------------------
+
+    def operands(self, index: int) -> tuple[Operand, ...]:
+        """The operands of a row; where they are not closed, one without a name."""
+        known = self._operands[index]
+        if known is None:
+            known = self._operands[index] = self._read_operands(index)
+        return known
+
+    def _read_operands(self, index: int) -> tuple[Operand, ...]:
+        row = self.rows[index]
+        if self._table[row[2]].opcode in LITERAL_OPCODES:
+            return ()
+        try:
+            return operands_of(row[3])
+        except scan.ScanError:
+            return _UNREADABLE
+
+    def operand_rows(self, index: int) -> tuple[int | None, ...]:
+        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        known = self._operand_rows[index]
+        if known is None:
+            find = self.indices.get
+            known = tuple([None if operand.name is None else find(operand.name) for operand in self.operands(index)])
+            self._operand_rows[index] = known
+        return known
+
+    def operand_shape(self, index: int, number: int) -> Shape | None:
+        """The shape of an operand: that of its definition, else the one that is printed."""
+        operand, row = self.operands(index)[number], self.operand_rows(index)[number]
+        defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
+        return operand.shape if defined is None else subshape(defined, operand.path)
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """The rows that use each row, in the order of the text; each once, however often it uses it."""
+        users: list[list[int]] = [[] for _ in self.rows]
+        for index in range(len(self.rows)):
+            for row in self.operand_rows(index):
+                if row is not None and (not users[row] or users[row][-1] != index):
+                    users[row].append(index)
+        return users
+
+    # -- instructions ---------------------------------------------------------------------------------------------------
+
+    def instruction(self, index: int) -> Instruction:
+        """A row as an instruction; `ScanError` where its operands are not closed."""
+        known = self._instructions.get(index)
+        if known is None:
+            known = Instruction(self.computation, self.rows[index], self.heads[index], self.lines[index])
+            known.is_root = index == self.root
+            self._instructions[index] = known
+        return known
+
+
+class Views:
+    """The views of a module's computations by name, each made when it is first asked for, and their fingerprints."""
+
+    def __init__(self, computations: Mapping[str, Computation]) -> None:
+        self.computations = computations
+        self.fingerprints = Fingerprints(computations)
+        self._heads = HeadTable()
+        self._known: dict[str, View] = {}
+
+    def of(self, name: str) -> View:
+        """The view of a computation; `KeyError` where the module has none of that name."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = View(self.computations[name], self._heads)
+        return known
+
+
+def _rows(computation: Computation) -> tuple[Sequence[Row], Sequence[int]]:
+    """The rows of a computation and the lines on which they stand."""
+    rows: list[Row] = []
+    lines: list[int] = []
+    for line, chunk in computation.chunks:
+        found = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
+        rows += found
+        lines += range(line, line + len(found))
+    return rows, lines

@@ -1,0 +1,138 @@
+"""Rows of a computation, what they say and which of them use which."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.optimizer.flow import Flow
+from hlo_inspect.analysis.optimizer.steps import STEPS
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.module import Computation
+from tests.analysis.cost.small import as_xla, module_of
+
+PARAMETER = "%p = f32[8]{0} parameter(0)"
+
+
+def view_of(*lines: str) -> View:
+    """The view of an entry of these lines, the first of which is line 11."""
+    entry = module_of(*lines).entry
+    assert entry is not None
+    return View(entry)
+
+
+def test_rows_with_their_lines() -> None:
+    computation = Computation("f", 3, is_entry=False)
+    computation.keep_text(4, "\n  %a = f32[] parameter(0)\n  %b = f32[] constant(7)")
+    computation.keep_text(9, ("ROOT ", "c", "f32[] add", "%a, %b)"))
+    views = Views({"f": computation})
+    view = views.of("f")
+    assert views.of("f") is view
+    assert [(row[1], line) for row, line in zip(view.rows, view.lines, strict=True)] == [("a", 4), ("b", 5), ("c", 9)]
+    assert view.opcodes == ["parameter", "constant", "add"]
+    assert [str(shape) for shape in view.shapes] == ["f32[]"] * 3
+    assert [view.operand_rows(index) for index in range(3)] == [(), (), (0, 1)]
+    assert view.users == [[2], [2], []]
+
+
+def test_a_computation_without_rows() -> None:
+    view = View(Computation("f", 3, is_entry=False))
+    assert (view.rows, view.root, view.users, view.index("a")) == ([], None, [], None)
+
+
+def test_a_shape_that_cannot_be_read() -> None:
+    view = view_of("%a = q9[8] parameter(0)", "%b = f32[8] negate(%a)")
+    assert [shape and str(shape) for shape in view.shapes] == [None, "f32[8]"]
+    assert view.operand_shape(1, 0) is None
+
+
+# -- the root ---------------------------------------------------------------------------------------------------------------
+
+TWO_ROOTS = (PARAMETER, "ROOT %a = f32[8]{0} negate(%p)", "ROOT %b = f32[8]{0} abs(%p)", "%c = f32[8]{0} sine(%p)")
+
+
+def test_the_last_of_two_roots() -> None:
+    view = view_of(*TWO_ROOTS)
+    assert view.root == 2
+    assert [view.instruction(index).is_root for index in range(4)] == [False, False, True, False]
+
+
+def test_the_last_row_where_none_is_marked() -> None:
+    view = view_of(PARAMETER, "%a = f32[8]{0} negate(%p)")
+    assert view.root == 1
+    assert view.instruction(1).is_root
+
+
+def test_cost_and_optimizer_have_the_same_root() -> None:
+    """The fusion writes the 8 bytes of its last root, where the first one has 32."""
+    rows = (PARAMETER, "ROOT %a = f32[8]{0} negate(%p)", "ROOT %b = f32[2]{0} slice(%p), slice={[0:2]}")
+    before = "%f {\n" + "".join(f"  {row}\n" for row in rows) + "}\n"
+    lines = (PARAMETER, "ROOT %r = f32[2]{0} fusion(%p), kind=kLoop, calls=%f")
+    assert as_xla(*lines, before=before) == (8, 0, 0, 32 + 8 + 8)
+    flow = Flow(module_of(*lines, before=before).computations, STEPS)
+    frame = flow.region("f")
+    assert frame is not None
+    assert flow.root(frame, ())[1] == "b"
+
+
+# -- names and operands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ("", []),
+        ("%p", ["p"]),
+        ("%p, %q.1, %p", ["p", "q.1", "p"]),
+        ("p, q.1", ["p", "q.1"]),
+        ("f32[8,4]{1,0:T(8,128)} %p, (f32[8], (s32[], pred[])) %q.1", ["p", "q.1"]),
+        ("%p, /*index=1*/%q.1", ["p", "q.1"]),
+        ("%p, f32[8] q.1", ["p", "q.1"]),
+        ("%p#1#0, %q.1", ["p#1#0", "q.1"]),
+        ("f32[8], f32[] %p", [None, "p"]),
+        ("%p, null", ["p", None]),
+        ("/*first*/ p", ["p"]),
+    ],
+)
+def test_operands(operands: str, expected: list[str | None]) -> None:
+    found = view_of(f"%r = f32[4] tuple({operands}), dimensions={{0}}").operands(0)
+    assert [name and "#".join([name, *map(str, path)]) for name, path, _ in found] == expected
+
+
+def test_shapes_of_operands() -> None:
+    """That of the definition, else the printed one."""
+    lines = (
+        PARAMETER,
+        "%t = (f32[8]{0}, s32[]) tuple(%p, %i)",
+        "%r = f32[] custom-call(%t#1, f32[3] %p, f32[5]{0} %gone, %far)",
+    )
+    shapes = [view_of(*lines).operand_shape(2, number) for number in range(4)]
+    assert [shape and str(shape) for shape in shapes] == ["s32[]", "f32[8]", "f32[5]", None]
+
+
+@pytest.mark.parametrize("line", ["%r = f32[] constant(1)", "%r = f32[] parameter(0)", "%r = f32[] constant((1, 2))"])
+def test_a_literal_has_no_operands(line: str) -> None:
+    assert view_of(line).operands(0) == ()
+
+
+def test_a_name_that_is_defined_twice() -> None:
+    view = view_of("%a = f32[4] parameter(0)", "%b = f32[4] negate(%a)", "%a = f32[5] abs(%b)", "%c = f32[5] abs(%a)")
+    assert view.index("a") == 2
+    assert view.ambiguous == {0, 2}
+    assert view.operand_rows(3) == (2,)
+    assert view.operand_shape(3, 0) is None
+
+
+def test_a_row_is_one_user_however_often_it_uses_another() -> None:
+    assert view_of(PARAMETER, "%a = f32[8] add(%p, %p)", "%b = f32[8] add(%p, %gone)").users == [[1, 2], [], []]
+
+
+def test_operands_that_are_not_closed() -> None:
+    """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
+    computation = Computation("broken", 3, is_entry=False)
+    computation.keep_text(4, ("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c"))
+    view = View(computation)
+    assert [operand.name for operand in view.operands(0)] == [None]
+    assert view.operand_rows(0) == (None,)
+    with pytest.raises(scan.ScanError, match="not closed"):
+        view.instruction(0)
