@@ -53,7 +53,7 @@ REFUSED = {
     "handmade/empty.txt": "no module",
 }
 # XLA makes instructions of what is written inside of others, and names computations that have no name.
-WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/single_instruction.txt", "handmade/inline_bodies.txt"}
+WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/inline_bodies.txt"}
 # Opcodes that this jaxlib does not have: each is older or newer than it.
 OTHER_OPCODES = {"bitcast-move", "cross-replica-sum", "trace", "tuple-select"}
 

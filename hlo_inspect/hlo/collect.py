@@ -38,10 +38,10 @@ class _Open:
 
 
 class Collector(FaultLog):
-    """Fills a `Module` with what its `wants` name. `strict` raises the first problem as a `ParseError`."""
+    """Fills a `Module` with what its `wants` name."""
 
-    def __init__(self, module: Module, *, strict: bool) -> None:
-        super().__init__(module, strict=strict)
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
         wants = module.wants
         self._every_line = wants.reads_every_line
         self._checked = wants.checked
@@ -145,8 +145,6 @@ class Collector(FaultLog):
     def lines(self, computation: Computation, cursor: Cursor, end: int) -> bool:
         """Takes the whole lines from the cursor to `end`; false, with nothing taken, where they have to be read one by one."""
         text, start = cursor.text, cursor.position
-        if self.strict and start < end:  # the grammar looks at every attribute too
-            return False
         note_partitioning(self.module, text, start, end)
         if computation.is_entry:
             note_shardings(self.module, text[start:end])

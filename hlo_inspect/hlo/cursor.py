@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-MAX_MARKED_CHARS = 1 << 16
-
 
 class Cursor:
     """The text that is at hand, a position in it, and the number of its line.
@@ -15,36 +13,22 @@ class Cursor:
     `bytes_before` is what the input holds before it, as UTF-8 with single line ends.
     """
 
-    def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]], first_line: int = 1) -> None:
+    def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
         self._pieces = pieces(self.next_line_number)
         self._is_ascii = True
         self.text = "\n"
         self.position = 1
-        self.line = first_line
+        self.line = 1
         self.bytes_before = 0
-        self._marked: tuple[str, int] | None = None
-
-    def mark(self) -> None:
-        """From here on the text is kept, for `since_mark`."""
-        self._marked = "", self.position
-
-    def since_mark(self) -> str | None:
-        """The text from the mark up to here, `None` where that is much."""
-        if self._marked is None:
-            return None
-        before, start = self._marked
-        return before + self.text[start : self.position] if len(before) + self.position - start <= MAX_MARKED_CHARS else None
 
     def more(self) -> bool:
         """Adds the next piece; false at the end of the input."""
         piece = next(self._pieces, None)
         if piece is None:
             return False
-        since = self.since_mark()
         line_start = self.text.rfind("\n", 0, self.position)
         self.text = self.text[line_start:] + piece
         self.position -= line_start
-        self._marked = None if since is None else (since, self.position)
         self._is_ascii = self.text.isascii()
         return True
 
@@ -73,9 +57,3 @@ class Cursor:
     def column(self) -> int:
         """The 1-based column of the position."""
         return self.position - self.text.rfind("\n", 0, self.position)
-
-    def current_line(self) -> str:
-        """The line of the position, as far as it is at hand."""
-        start = self.text.rfind("\n", 0, self.position) + 1
-        end = self.text.find("\n", self.position)
-        return self.text[start : end if end >= 0 else len(self.text)]

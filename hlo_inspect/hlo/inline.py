@@ -55,7 +55,7 @@ def read_bodies(waiting: list[Body], collector: Collector) -> None:
                 try:
                     row, end = grammar.scan_instruction(text, position)
                 except scan.ScanError as error:
-                    collector.unreadable(error.message, collector.module.location(at), text.count("\n", position) + 1, "")
+                    collector.unreadable(error.message, collector.module.location(at), text.count("\n", position) + 1)
                     break
                 if collector.row(computation, row, at):
                     waiting += bodies(row, at)

@@ -29,7 +29,6 @@ class Wants:
     `opcodes`: instructions to keep, wherever they stand, and what calls the computations that hold them.
     `targets`: custom calls to keep beside them, in the same computations.
     `operands`: kept instructions of which the shapes of the operands are wanted too.
-    `refusals`: what XLA's parser refuses first is a problem of its own, in a small module.
     `entry`: the entry computation's parameters and root, and which parameters nothing reads.
     `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
     `checked`: brackets are counted, and every name that is used has to be defined, once; implies `every_line`.
@@ -45,7 +44,6 @@ class Wants:
     graph: bool = False
     loops: bool = False
     operands: frozenset[str] = frozenset()
-    refusals: bool = False
 
     @property
     def reads_every_line(self) -> bool:
@@ -61,7 +59,6 @@ class Wants:
             self.graph or other.graph,
             self.loops or other.loops,
             self.operands | other.operands,
-            self.refusals or other.refusals,
         )
 
 

@@ -16,7 +16,6 @@ from hlo_inspect.hlo.inline import Body, bodies, read_bodies
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.regions import MAX_CHARS, MIN_CHARS, find_region
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
-from hlo_inspect.hlo.strict.check import StrictCheck
 
 MAX_UNREADABLE_RUN = 20
 """So many lines in a row that are no HLO: the module was cut off before them."""
@@ -32,10 +31,9 @@ _CUT_START = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
 class ModuleReader:
     """Reads what follows one header: tables and computations, up to what belongs to it no more."""
 
-    def __init__(self, cursor: Cursor, collector: RegionCollector, check: StrictCheck | None) -> None:
+    def __init__(self, cursor: Cursor, collector: RegionCollector) -> None:
         self._cursor = cursor
         self._collector = collector
-        self._check = check
         self._seen_entry = False
         self._unreadable_run = 0
         self._run_mark = (0, 0)
@@ -70,7 +68,7 @@ class ModuleReader:
         Where they are not, it is tried again with fewer.
         """
         cursor, collector = self._cursor, self._collector
-        if collector.strict or not collector.module.wants.reads_every_line or not cursor.at_line_start():
+        if not collector.module.wants.reads_every_line or not cursor.at_line_start():
             return False
         if cursor.text.find("\n}", cursor.position) < 0:
             return False
@@ -108,8 +106,7 @@ class ModuleReader:
         while match := TABLE.match(cursor.text, cursor.position):
             if match.end() == len(cursor.text) and cursor.more():
                 continue
-            check = self._check
-            cursor.advance(match.end() if check is None else check.table(cursor.text, match.start(), cursor.line))
+            cursor.advance(match.end())
             return match[0]
         return None
 
@@ -131,7 +128,6 @@ class ModuleReader:
             position = max(cursor.position, len(cursor.text.rstrip()))
         cursor.advance(position)
         location = collector.module.location(cursor.line, cursor.column())
-        picture = cursor.current_line()
         cursor.next_line()
         while cursor.remaining() or cursor.more():
             if cursor.text[cursor.position] in "}\n" or scan.FRESH_LINE.match(cursor.text, cursor.position):
@@ -139,7 +135,7 @@ class ModuleReader:
             cursor.next_line()
         passed = cursor.line - start_line
         self._unreadable_run += passed
-        collector.unreadable(message, location, passed, picture)
+        collector.unreadable(message, location, passed)
         if self._unreadable_run < MAX_UNREADABLE_RUN:
             return True
         first, collector.module.unparsed_lines = self._run_mark
@@ -150,7 +146,7 @@ class ModuleReader:
     def _computation(self) -> bool:
         """Reads the computation at the cursor, if there is one."""
         cursor = self._cursor
-        line = max(1, cursor.line)  # line 0 is in front of an input that is one instruction
+        line = cursor.line
         while True:
             try:
                 name, is_entry, end = self._computation_start()
@@ -163,8 +159,6 @@ class ModuleReader:
                 self._collector.problem("HI002", "the text ends at the start of a computation", line)
                 cursor.advance(len(cursor.text))
                 return True
-        if self._check is not None:
-            self._check.begin(cursor.text, cursor.position, end, line)
         line_end = LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
@@ -172,8 +166,6 @@ class ModuleReader:
         computation = self._collector.begin(name or f"(line {line})", line, is_entry=is_entry)
         closed = self._body(computation)
         computation.is_cut_off = not closed
-        if closed and self._check is not None:
-            self._check.end()
         self._collector.end(computation)
         read_bodies(self._inline, self._collector)
         self._mark_end()
@@ -258,11 +250,7 @@ class ModuleReader:
     def _item(self, computation: Computation) -> bool | None:
         cursor = self._cursor
         row = rows.find_row(cursor.text, cursor.position) if cursor.at_line_start() else None
-        check = self._check
-        if row is not None and check is not None and cursor.text[row[1] - 1] != "{":  # else another computation follows
-            check.instruction(cursor.text, cursor.position, row[1], cursor.line)
-            check = None  # it is looked at once
-        if row is not None and check is None and self._collector.row(computation, row[0], cursor.line):
+        if row is not None and self._collector.row(computation, row[0], cursor.line):
             cursor.advance(row[1] + 1)
             self._unreadable_run = 0
             return None
@@ -279,8 +267,6 @@ class ModuleReader:
         found, end = grammar.scan_instruction(cursor.text, start)
         while scan.skip_space(cursor.text, end) == len(cursor.text) and cursor.more():  # an attribute may follow
             found, end = grammar.scan_instruction(cursor.text, cursor.position)
-        if check is not None:
-            check.instruction(cursor.text, cursor.position, end, cursor.line)
         if not self._collector.row(computation, found, cursor.line):
             raise _shape_fault(cursor.text, cursor.position, found)
         self._inline += bodies(found, cursor.line)

@@ -59,7 +59,7 @@ class Cost(Pass):
     """
 
     name = "cost"
-    wants = callgraph.WANTS | Wants(graph=True, checked=True, refusals=True)
+    wants = callgraph.WANTS | Wants(graph=True, checked=True)
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),

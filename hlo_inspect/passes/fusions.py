@@ -22,7 +22,7 @@ class Fusions(Pass):
     """
 
     name = "fusions"
-    wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True, refusals=True)
+    wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),

@@ -60,7 +60,7 @@ class Optimizer(Pass):
     """
 
     name = "optimizer"
-    wants = Wants(graph=True, entry=True, checked=True, refusals=True)
+    wants = Wants(graph=True, entry=True, checked=True)
     specs = (
         FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
         FactSpec("optimizer.update_count", "count", "weights that are updated"),

@@ -11,7 +11,7 @@ from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Finding, Severity, Table, Value
 
-SEVERITIES: dict[str, Severity] = {  # the others up to HI017 stop the reading under --strict, and are no findings
+SEVERITIES: dict[str, Severity] = {
     "HI001": "warning",  # lines that cannot be read
     "HI002": "error",  # the module is cut off
     "HI003": "warning",  # a header attribute that makes no sense
@@ -23,7 +23,6 @@ SEVERITIES: dict[str, Severity] = {  # the others up to HI017 stop the reading u
     "HI009": "error",  # a computation that is not defined
     "HI010": "error",  # a second ENTRY or ROOT
     "HI013": "warning",  # a layout that does not fit its shape
-    "HI018": "info",  # text that is read, but not by XLA's parser
 }
 
 

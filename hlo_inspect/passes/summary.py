@@ -21,7 +21,7 @@ class Summary(Pass):
     """
 
     name = "summary"
-    wants = Wants(checked=True, refusals=True)
+    wants = Wants(checked=True)
     includes = ("params", "fusions", "collectives")
     specs = (
         FactSpec("module.computations", "count", "computations, as printed"),

@@ -172,13 +172,10 @@ class TestExitStatuses:
         assert result.returncode == 3
         assert "Parameters" in result.stdout
 
-    def test_3_under_strict_with_line_and_column(self, run: Run, tmp_path: Path) -> None:
-        text = "HloModule m\n\nENTRY e {\n  a = f32[] parameter(0)\n  ROOT b = f32[] negate((a)\n}\n"
-        (tmp_path / "broken.txt").write_text(text)
-        result = run("summary", "broken.txt", "--strict")
-        assert result.returncode == 3
-        assert result.stderr.startswith("hlo-inspect: broken.txt:5:24: '(' is not closed")
-        assert run("summary", "broken.txt").returncode == 0
+    def test_2_for_strict_without_the_extra(self, run: Run) -> None:
+        result = run("params", COLLECTIVES, "--strict")
+        assert result.returncode == 2
+        assert result.stderr == "hlo-inspect: --strict needs the extra [xla]: pip install 'hlo-inspect[xla]'\n"
 
     def test_0_for_a_pipe_that_its_reader_closed(self) -> None:
         command = f"'{sys.executable}' -m hlo_inspect collectives '{COLLECTIVES}' -n 0 --format csv; echo $? >&2"

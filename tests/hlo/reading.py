@@ -11,12 +11,12 @@ from hlo_inspect.hlo.source import Openable, open_source
 EVERYTHING = Wants(entry=True, checked=True)
 
 
-def modules(source: Openable, wants: Wants = EVERYTHING, *, strict: bool = False) -> list[Module]:
-    return list(read_modules(open_source(source), wants, strict=strict))
+def modules(source: Openable, wants: Wants = EVERYTHING) -> list[Module]:
+    return list(read_modules(open_source(source), wants))
 
 
-def module(source: Openable, wants: Wants = EVERYTHING, *, strict: bool = False) -> Module:
-    (only,) = modules(source, wants, strict=strict)
+def module(source: Openable, wants: Wants = EVERYTHING) -> Module:
+    (only,) = modules(source, wants)
     return only
 
 

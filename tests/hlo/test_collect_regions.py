@@ -35,7 +35,7 @@ def collect(text: str, wants: Wants) -> tuple[Module, bool]:
     module = Module(Header("m"), "dump.txt", 1, wants)
     region = find_region("\n" + text, 1, len(text) + 1)
     assert region is not None
-    return module, RegionCollector(module, strict=False).region(region, 3, "\n" + text)
+    return module, RegionCollector(module).region(region, 3, "\n" + text)
 
 
 def test_opcodes_roots_and_lines() -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import pytest
-
-from hlo_inspect.hlo import cursor as module
 from hlo_inspect.hlo.cursor import Cursor
 
 
@@ -76,16 +73,6 @@ def test_next_line_stops_at_the_end_of_the_text() -> None:
     assert (cursor.remaining(), cursor.line) == (0, 3)
 
 
-def test_the_current_line() -> None:
-    cursor = cursor_of("ab\ncde\n", "f\n")
-    cursor.more()
-    assert cursor.current_line() == "ab"
-    cursor.advance(5)
-    assert cursor.current_line() == "cde"
-    cursor.advance(len(cursor.text))
-    assert cursor.current_line() == ""
-
-
 def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     asked: list[int] = []
 
@@ -98,18 +85,3 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     while cursor.more():
         cursor.next_line()
     assert asked == [1, 3, 4]
-
-
-def test_text_since_a_mark_is_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MARKED_CHARS", 6)
-    cursor = cursor_of("ab\ncd\n", "e\n", "f\n")
-    assert cursor.since_mark() is None
-    assert cursor.more()
-    cursor.next_line()
-    cursor.mark()
-    kept = []
-    while cursor.position < len(cursor.text) or cursor.more():
-        kept.append(cursor.since_mark())
-        cursor.next_line()
-    assert kept == ["", "cd\n", "cd\ne\n"]
-    assert cursor.since_mark() is None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from hlo_inspect.errors import Location, ParseError
+from hlo_inspect.errors import Location
 from hlo_inspect.hlo.faults import FaultLog
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.module import Module, Wants
 
 
-def log(*, strict: bool = False) -> FaultLog:
-    return FaultLog(Module(Header("m"), "dump.txt", 1, Wants()), strict=strict)
+def log() -> FaultLog:
+    return FaultLog(Module(Header("m"), "dump.txt", 1, Wants()))
 
 
 def test_problems_have_their_place_and_a_cut_is_remembered() -> None:
@@ -25,13 +23,7 @@ def test_problems_have_their_place_and_a_cut_is_remembered() -> None:
 
 def test_unreadable_lines_are_counted_and_can_be_dropped() -> None:
     faults = log()
-    faults.unreadable("expected '='", Location("dump.txt", 5, 3), 2, "  oops")
+    faults.unreadable("expected '='", Location("dump.txt", 5, 3), 2)
     assert faults.module.unparsed_lines == 2
     faults.drop_unreadable(5)
     assert list(faults.module.problems) == []
-
-
-def test_strict_raises_the_first() -> None:
-    with pytest.raises(ParseError, match="twice") as caught:
-        log(strict=True).problem("HI007", "a is defined twice", 4, "a")
-    assert (caught.value.location, caught.value.code) == (Location("dump.txt", 4, 1), "HI007")

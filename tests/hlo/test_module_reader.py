@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.errors import ParseError
 from hlo_inspect.hlo import source
 from hlo_inspect.hlo.module import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
@@ -43,35 +42,6 @@ def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, i
     assert [(line, column, message, times) for _, line, column, message, times in problems(found)] == expected
     assert found.unparsed_lines == len(lines) - ("%q = f32[2] sqrt(%p)" in lines)
     assert found.opcode_counts["negate"] == 1
-    line, column, message, _ = expected[0]
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
-    assert str(caught.value).endswith("^")
-
-
-@pytest.mark.parametrize(
-    ("tail", "line", "column", "message"),
-    [
-        (", 1", 5, 25, "expected an attribute"),
-        (", metadata={} y=2", 5, 37, "expected ','"),
-        (", metadata={(}", 5, 36, "'}' does not close '('"),
-        (",", 6, 3, "expected an attribute"),  # in the next line, where ROOT stands instead
-    ],
-)
-def test_strict_reads_the_attributes_too(tail: str, line: int, column: int, message: str) -> None:
-    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"  %q = f32[2] sqrt(%p){tail}\n  ROOT")
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
-
-
-def test_strict_looks_for_an_attribute_on_the_next_line_too() -> None:
-    """As XLA's lexer does, to which a line end is white space."""
-    text = "HloModule m\n\n" + ENTRY.replace("  ROOT", "  %q = f32[2] sqrt(%p),\n  ROOT")
-    with pytest.raises(ParseError) as caught:
-        module(text, strict=True)
-    assert (caught.value.line, caught.value.column, caught.value.message) == (6, 3, "expected an attribute")
 
 
 def test_unreadable_lines_between_computations() -> None:
