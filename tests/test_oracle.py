@@ -21,7 +21,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module, Wants
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, Layout
-from tests.hlo.reading import module
+from tests.hlo.reading import body, module
 
 pytest.importorskip("jaxlib")
 
@@ -115,11 +115,11 @@ def layout_of(instruction: Instruction) -> Layout | None:
 
 
 def rows_of(computation: Computation) -> dict[str, tuple[str, str, list[str | None]]]:
-    return {i.name: (plain(i.opcode), str(i.shape), [o.name for o in i.operands]) for i in computation.body()}
+    return {i.name: (plain(i.opcode), str(i.shape), [o.name for o in i.operands]) for i in body(computation)}
 
 
 def names_are_unique(ours: Module) -> bool:
-    names = Counter(i.name for c in ours.computations.values() for i in c.body())
+    names = Counter(i.name for c in ours.computations.values() for i in body(c))
     return max(names.values()) == 1 and not any(name in ours.computations for name in names)
 
 
@@ -136,7 +136,7 @@ def test_names_opcodes_shapes_and_operands() -> None:
                 found = theirs["computations"][computation.name]
                 rows = {key: (opcode, shape, operands) for key, (opcode, shape, operands, _) in found["instructions"].items()}
                 assert (name, rows_of(computation)) == (name, rows)
-                assert (name, [i.name for i in computation.body() if i.is_root]) == (name, [found["root"]])
+                assert (name, [i.name for i in body(computation) if i.is_root]) == (name, [found["root"]])
     assert compared > 50
 
 
@@ -154,8 +154,8 @@ def test_opcodes_and_shapes_whatever_the_names(name: str) -> None:
             )
     found: Counter[tuple[Any, ...]] = Counter()
     for one in ours.computations.values():
-        opcodes = {i.name: plain(i.opcode) for i in one.body()}
-        found.update((plain(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in one.body())
+        opcodes = {i.name: plain(i.opcode) for i in body(one)}
+        found.update((plain(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in body(one))
     assert found == expected
 
 
@@ -165,7 +165,7 @@ def test_layouts() -> None:
     for name in filter(lambda name: names_are_unique(by_us(name)), COMPARED):
         for computation in by_us(name).computations.values():
             rows = by_xla()[name]["computations"][computation.name]["instructions"]
-            for instruction in computation.body():
+            for instruction in body(computation):
                 layout = layout_of(instruction)
                 if layout is not None:
                     compared += 1

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
 _BRIEFLY = re.compile(r", metadata=\{[^}]*+\}")
@@ -24,6 +25,7 @@ _CALLS = re.compile(
     r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
 )
 _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
+_LITERALS = tuple(f" {opcode}" for opcode in LITERAL_OPCODES)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
 
@@ -96,11 +98,12 @@ class Fingerprints:
 
 
 def _text(computation: Computation) -> str | None:
-    """The text of a computation without metadata, where it was kept as one."""
-    if len(computation.chunks) != 1:
-        return None
-    text = computation.chunks[0][1]
-    if not isinstance(text, str) or _COUNTED_ONE_BY_ONE in text:
+    """The rows of a computation as one text without metadata. The names of rows have a `%` unless operands have none."""
+    rows = computation.rows
+    text = "\n".join([f"{root}%{name} = {head}({tail}" for root, name, head, tail in rows])
+    if text.count("%") == len(rows) and not all(head.endswith(_LITERALS) for _, _, head, _ in rows):
+        text = text.replace("%", "")
+    if not text or _COUNTED_ONE_BY_ONE in text:
         return None
     bare = _BRIEFLY.sub("", text)
     if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it

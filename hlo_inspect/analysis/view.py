@@ -14,7 +14,7 @@ from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_of
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.rows import Row
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.shapes import Shape, subshape
 
@@ -41,7 +41,8 @@ class View:
 
     def __init__(self, computation: Computation, heads: HeadTable | None = None) -> None:
         self.computation = computation
-        self.rows, self.lines = _rows(computation)
+        self.rows: Sequence[Row] = computation.rows
+        self.lines: Sequence[int] = computation.lines
         self._table = HeadTable() if heads is None else heads
         self._operands: list[tuple[Operand, ...] | None] = [None] * len(self.rows)
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
@@ -156,14 +157,3 @@ class Views:
         if known is None:
             known = self._known[name] = View(self.computations[name], self._heads)
         return known
-
-
-def _rows(computation: Computation) -> tuple[Sequence[Row], Sequence[int]]:
-    """The rows of a computation and the lines on which they stand."""
-    rows: list[Row] = []
-    lines: list[int] = []
-    for line, chunk in computation.chunks:
-        found = ROW.findall(chunk) if isinstance(chunk, str) else [chunk]
-        rows += found
-        lines += range(line, line + len(found))
-    return rows, lines

@@ -154,7 +154,7 @@ class Collector(FaultLog):
         if found is None or not self._read(computation, found, cursor.line):
             return False
         if self._graph:
-            computation.keep_text(cursor.line, text[start - 1 : end])
+            computation.keep_rows(found, cursor.line)
         cursor.advance(end)
         return True
 
@@ -203,7 +203,7 @@ class Collector(FaultLog):
         if not self._read(computation, [row], line):
             return False
         if self._graph:
-            computation.keep_text(line, row)
+            computation.keep_rows([row], line)
         return True
 
     def _entry_may_be(self, computation: Computation) -> bool:

@@ -37,8 +37,8 @@ class RegionCollector(Collector):
                 self._register(computation)
             found.append(computation)
         if self._graph:
-            for computation, body in zip(found, region.bodies(text), strict=True):
-                computation.keep_text(computation.line + 1, body)
+            for computation, (_, _, first, behind, _) in zip(found, blocks, strict=True):
+                computation.keep_rows(region.items[first:behind], computation.line + 1)
         if self._checked and not self._names.knows_callees(region.text_of(calling_opcodes(opcodes), opcodes)):
             for block in blocks:
                 self._names.note_callees(self._rows_of(region, block, line))

@@ -12,12 +12,11 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import Header, StackFrames
-from hlo_inspect.hlo.instruction import Instruction, head_of
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.problems import Problems
-from hlo_inspect.hlo.rows import ROW, Row
+from hlo_inspect.hlo.rows import Row
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ class Wants:
     `entry`: the entry computation's parameters and root, and which parameters nothing reads.
     `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
     `checked`: brackets are counted, and every name that is used has to be defined, once; implies `every_line`.
-    `graph`: the text of every computation is kept, for `Computation.body`; implies `every_line`.
+    `graph`: every instruction is kept, in `Computation.rows`; implies `every_line`.
     `loops`: the integer scalars are kept that the trip counts of kept loops depend on, in `Computation.scalars`.
     """
 
@@ -68,22 +67,23 @@ class Computation:
     `opcodes`: one opcode per instruction where every line was read, else nothing.
     `instructions`: those that were kept.
     `reads`: of the entry, where asked for, which parameters something reads.
-    `chunks`: the text, with the number of its first line, where the graph is wanted.
+    `rows`: every instruction where the graph is wanted, and `lines` on which they stand, a range where these are consecutive.
     `is_cut_off`: its end is not in the text.
     `scalars`: by name, what feeds its loops, calls and root as integer scalars, where asked for.
     """
 
     __slots__ = (
         "_faults",
-        "chunks",
         "instructions",
         "is_cut_off",
         "is_entry",
         "line",
+        "lines",
         "name",
         "opcodes",
         "reads",
         "root_opcode",
+        "rows",
         "scalars",
     )
 
@@ -96,7 +96,8 @@ class Computation:
         self.instructions: Sequence[Instruction] = ()
         self.reads: ParameterReads | None = None
         self.is_cut_off = False
-        self.chunks: Sequence[tuple[int, str | Row]] = ()
+        self.rows: Sequence[Row] = ()
+        self.lines: Sequence[int] = _NO_LINES
         self.scalars: Mapping[str, Instruction] = _NO_SCALARS
         self._faults: dict[str, tuple[int, str]] | None = None
 
@@ -107,10 +108,19 @@ class Computation:
             self.opcodes += opcodes
 
     def keep(self, instruction: Instruction) -> None:
-        self.instructions = _appended(self.instructions, instruction)
+        self.instructions = _extended(self.instructions, (instruction,))
 
-    def keep_text(self, line: int, text: str | Row) -> None:
-        self.chunks = _appended(self.chunks, (line, text))
+    def keep_rows(self, rows: list[Row], first: int) -> None:
+        """Keeps more rows; the first one is at line `first`, each other one line below the one before it."""
+        lines = range(first, first + len(rows))
+        if not self.rows:
+            self.rows, self.lines = rows, lines
+            return
+        self.rows = _extended(self.rows, rows)
+        if isinstance(self.lines, range) and self.lines.stop == first:
+            self.lines = range(self.lines.start, lines.stop)
+        else:
+            self.lines = _extended(self.lines, lines)
 
     def note_fault(self, name: str, line: int, reason: str) -> None:
         """Notes that the attributes of a kept instruction make no sense."""
@@ -126,24 +136,6 @@ class Computation:
         """The entry's parameters that no instruction reads, where asked for."""
         return self.reads.unread if self.reads is not None else set()
 
-    def body(self) -> list[Instruction]:
-        """Every instruction, made anew at each call: whole graphs are kept as text, which takes the least room.
-
-        A row whose operands are not closed is noted as a fault and left out.
-        """
-        found: list[Instruction] = []
-        marked = False
-        for line, chunk in self.chunks:
-            for number, row in enumerate(ROW.findall(chunk) if isinstance(chunk, str) else (chunk,)):
-                marked = marked or bool(row[0])
-                try:
-                    found.append(Instruction(self, row, head_of(row[2]), line + number))
-                except scan.ScanError as error:
-                    self.note_fault(row[1], line + number, error.message)
-        if found and not marked:
-            found[-1].is_root = True
-        return found
-
     @property
     def parameters(self) -> dict[int, Instruction]:
         """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
@@ -157,16 +149,17 @@ class Computation:
         return marked[-1] if marked else None
 
 
+_NO_LINES = range(0)
 _NO_OPCODES: list[str] = []  # shared by all computations whose opcodes nobody wants
 _NO_SCALARS: Mapping[str, Instruction] = MappingProxyType({})
 
 
-def _appended(kept: Sequence[T], one: T) -> list[T]:
-    """`kept` with one more, in the same list where it is a list already."""
+def _extended(kept: Sequence[T], more: Iterable[T]) -> list[T]:
+    """`kept` with more, in the same list where it is a list already."""
     if isinstance(kept, list):
-        kept.append(one)
+        kept.extend(more)
         return kept
-    return [*kept, one]
+    return [*kept, *more]
 
 
 @dataclass

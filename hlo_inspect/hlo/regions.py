@@ -7,7 +7,7 @@ them. Where the counts do not come out right, the computations are read one afte
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from itertools import compress, count
 
 from hlo_inspect.hlo import rows
@@ -82,14 +82,6 @@ class Region:
     def text_of(self, wanted: Set[str], opcodes: Sequence[str]) -> str:
         """The tails of the rows with these opcodes, where `opcodes` has one for each row."""
         return "\n".join(compress(self.tails, map(wanted.__contains__, opcodes))) if wanted else ""
-
-    def bodies(self, text: str) -> Iterator[str]:
-        """The lines of each computation, with the line end before them."""
-        close = self.start
-        for _ in self._starts:
-            begin = text.index("{\n", close) + 1
-            close = text.index("\n}", begin) + 1
-            yield text[begin:close]
 
 
 def find_region(text: str, start: int, limit: int) -> Region | None:

@@ -23,8 +23,8 @@ def view_of(*lines: str) -> View:
 
 def test_rows_with_their_lines() -> None:
     computation = Computation("f", 3, is_entry=False)
-    computation.keep_text(4, "\n  %a = f32[] parameter(0)\n  %b = f32[] constant(7)")
-    computation.keep_text(9, ("ROOT ", "c", "f32[] add", "%a, %b)"))
+    computation.keep_rows([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)
+    computation.keep_rows([("ROOT ", "c", "f32[] add", "%a, %b)")], 9)
     views = Views({"f": computation})
     view = views.of("f")
     assert views.of("f") is view
@@ -37,7 +37,7 @@ def test_rows_with_their_lines() -> None:
 
 def test_a_computation_without_rows() -> None:
     view = View(Computation("f", 3, is_entry=False))
-    assert (view.rows, view.root, view.users, view.index("a")) == ([], None, [], None)
+    assert (view.rows, view.root, view.users, view.index("a")) == ((), None, [], None)
 
 
 def test_a_shape_that_cannot_be_read() -> None:
@@ -130,7 +130,7 @@ def test_a_row_is_one_user_however_often_it_uses_another() -> None:
 def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
-    computation.keep_text(4, ("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c"))
+    computation.keep_rows([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     view = View(computation)
     assert [operand.name for operand in view.operands(0)] == [None]
     assert view.operand_rows(0) == (None,)

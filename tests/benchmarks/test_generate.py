@@ -13,6 +13,7 @@ from benchmarks.generate import expected_path, generate, read_base, size_in_byte
 from hlo_inspect.hlo.module import Module, Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from tests.hlo.reading import body
 
 DUMP = Path(__file__).parents[1] / "data" / "cpu" / "collectives.after.txt"
 
@@ -40,7 +41,7 @@ def test_each_copy_has_names_and_channels_of_its_own(whole_entry: bool, tmp_path
 
 
 def channels(module: Module) -> Counter[str]:
-    bodies = [instruction for computation in module.computations.values() for instruction in computation.body()]
+    bodies = [instruction for computation in module.computations.values() for instruction in body(computation)]
     return Counter(i.attributes["channel_id"] for i in bodies if "channel_id" in i.attributes)
 
 

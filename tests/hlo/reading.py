@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.instruction import Instruction, head_of
+from hlo_inspect.hlo.module import Computation, Module, Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Openable, open_source
 
@@ -33,6 +34,15 @@ def codes(found: Module) -> list[str]:
 def kept(found: Module) -> list[tuple[str, str, str]]:
     """Computation, name and opcode of each kept instruction, sorted."""
     return sorted((i.computation.name, i.name, i.opcode) for i in found.instructions)
+
+
+def body(computation: Computation) -> list[Instruction]:
+    """Every instruction of a computation whose rows were kept."""
+    rows = zip(computation.rows, computation.lines, strict=True)
+    found = [Instruction(computation, row, head_of(row[2]), line) for row, line in rows]
+    if found and not any(instruction.is_root for instruction in found):
+        found[-1].is_root = True
+    return found
 
 
 def contents(found: Module) -> dict[str, Any]:

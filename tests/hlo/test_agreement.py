@@ -13,7 +13,7 @@ from hlo_inspect.hlo import grammar, module_reader, rows, source
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shape_text import parse_shape
 from tests.hlo.generate import ORDINARY, Writer, Written
-from tests.hlo.reading import EVERYTHING, contents, module
+from tests.hlo.reading import EVERYTHING, body, contents, module
 
 COLLECTIVES = ["all-reduce", "all-gather-start", "collective-permute"]
 OPCODES = [
@@ -82,7 +82,7 @@ def test_a_module_reads_the_same_through_the_grammar_and_in_pieces(seed: int, pi
 def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
     """Every instruction that is kept, by name, with its place and all that it says."""
     found = module(text, wants)
-    kept = [i for c in found.computations.values() for i in (c.body() if wants.graph else c.instructions)]
+    kept = [i for c in found.computations.values() for i in (body(c) if wants.graph else c.instructions)]
     return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, i.attributes) for i in kept}
 
 
@@ -115,7 +115,7 @@ def test_selective_reading_keeps_the_wanted_instructions(seed: int, opcodes: set
 def test_all_instructions_of_a_graph_come_in_order(seed: int) -> None:
     text, written = Writer(seed).module(OPCODES)
     found = module(text, Wants(graph=True))
-    bodies = {name: [(i.name, i.opcode) for i in c.body()] for name, c in found.computations.items()}
+    bodies = {name: [(i.name, i.opcode) for i in body(c)] for name, c in found.computations.items()}
     assert bodies == {one.name: [entry[:2] for entry in one.found] for one in written}
     assert contents(module(text, EVERYTHING | Wants(graph=True))) == contents(module(text))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo.module import Wants
-from tests.hlo.reading import EVERYTHING, kept, module, problems
+from tests.hlo.reading import EVERYTHING, body, kept, module, problems
 
 TEXT = """HloModule m
 
@@ -105,7 +105,7 @@ def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
 
 def test_a_whole_graph() -> None:
     found = module(TEXT, Wants(graph=True))
-    names = {name: [i.name for i in c.body()] for name, c in found.computations.items()}
+    names = {name: [i.name for i in body(c)] for name, c in found.computations.items()}
     assert names == {
         "add": ["x", "y", "s"],
         "inner": ["a", "ar"],
@@ -113,9 +113,9 @@ def test_a_whole_graph() -> None:
         "plain": ["c", "d"],
         "main": ["p", "q", "start", "done", "g", "h", "t", "r"],
     }
-    lines = {i.name: i.line for c in found.computations.values() for i in c.body()}
+    lines = {i.name: i.line for c in found.computations.values() for i in body(c)}
     assert (lines["x"], lines["ar"], lines["p"], lines["r"]) == (4, 11, 26, 33)
-    assert [i.name for c in found.computations.values() for i in c.body() if i.is_root] == ["s", "ar", "f", "d", "r"]
+    assert [i.name for c in found.computations.values() for i in body(c) if i.is_root] == ["s", "ar", "f", "d", "r"]
 
 
 def test_lines_and_operand_shapes_of_what_is_kept() -> None:
@@ -156,28 +156,28 @@ def test_without_an_entry_the_last_computation_is_it() -> None:
     assert found.entry.unread == {"q"}
 
 
-def body(*lines: str) -> str:
+def entry_of(*lines: str) -> str:
     return "HloModule m\nENTRY e {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (body("a = f32[] frobnicate()"), [("HI004", 3, None, "unknown opcode 'frobnicate'", 1)]),
-        (body("a = f32[] send-start()"), [("HI004", 3, None, "unknown opcode 'send-start'", 1)]),
-        (body("a = f99[2] iota()"), [("HI006", 3, None, "unknown element type in f99[2]", 1)]),
-        (body("a = (f32[], f99[2]) iota()"), [("HI006", 3, None, "unknown element type in (f32[], f99[2])", 1)]),
-        (body("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"), [("HI010", 4, None, "a second ROOT in computation e", 1)]),
-        (body("a = f32[2,,3] iota()"), [("HI001", 3, 11, "'' is no dimension", 1)]),
-        (body("a = (f32[2], f32[2]{a}) iota()"), [("HI001", 3, 22, "expected ',' or ')' in a tuple shape", 1)]),
-        (body("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile of size 0: '0'", 1)]),
+        (entry_of("a = f32[] frobnicate()"), [("HI004", 3, None, "unknown opcode 'frobnicate'", 1)]),
+        (entry_of("a = f32[] send-start()"), [("HI004", 3, None, "unknown opcode 'send-start'", 1)]),
+        (entry_of("a = f99[2] iota()"), [("HI006", 3, None, "unknown element type in f99[2]", 1)]),
+        (entry_of("a = (f32[], f99[2]) iota()"), [("HI006", 3, None, "unknown element type in (f32[], f99[2])", 1)]),
+        (entry_of("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"), [("HI010", 4, None, "a second ROOT in computation e", 1)]),
+        (entry_of("a = f32[2,,3] iota()"), [("HI001", 3, 11, "'' is no dimension", 1)]),
+        (entry_of("a = (f32[2], f32[2]{a}) iota()"), [("HI001", 3, 22, "expected ',' or ')' in a tuple shape", 1)]),
+        (entry_of("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile of size 0: '0'", 1)]),
         (
-            body("a = f32[] iota()") + "ENTRY f {\n  b = f32[] iota()\n}\n",
+            entry_of("a = f32[] iota()") + "ENTRY f {\n  b = f32[] iota()\n}\n",
             [("HI010", 5, None, "a second ENTRY computation, f; the first is e", 1)],
         ),
         ("HloModule m, is_scheduled=true\n", [("HI002", 1, None, "the module has a header and no computation", 1)]),
         (
-            body(*(f"a{n} = f32[] frobnicate()" for n in range(30))),
+            entry_of(*(f"a{n} = f32[] frobnicate()" for n in range(30))),
             [("HI004", 3, None, "unknown opcode 'frobnicate'", 30)],
         ),
     ],

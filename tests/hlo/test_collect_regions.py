@@ -8,6 +8,7 @@ from hlo_inspect.hlo.collect_regions import RegionCollector
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.module import Module, Wants
 from hlo_inspect.hlo.regions import find_region
+from tests.hlo.reading import body
 
 ADD = """%add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -62,7 +63,7 @@ def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
 
 def test_the_text_is_kept_for_the_graph() -> None:
     module, _ = collect(ADD + SUM + MAIN, Wants(graph=True))
-    assert [(i.name, i.line) for i in module.computations["sum"].body()] == [("p", 10), ("z", 11), ("r", 12)]
+    assert [(i.name, i.line) for i in body(module.computations["sum"])] == [("p", 10), ("z", 11), ("r", 12)]
 
 
 @pytest.mark.parametrize(

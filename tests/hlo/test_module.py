@@ -62,23 +62,15 @@ def test_faults_of_a_computation() -> None:
     assert computation.faults == {"a": (3, "odd"), "b": (4, "odder")}
 
 
-def test_a_body_is_made_of_the_text_that_was_kept() -> None:
+def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
+    p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
     computation = Computation("main", 1, is_entry=True)
-    assert computation.body() == []
-    computation.keep_text(3, "\n  p = f32[] parameter(0)\n  q = f32[] sqrt(p)\n")
-    computation.keep_text(6, ("", "r", "f32[] negate", "q)"))
-    assert [(i.name, i.opcode, i.line, i.is_root) for i in computation.body()] == [
-        ("p", "parameter", 3, False),
-        ("q", "sqrt", 4, False),
-        ("r", "negate", 6, True),  # the last, since none is marked
-    ]
-    computation.keep_text(7, "\n  ROOT s = f32[] negate(r)\n  t = f32[] negate(s)\n")
-    assert [i.name for i in computation.body() if i.is_root] == ["s"]
-
-
-def test_a_row_whose_operands_are_not_closed_is_a_fault() -> None:
-    """The other rows stand; none of them is taken for the root that it was."""
-    computation = Computation("main", 1, is_entry=True)
-    computation.keep_text(3, "\n  p = f32[] parameter(0)\n  ROOT q = f32[] sqrt(p\n")
-    assert [(i.name, i.is_root) for i in computation.body()] == [("p", False)]
-    assert computation.faults == {"q": (4, "'(' is not closed")}
+    assert (list(computation.rows), list(computation.lines)) == ([], [])
+    computation.keep_rows([p, q], 3)
+    assert (computation.rows, computation.lines) == ([p, q], range(3, 5))
+    computation.keep_rows([r], 5)
+    assert (computation.rows, computation.lines) == ([p, q, r], range(3, 6))
+    computation.keep_rows([p, q], 8)
+    assert computation.lines == [3, 4, 5, 8, 9]
+    computation.keep_rows([r], 10)
+    assert (computation.rows, computation.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])

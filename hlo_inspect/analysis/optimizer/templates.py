@@ -12,7 +12,7 @@ from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.optimizer.graph import Graph, Index
 from hlo_inspect.hlo.module import Computation
 
-MAX_TEXT = 1 << 15  # characters; what is larger is not one of many
+MAX_ROWS = 1 << 8  # what is larger is not one of many
 
 Argument = tuple[int, Index]
 """The number of a parameter and an index into it."""
@@ -75,8 +75,7 @@ class Templates:
         return kind.recipes[index]
 
     def _kind(self, computation: Computation) -> _Kind | None:
-        chunk = computation.chunks[0][1] if len(computation.chunks) == 1 else None
-        if not isinstance(chunk, str) or len(chunk) > MAX_TEXT:
+        if len(computation.rows) > MAX_ROWS:
             return None
         fingerprint = self._fingerprints.of(computation.name)
         if fingerprint is None or not self._fingerprints.is_alone(computation.name):

@@ -120,7 +120,7 @@ def test_a_computation_without_instructions() -> None:
 def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
-    computation.keep_text(4, ("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c"))
+    computation.keep_rows([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     body = Body(View(computation))
     assert body.uses(0) == [""]
     with pytest.raises(UnknownCostError, match="not closed"):

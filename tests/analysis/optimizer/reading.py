@@ -42,7 +42,7 @@ def module_of(text: str) -> Module:
 def statement_of(head: str, tail: str) -> Statement:
     """The statement of the only row of a computation: `head(tail`."""
     computation = Computation("f", 1, is_entry=False)
-    computation.keep_text(2, ("", "x", head, tail))
+    computation.keep_rows([("", "x", head, tail)], 2)
     statement = Body(View(computation)).statement("x")
     assert statement is not None
     return statement
