@@ -39,10 +39,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
-    ("view", "listing", "fingerprints", "op_names", "metadata", "scopes", "hardware", "hardware_figures"),
-    ("calls", "callgraph", "loops", "induction", "trip_counts"),
+    ("view", "fingerprints", "op_names", "metadata", "scopes", "hardware", "hardware_figures"),
+    ("calls", "loops"),
     (
-        *("devices", "groups", "partitioning", "collectives", "copies", "device_faults", "phases"),
+        *("devices", "groups", "partitioning", "collectives", "executed_collectives", "copies", "device_faults", "phases"),
         *("mesh", "mesh_axes", "mesh_lists", "mesh_names", "mesh_order"),
     ),
     ("parameters", "fusions"),
@@ -52,17 +52,12 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 )
 
 # still to be mended; nothing may be added
-IMPORTED_TOO_EARLY = {
-    ("hlo_inspect.analysis.listing", "hlo_inspect.analysis.cost.forms"),
-    ("hlo_inspect.analysis.callgraph", "hlo_inspect.analysis.collectives"),
-}
+IMPORTED_TOO_EARLY: set[tuple[str, str]] = set()
 IN_CIRCLES = {f"hlo_inspect.hlo.{name}" for name in ("heads", "instruction", "lines", "module", "parameter_reads")}
 NAMED_TWICE = {
     "Body",
     "Contents",
     "Cost",
-    "Executed",
-    "Forms",
     "Optimizer",
     "Part",
     "Reach",

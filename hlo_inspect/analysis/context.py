@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis import partitioning
-from hlo_inspect.analysis.callgraph import CallGraph, Executed, executed_totals
+from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.collectives import Collective, find_collectives
 from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import device_counts
+from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
 from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
@@ -63,7 +64,7 @@ class Context:
         return CallGraph(self.module)
 
     @cached_property
-    def executed(self) -> Executed:
+    def executed(self) -> ExecutedCollectives:
         """How often the collectives run, and what they move then."""
         return executed_totals(self.call_graph, self.collectives)
 

@@ -152,6 +152,14 @@ class Instruction:
             text = scan.without_comments(text).strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
+    def callee_names(self, attribute: str) -> tuple[str, ...]:
+        """The names of the computations that an attribute calls."""
+        word = self.word(attribute)
+        if word is not None:
+            return (word,)
+        text = scan.without_comments(self.attribute(attribute))
+        return tuple(_WORD.findall(text)) if "=" not in text else ()
+
     def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
         """The names of the computations that each attribute calls."""
         texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
-from hlo_inspect.analysis import callgraph
+from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.collectives import (
     KINDS,
     OPCODES,
@@ -35,7 +35,7 @@ class Collectives(Pass):
     """
 
     name = "collectives"
-    wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | callgraph.WANTS
+    wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
         FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),

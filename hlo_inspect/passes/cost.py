@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from hlo_inspect.analysis import callgraph
+from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.computation import UnknownCall
 from hlo_inspect.analysis.cost.model import FIGURES, Figure, Tally
@@ -59,7 +59,7 @@ class Cost(Pass):
     """
 
     name = "cost"
-    wants = callgraph.WANTS | Wants(graph=True, checked=True)
+    wants = calls.WANTS | Wants(graph=True, checked=True)
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.callgraph import WANTS
-from hlo_inspect.analysis.trip_counts import Loop, find_loops
+from hlo_inspect.analysis.calls import WANTS
+from hlo_inspect.analysis.loops import Loop, find_loops
 from hlo_inspect.hlo.module import Wants
 from tests.hlo.reading import module
 

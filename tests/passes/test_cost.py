@@ -86,6 +86,41 @@ def test_a_loop_once_and_as_often_as_it_runs() -> None:
     }
 
 
+CALLED = """HloModule m
+
+f {
+  p = f32[4] parameter(0)
+  ROOT s = f32[4] add(p, p)
+}
+
+c {
+  p = f32[4] parameter(0)
+  ROOT t = pred[] constant(false)
+}
+
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT r = CALLER
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        "f32[4] call(x), to_apply=f",
+        "((f32[4]), f32[4], s32[]) async-start(x), calls=f",
+        "((f32[4]), f32[4], s32[]) call-start(x), to_apply=f",
+        "f32[4] conditional(x, x, x), branch_computations={f, f}",
+        'f32[4] while(x), condition=c, body=f, backend_config={"known_trip_count":{"n":"1"}}',
+    ],
+)
+def test_a_computation_that_holds_only_arithmetic(caller: str) -> None:
+    """Nothing of `f` is kept apart from its text: it runs once all the same, with 4 FLOPs on 3 arrays of 16 bytes."""
+    found = facts(CALLED.replace("CALLER", caller))
+    assert (found["cost.executed_flops"], found["cost.executed_bytes_accessed"]) == (4, 3 * 16)
+
+
 def test_tables_of_one_run() -> None:
     report = inspect(TEXT)
     assert rows(report, "cost") == {

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.callgraph import WANTS, CallGraph, Executed, executed_totals
+from hlo_inspect.analysis.calls import WANTS, CallGraph
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
 from hlo_inspect.hlo.module import Wants
 from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
@@ -50,7 +51,7 @@ def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
     return dict(CallGraph(module(text.encode(), wants)).executions)
 
 
-def executed(text: str, wants: Wants = LIGHT) -> Executed:
+def executed(text: str, wants: Wants = LIGHT) -> ExecutedCollectives:
     context = Context(module(text.encode(), wants))
     return executed_totals(CallGraph(context.module), context.collectives)
 
@@ -64,7 +65,7 @@ def test_what_is_called_from_two_places_runs_for_both() -> None:
     )
     assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
     assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
-    assert executed(entry_of(*calls)) == Executed(2, 64)
+    assert executed(entry_of(*calls)) == ExecutedCollectives(2, 64)
 
 
 def test_an_async_wrapper_runs_once_for_its_start() -> None:
@@ -75,7 +76,7 @@ def test_an_async_wrapper_runs_once_for_its_start() -> None:
         "ROOT %d = f32[8]{0} async-done(%u), calls=%summing",
     )
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == Executed(1, 32)
+    assert executed(text) == ExecutedCollectives(1, 32)
 
 
 def in_loops(limit: str) -> str:
@@ -98,7 +99,7 @@ def in_loops(limit: str) -> str:
 def test_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
     counts = executions(in_loops("%n"), wants)
     assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
-    assert executed(in_loops("%n"), wants) == Executed(130, 130 * 32)
+    assert executed(in_loops("%n"), wants) == ExecutedCollectives(130, 130 * 32)
 
 
 def test_a_loop_that_never_runs() -> None:
@@ -114,7 +115,7 @@ def test_a_loop_that_never_runs() -> None:
     config = ', backend_config={"known_trip_count":{"n":"0"}}'
     text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
     assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
-    assert executed(text) == Executed(0, 0)
+    assert executed(text) == ExecutedCollectives(0, 0)
 
 
 def test_loops_of_one_name() -> None:
@@ -133,7 +134,7 @@ def test_a_loop_without_an_end() -> None:
     assert graph.executions == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
     assert graph.reason("sums") == graph.reason("checks") == reason
     notes = (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
-    assert executed(text) == Executed(None, None, notes)
+    assert executed(text) == ExecutedCollectives(None, None, notes)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_loop_without_an_end() -> None:
 def test_branches_that_are_one_computation(branches: str) -> None:
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == Executed(1, 32)
+    assert executed(text) == ExecutedCollectives(1, 32)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +163,10 @@ def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants)
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     found = executed(text, wants)
     if expected is not None:
-        assert found == Executed(*expected)
+        assert found == ExecutedCollectives(*expected)
     else:
         reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which hold different collectives"
-        assert found == Executed(
+        assert found == ExecutedCollectives(
             None, None, (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
         )
 
@@ -223,7 +224,7 @@ def test_callees_that_are_not_there() -> None:
         f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
     )
     assert executions(text) == {"main": 1}
-    assert executed(text) == Executed(1, 32)
+    assert executed(text) == ExecutedCollectives(1, 32)
 
 
 def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
@@ -235,14 +236,14 @@ def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
         f"ROOT %r = f32[8]{{0}} {SUM}",
     )
     note = "collectives.executed_operand_bytes: not known for 1 of 2 executed collectives"
-    assert executed(text) == Executed(2, None, (note,))
+    assert executed(text) == ExecutedCollectives(2, None, (note,))
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_a_module_without_computations(wants: Wants) -> None:
     text = "HloModule m, is_scheduled=true\n"
     assert executions(text, wants) == {}
-    assert executed(text, wants) == Executed(0, 0)
+    assert executed(text, wants) == ExecutedCollectives(0, 0)
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
@@ -251,10 +252,10 @@ def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
     """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
     found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
-    assert found == Executed(2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
+    assert found == ExecutedCollectives(2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
 
 
 def test_an_asynchronous_call_as_sugar() -> None:
     text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == Executed(1, 32)
+    assert executed(text) == ExecutedCollectives(1, 32)

@@ -1,8 +1,11 @@
-"""The numbers that a loop's condition compares: what they start from, and what every run of the body adds to them.
+"""How often each loop runs: as XLA prints it, else worked out from the text.
 
-The forms are those of XLA's `while_loop_analysis`: copies, tuples, fusions and calls may stand between the counter and what is
-done to it. Beyond them a start or a limit may come from outside of a call, of an outer loop or of an earlier one that leaves it
-alone.
+XLA's own analysis leaves `known_trip_count` in the `backend_config` of a while; TPU's optimized text and text before
+optimization have none. Worked out are loops whose condition compares two integers, each a constant or an element of the loop's
+state to which every run of the body adds a constant. The patterns are those of XLA's `while_loop_analysis`: copies, tuples,
+fusions and calls may stand between the counter and what is done to it. Beyond them a start or a limit may come from the caller
+of the computation, from an outer loop, or from an earlier loop that leaves it unchanged. A count is never guessed: where one of
+these numbers depends on data, the count is `None` and the reason says on what.
 """
 
 from __future__ import annotations
@@ -10,24 +13,46 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import dtypes, scan
 from hlo_inspect.hlo.instruction import Instruction, Operand
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import callee_roles, opcodes_that_call
 from hlo_inspect.hlo.scalars import PASSING_OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
 
 MAX_STEPS = 150
 """So many instructions are followed for one loop; real ones take about twenty."""
 
-RUNNING_OPCODES = frozenset({"async-start", "call", "call-start", "conditional", "while"})
+RUNNING_OPCODES = opcodes_that_call("run", "body", "condition", "branch")
 """What runs a computation that can hold a loop."""
 
 Path = tuple[int, ...]
 
+_LOOPS = opcodes_that_call("body")
+_PRINTED = re.compile(r'"known_trip_count"\s*:\s*(\{[^{}]*\}|[^,}]*)')
+_COUNT = re.compile(r'\{\s*"n"\s*:\s*("?)(\d{1,18})\1\s*\}', re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One while. `trip_count` is how often its body runs each time that it is reached; its condition runs once more.
+
+    `reason` says why the count is not known, as what follows "the trip count of NAME"; `fault` what is wrong with the printed
+    one.
+    """
+
+    instruction: Instruction
+    body: str | None
+    condition: str | None
+    trip_count: int | None
+    source: Literal["known_trip_count", "derived"] | None
+    reason: str | None = None
+    fault: str | None = None
 
 
 class UnknownError(Exception):
@@ -40,6 +65,65 @@ class Progression(NamedTuple):
     start: int
     step: int
     dtype: str
+
+
+def find_loops(module: Module) -> list[Loop]:
+    """The kept whiles of `module`, in the order of the text; counts are derived where it was read for `Wants.loops`."""
+    induction = Induction(module)
+    return [_loop(instruction, induction) for instruction in module.with_opcodes(_LOOPS)]
+
+
+def _loop(instruction: Instruction, induction: Induction) -> Loop:
+    body, condition = _callee(instruction, "body"), _callee(instruction, "condition")
+    count, fault = printed_count(instruction.attribute("backend_config"))
+    if count is not None:
+        return Loop(instruction, body, condition, count, "known_trip_count")
+    try:
+        count = runs(*induction.comparison(instruction))
+    except (UnknownError, scan.ScanError) as error:
+        return Loop(instruction, body, condition, None, None, str(error), fault)
+    return Loop(instruction, body, condition, count, "derived", None, fault)
+
+
+def printed_count(backend_config: str) -> tuple[int | None, str | None]:
+    """The `known_trip_count` of a configuration, quoted or bare, and what is wrong with it."""
+    match = _PRINTED.search(scan.unquote(backend_config))
+    if match is None:
+        return None, None
+    count = _COUNT.fullmatch(match[1])
+    if count is None:
+        return None, f"known_trip_count is no count: {match[1][:40]!r}"
+    return int(count[2]), None
+
+
+def runs(direction: str, left: Progression, right: Progression) -> int:
+    """How often `left direction right` holds before it does not, checked before each run; `UnknownError` for a loop without
+    end.
+    """
+    gap, change = left.start - right.start, left.step - right.step
+    if direction in {"GT", "GE"}:
+        gap, change = -gap, -change
+    if direction in {"LE", "GE"}:
+        gap -= 1
+    if direction in {"LT", "LE", "GT", "GE"}:
+        count = 0 if gap >= 0 else -(gap // change) if change > 0 else None
+    elif direction == "NE":
+        meets = change != 0 and gap % change == 0 and -gap // change > 0
+        count = 0 if gap == 0 else -gap // change if meets else None
+    else:
+        raise UnknownError(f"is not known: its condition compares with direction={direction}")
+    if count is None or not all(_fits(side.start + count * side.step, side.dtype) for side in (left, right)):
+        raise UnknownError("is not known: its condition stays true, or its counter overflows")
+    return count
+
+
+def _fits(value: int, dtype: str) -> bool:
+    """Whether a type of integers holds a value; constants have no type."""
+    if dtype[:1] not in {"s", "u"}:
+        return True
+    bits = dtypes.BITS[dtype]
+    low = -(1 << (bits - 1)) if dtype[0] == "s" else 0
+    return low <= value < low + (1 << bits)
 
 
 class _Number(NamedTuple):
@@ -76,13 +160,14 @@ class Induction:
                 raise UnknownError(f"depends on {_what(instruction)}, in which its condition ends")
         left = self._value(frame, instruction, 0)
         right = self._value(frame, instruction, 1)
-        direction = instruction.attributes.get("direction", "")
+        direction = instruction.attribute("direction")
         return direction, self._progression(loop, left), self._progression(loop, right)
 
     def _progression(self, loop: Instruction, number: _Number) -> Progression:
         if number.element is None:
             return Progression(number.offset, 0, "")
-        shape = subshape(loop.shape, number.element) if loop.shape is not None else None
+        path = number.element if loop.opcode == "while" else (1, *number.element)  # of an asynchronous one behind its operands
+        shape = subshape(loop.shape, path) if loop.shape is not None else None
         start, step = self._start(loop, number.element), self._step(loop, number.element)
         return Progression(start + number.offset, step, shape.dtype if isinstance(shape, ArrayShape) else "")
 
@@ -169,7 +254,7 @@ class Induction:
         roots = [i for i in computation.scalars.values() if i.is_root] if computation is not None else []
         if computation is None or not roots:
             raise UnknownError(f"is not known: its {role} {name} is not in the text, or gives no integer")
-        return _Frame(computation, parameter), roots[0]
+        return _Frame(computation, parameter), roots[-1]
 
     def _from_callers(self, parameter: Instruction, path: Path) -> _Number:
         """A parameter of a computation that holds a loop: a constant, if all callers hand over the same."""
@@ -192,8 +277,8 @@ class Induction:
     def _callers(self) -> Mapping[str, list[Instruction]]:
         callers: defaultdict[str, list[Instruction]] = defaultdict(list)
         for instruction in self._module.with_opcodes(RUNNING_OPCODES):
-            for names in instruction.callees(instruction.attributes).values():
-                for name in names:
+            for attribute in callee_roles(instruction.opcode):
+                for name in instruction.callee_names(attribute):
                     callers[name].append(instruction)
         return callers
 
@@ -204,8 +289,7 @@ def _state(parameter: Instruction, path: Path) -> _Number:
 
 
 def _callee(caller: Instruction, attribute: str) -> str | None:
-    names = caller.callees(caller.attributes).get(attribute)
-    return names[0] if names else None
+    return next(iter(caller.callee_names(attribute)), None)
 
 
 def _nth(user: Instruction, number: int) -> Operand:
@@ -223,7 +307,7 @@ def _parameter_number(parameter: Instruction) -> int:
 
 
 def _index(instruction: Instruction) -> int:
-    text = instruction.attributes.get("index", "")
+    text = instruction.attribute("index")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UnknownError(f"depends on {_what(instruction)}, which has no index")
     return int(text)
