@@ -33,7 +33,7 @@ MODULES = int(os.environ.get("HLO_INSPECT_ORACLE_MODULES", "420"))
 EACH = 3
 
 # What this jaxlib does not have, or costs by a rule of ours.
-NOT_GENERATED = {"bitcast-move", "cross-replica-sum", "custom-call", "mulhi", "trace", "tuple-select"}
+NOT_GENERATED = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "custom-call", "mulhi", "trace", "tuple-select"}
 
 Figures = tuple[int | None, ...]
 Opcodes = dict[str, int]
