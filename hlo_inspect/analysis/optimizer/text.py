@@ -29,6 +29,8 @@ class Statement:
         self.opcode, self.shape = head
         self.tail = tail
         self.is_elementwise = self.opcode in ELEMENTWISE
+        while operands and operands[-1].name is None:  # stands for operands that the printer left out: `...(+2)`
+            operands = operands[:-1]
         self.operands: tuple[Use, ...] = tuple([(name or "", path) for name, path, _ in operands])
 
     @property

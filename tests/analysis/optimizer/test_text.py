@@ -30,7 +30,7 @@ def test_an_index_behind_a_name() -> None:
 @pytest.mark.parametrize("tail", ["%a, (%b", "%a, {", "f32[8]{0 %a", ""])
 def test_operands_that_are_cut_off(tail: str) -> None:
     statement = statement_of("f32[8]{0} add", tail)
-    assert (statement.operands, statement.literal, statement.attribute("index")) == ((("", ()),), "", "")
+    assert (statement.operands, statement.literal, statement.attribute("index")) == ((), "", "")
 
 
 def test_attributes() -> None:
