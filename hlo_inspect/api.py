@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh_names import given_mesh
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, is_directory
+from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.recognise import what_it_looks_like
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.passes import READING, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Input, Report, Section, Value, most_severe_first
+from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
@@ -37,49 +37,94 @@ def inspect_all(
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
 
-    `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself. `passes` are command
-    names; the first names the report; `also` are others of which the facts, findings and notes are told, but no tables of their
-    own. `module` is a regular expression that a module's name has to match; `stage` chooses
-    another file of a dump directory; `profile` is the accelerator that times are told for; `mesh` names the axes of the device
-    mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError`
-    for what XLA's parser refuses, and `UsageError` for an unknown pass or what is no mesh.
+    `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself; with the extra `[xla]`
+    also serialized HLO or StableHLO, as a file or as bytes. `passes` are command names; the first names the report; `also` are
+    others of which the facts, findings and notes are told, but no tables of their own. `module` is a regular expression that a
+    module's name has to match; `stage` chooses another file of a dump directory; `profile` is the accelerator that times are
+    told for; `mesh` names the axes of the device mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds
+    no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an unknown pass or what is no
+    mesh, and its subclass `MissingExtraError` when the extra `[xla]` is needed.
     """
-    if strict:
-        raise UsageError("--strict needs the extra [xla]: pip install 'hlo-inspect[xla]'")
-    chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
-    if not chosen:
-        raise UsageError("no pass is named")
-    others = [find_pass(name) for name in also]
-    pattern = _pattern(module)
-    hardware = _profile(profile)
-    given = given_mesh(mesh) if mesh is not None else None
-    seen = matched = 0
-    name = ""
-    empty: InputError | None = None
-    for one, note in _sources(source, stage):
-        name = one.name
-        modules = read_modules(one, _wants([*chosen, *others]))
-        holds = False
+    with Inspection(passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also) as inspection:
+        yield from inspection.reports(source)
+
+
+class Inspection:
+    """What is asked of each input: the arguments of `inspect_all` except the source. One process of jaxlib serves the inputs
+    that are read in one `with` block.
+    """
+
+    def __init__(
+        self,
+        passes: str | Sequence[str],
+        *,
+        module: str | None = None,
+        stage: str | None = None,
+        strict: bool = False,
+        profile: str | None = None,
+        mesh: str | None = None,
+        also: Sequence[str] = (),
+    ) -> None:
+        self._chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
+        if not self._chosen:
+            raise UsageError("no pass is named")
+        self._others = [find_pass(name) for name in also]
+        self._wants = _wants([*self._chosen, *self._others])
+        self._module = module
+        self._pattern = _pattern(module)
+        self._stage = stage
+        self._strict = strict
+        self._profile = _profile(profile)
+        self._mesh = given_mesh(mesh) if mesh is not None else None
+        self._xla = Xla()
+        if strict:
+            self._xla.require("--strict needs")
+
+    def __enter__(self) -> Inspection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._xla.close()
+
+    def reports(self, source: Openable) -> Iterator[Report]:
+        """A report for each module of `source` whose name matches. Of a dump directory all files are read before the first
+        error is raised.
+        """
+        seen = matched = 0
+        name = ""
+        unread: HloInspectError | None = None
+        for one, note in _sources(source, self._stage):
+            name = one.name
+            try:
+                for report in self._reports_of(one, note):
+                    seen += 1
+                    if report is not None:
+                        matched += 1
+                        yield report
+            except (InputError, MissingExtraError) as error:
+                unread = unread or error
+        if unread is not None:
+            raise unread
+        if not matched:
+            raise InputError(f"holds no module that is named like {self._module!r}, but {seen} others", Location(name))
+
+    def _reports_of(self, source: Source, note: str | None) -> Iterator[Report | None]:
+        """A report for each module of a file, `None` where its name does not match. `InputError` for a file without modules."""
+        modules = self._xla.modules(source, self._wants, strict=self._strict)
+        holds_module = False
         while True:
             with without_collection():
-                found = next(modules, None)
-                wanted = found is not None and (pattern is None or pattern.search(found.name) is not None)
-                report = (
-                    _report(Context(found, hardware, given), chosen, others, note) if found is not None and wanted else None
-                )
-            if found is None:
-                break
-            holds = True
-            seen += 1
-            if report is not None:
-                matched += 1
-                yield report
-        if not holds:
-            empty = empty or InputError(f"holds no HLO module{what_it_looks_like(one)}", Location(one.name))
-    if empty is not None:  # of a dump directory the other files are read all the same
-        raise empty
-    if not matched:
-        raise InputError(f"holds no module that is named like {module!r}, but {seen} others", Location(name))
+                found, reading_note = next(modules, (None, None))
+                if found is None:
+                    break
+                holds_module = True
+                wanted = self._pattern is None or self._pattern.search(found.name) is not None
+                notes = [one for one in (note, source.note, reading_note) if one is not None]
+                context = Context(found, self._profile, self._mesh)
+                report = _report(context, self._chosen, self._others, notes) if wanted else None
+            yield report
+        if not holds_module:
+            raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
 
 
 @contextmanager
@@ -157,12 +202,12 @@ def _wants(chosen: Sequence[Pass]) -> Wants:
     return wants
 
 
-def _report(context: Context, chosen: Sequence[Pass], others: Sequence[Pass], note: str | None) -> Report:
+def _report(context: Context, chosen: Sequence[Pass], others: Sequence[Pass], notes: list[str]) -> Report:
     module = context.module
     running: dict[str, Pass] = {}
     for one in (*chosen, *others):
         running |= {part.name: part for part in (one, *_included(one))}
-    section = Section(notes=[note] if note else [])
+    section = Section(notes=notes)
     specs: list[FactSpec] = []
     with_tables = {one.name for one in chosen}
     for one in (*running.values(), READING):  # last: other passes may find faults in the text

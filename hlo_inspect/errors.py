@@ -81,6 +81,10 @@ class UsageError(HloInspectError):
     """A request that cannot be met: an unknown pass, fact or table, a bad policy or profile (exit status 2)."""
 
 
+class MissingExtraError(UsageError):
+    """An input or option that needs an extra of the package which is not installed (exit status 2)."""
+
+
 def printable(text: str) -> str:
     """`text` with control characters escaped, so that text from a dump cannot steer a terminal; newlines included."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)

@@ -185,11 +185,6 @@ def test_a_table_by_name() -> None:
         report.table("params")
 
 
-def test_strict_needs_xla() -> None:
-    with pytest.raises(UsageError, match=r"--strict needs the extra \[xla\]: pip install 'hlo-inspect\[xla\]'"):
-        inspect(TEXT, strict=True)
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -24,6 +24,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "configs": ("errors",),
     "hlo": ("errors",),
     "xla": ("errors", "hlo"),
+    "xla_worker": (),
     "analysis": ("errors", "configs", "hlo"),
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),

@@ -22,13 +22,13 @@ from hlo_inspect.cli.options import (
     take_read,
 )
 from hlo_inspect.cli.output import deliver
-from hlo_inspect.errors import InputError
+from hlo_inspect.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
     from hlo_inspect.report.model import Report, Severity
 
-FAILED, UNREADABLE = 1, 3
+FAILED, USAGE, UNREADABLE = 1, 2, 3
 
 
 def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ()) -> list[click.Command]:
@@ -40,11 +40,9 @@ def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ())
     @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
-        reports, unread = _inspected(inputs, (name,), read, () if quick else also)
+        reports, status = _inspected(inputs, (name,), read, () if quick else also)
         _deliver(reports, output)
-        if unread:
-            return UNREADABLE
-        return FAILED if _reaches(reports, fail_on) else 0
+        return max(status, FAILED if _reaches(reports, fail_on) else 0)
 
     if also:
         run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(also)}: several times as fast.")(run)
@@ -57,20 +55,20 @@ def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ())
 
 def _inspected(
     inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = ()
-) -> tuple[list[Report], bool]:
-    """The reports of all inputs, and whether one could not be read: that is told at once, the others are read all the same."""
-    from hlo_inspect.api import inspect_all
+) -> tuple[list[Report], int]:
+    """The reports of all inputs, and the exit status: one that cannot be read is reported at once, the others are read."""
+    from hlo_inspect.api import Inspection
 
     reports: list[Report] = []
-    unread = False
-    for source in inputs:
-        try:
-            path = source if source == "-" else Path(source)
-            reports.extend(inspect_all(path, passes, also=also, **asdict(read)))
-        except InputError as error:
-            click.echo(f"hlo-inspect: {error}", err=True)
-            unread = True
-    return reports, unread
+    status = 0
+    with Inspection(passes, also=also, **asdict(read)) as inspection:
+        for source in inputs:
+            try:
+                reports.extend(inspection.reports(source if source == "-" else Path(source)))
+            except (InputError, MissingExtraError) as error:
+                click.echo(f"hlo-inspect: {error}", err=True)
+                status = max(status, UNREADABLE if isinstance(error, InputError) else USAGE)
+    return reports, status
 
 
 def _deliver(reports: Sequence[Report], output: OutputOptions) -> None:
@@ -111,12 +109,10 @@ def check(
 
     output, read = take_output(arguments), take_read(arguments)
     policy = _policy(policies, assertions, fail_on)
-    reports, unread = _inspected(inputs, _passes_for(policy), read)
+    reports, status = _inspected(inputs, _passes_for(policy), read)
     outcomes = run_checks(reports, policy) if reports else []
     _deliver([outcome.report for outcome in outcomes], output)
-    if unread:
-        return UNREADABLE
-    return 0 if all(outcome.ok for outcome in outcomes) else FAILED
+    return max(status, 0 if all(outcome.ok for outcome in outcomes) else FAILED)
 
 
 def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:

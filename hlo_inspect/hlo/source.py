@@ -1,7 +1,7 @@
 r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
 
 A piece is a quarter of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
-UTF-8 are kept as `\\xNN` escapes and counted.
+UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and handed to a converter.
 """
 
 from __future__ import annotations
@@ -13,19 +13,26 @@ import lzma
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like
+from hlo_inspect.hlo.protobuf import MAX_BYTES
 
 PIECE_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 28
 START_CHARS = 1 << 16
 
-Openable = str | bytes | os.PathLike[str] | IO[bytes] | IO[str]
+Openable = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes] | IO[str]
 
+Converter = Callable[["Source", bytes], bytes]
+"""HLO text for the bytes of a source of a convertible format."""
+
+_HLO_HEADER = re.compile(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
 _INVALID_LINE = re.compile("[\udc80-\udcff][^\n]*")  # one match a line
 
 
@@ -33,8 +40,9 @@ class Source:
     """One input that is read once.
 
     `name` is what messages call it. Once pieces were read, `start` is the first text of the input, `first_invalid_line` the
-    line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes. A file that somebody else
-    opened is not closed.
+    line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
+    the input, `format` is what it was and `note` what a report has to say about that. A file that somebody else opened is not
+    closed.
     """
 
     def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False) -> None:
@@ -42,18 +50,45 @@ class Source:
         self.start = ""
         self.first_invalid_line: int | None = None
         self.invalid_lines = 0
+        self.format: Format | None = None
+        self.note: str | None = None
+        self.converter: Converter | None = None
         self._opener = opener
         self._closes = closes
+        self._kept: deque[str] | None = None
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
         binary. `next_line` is asked for the number of a piece's first line where that is needed.
         """
         with self._open() as stream:
-            for raw in self._cut(stream):
+            for raw in self._cut(*self._as_text(stream)):
                 text = self._decoded(raw, next_line)
                 self.start = self.start or text[:START_CHARS]
+                if self._kept is not None:
+                    self._kept.append(text)
                 yield text
+
+    def keep_text(self) -> None:
+        """From here on the text of pieces is kept for `take_lines`."""
+        self._kept = deque()
+
+    def take_lines(self, count: int | None = None) -> str:
+        """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
+        taken: list[str] = []
+        kept = self._kept or deque()
+        while kept and count != 0:
+            piece = kept.popleft()
+            lines = piece.count("\n")
+            if count is not None and lines > count:
+                end = 0
+                for _ in range(count):
+                    end = piece.index("\n", end) + 1
+                kept.appendleft(piece[end:])
+                piece, lines = piece[:end], count
+            taken.append(piece)
+            count = None if count is None else count - lines
+        return "".join(taken)
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
@@ -77,18 +112,47 @@ class Source:
             raise self._error(f"cannot be read: {error.strerror or error}") from error
         for prefix, opener in _DECOMPRESSORS:
             if magic.startswith(prefix):
-                return opener(stream)
+                try:
+                    return opener(stream)
+                except ImportError as error:
+                    message = "reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'"
+                    raise MissingExtraError(message, Location(self.name)) from error
         return stream
 
-    def _cut(self, stream: IO[bytes]) -> Iterator[bytes]:
+    def _as_text(self, stream: IO[bytes]) -> tuple[bytes, IO[bytes]]:
+        """The first chunk of text and the stream behind it; what can be converted to HLO text is converted."""
+        chunk = self._read(stream)
+        self.format = convertible_format(chunk)
+        if self.format is None:
+            self._refuse_binary(chunk)
+            return chunk.removeprefix(b"\xef\xbb\xbf"), stream
+        whole = self._read_whole(chunk, stream)
+        if self.format is Format.MLIR and _HLO_HEADER.search(whole):  # a log that prints StableHLO and then HLO
+            self.format = None
+        else:
+            whole = self._converted(whole)
+        text = io.BytesIO(whole)
+        return self._read(text), text
+
+    def _read_whole(self, chunk: bytes, stream: IO[bytes]) -> bytes:
+        chunks, size = [chunk], len(chunk)
+        while chunk := self._read(stream):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise self._error(f"is {self.format} of more than {(MAX_BYTES + 1) >> 30} GiB, which XLA does not read")
+        return b"".join(chunks)
+
+    def _converted(self, whole: bytes) -> bytes:
+        if self.converter is None:
+            raise self._error(f"is {self.format}, not HLO text")
+        return self.converter(self, whole)
+
+    def _cut(self, chunk: bytes, stream: IO[bytes]) -> Iterator[bytes]:
+        """The bytes of `chunk` and of the stream behind it, cut at line ends."""
         pending: list[bytes] = []
         size = 0
-        first = True
-        while chunk := self._read(stream):
-            if first:
-                self._refuse_binary(chunk)
-                chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-                first = False
+        while chunk:
             cut = _last_line_end(chunk)
             pending.append(chunk[:cut])
             size += cut or len(chunk)
@@ -98,6 +162,7 @@ class Source:
             pending.append(chunk[cut:])
             if size > MAX_LINE_BYTES:
                 raise self._error(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB")
+            chunk = self._read(stream)
         if rest := b"".join(pending):
             yield rest + b"\n"
 
@@ -110,8 +175,8 @@ class Source:
     def _refuse_binary(self, chunk: bytes) -> None:
         if chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise self._error("is UTF-16 text; convert it to UTF-8 first")
-        if b"\0" in chunk[:4096]:
-            raise self._error("is a binary file, not HLO text (a serialized HloModuleProto has to be printed as text first)")
+        if is_binary(chunk):
+            raise self._error(f"is a binary file without HLO{what_binary_looks_like(chunk)}")
 
     def _decoded(self, raw: bytes, first_line: Callable[[], int]) -> str:
         if b"\r" in raw:
@@ -136,7 +201,7 @@ def _last_line_end(chunk: bytes) -> int:
 
 def open_source(source: Openable) -> Source:
     """What `source` means: HLO text (a string with a line end in it, or bytes), an open file, `-` or a path."""
-    if isinstance(source, bytes):
+    if isinstance(source, bytes | bytearray | memoryview):
         return Source("<text>", lambda: io.BytesIO(source))
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("HloModule ", "ENTRY "))):
         text = source.encode(errors="surrogatepass")
@@ -156,10 +221,8 @@ def _from_path(path: Path) -> Source:
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise InputError("reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'") from error
+    import zstandard
+
     return cast("IO[bytes]", _ZstdFile(stream, zstandard.ZstdDecompressor().decompressobj))
 
 

@@ -172,11 +172,6 @@ class TestExitStatuses:
         assert result.returncode == 3
         assert "Parameters" in result.stdout
 
-    def test_2_for_strict_without_the_extra(self, run: Run) -> None:
-        result = run("params", COLLECTIVES, "--strict")
-        assert result.returncode == 2
-        assert result.stderr == "hlo-inspect: --strict needs the extra [xla]: pip install 'hlo-inspect[xla]'\n"
-
     def test_0_for_a_pipe_that_its_reader_closed(self) -> None:
         command = f"'{sys.executable}' -m hlo_inspect collectives '{COLLECTIVES}' -n 0 --format csv; echo $? >&2"
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

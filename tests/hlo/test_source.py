@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from hlo_inspect.errors import InputError
+from hlo_inspect.errors import InputError, MissingExtraError
 from hlo_inspect.hlo import source
 from hlo_inspect.hlo.source import Openable, open_source
 
@@ -227,4 +227,16 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_zstd_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert "hlo-inspect[zstd]" in refused(zstandard.compress(b"a"))
+    with pytest.raises(MissingExtraError) as caught:
+        read(zstandard.compress(b"a"))
+    assert str(caught.value) == "<text>: reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'"
+
+
+@pytest.mark.usefixtures("piece_bytes")
+def test_lines_are_taken_from_the_text_that_is_kept() -> None:
+    opened = open_source(b"a\nbb\nccc\ndddd")
+    opened.keep_text()
+    assert "".join(opened.pieces()) == "a\nbb\nccc\ndddd\n"
+    assert [opened.take_lines(count) for count in (1, 0, 2)] == ["a\n", "", "bb\nccc\n"]
+    assert opened.take_lines() == "dddd\n"
+    assert opened.take_lines() == opened.take_lines(1) == ""
