@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,11 @@ from hlo_inspect.hlo.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.source import Openable, Source, open_source
-from hlo_inspect.passes import READING, find_pass
+from hlo_inspect.passes import MODULE_FACTS, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import FactSpec, Input, Report, Section, Value, most_severe_first
+from hlo_inspect.report.model import Input, Report, most_severe_first
+from hlo_inspect.rules import RULES
+from hlo_inspect.rules.reading_problems import reading_findings
 from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
@@ -38,12 +40,13 @@ def inspect_all(
     """A report for each module of `source`, in order.
 
     `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself; with the extra `[xla]`
-    also serialized HLO or StableHLO, as a file or as bytes. `passes` are command names; the first names the report; `also` are
-    others of which the facts, findings and notes are told, but no tables of their own. `module` is a regular expression that a
-    module's name has to match; `stage` chooses another file of a dump directory; `profile` is the accelerator that times are
-    told for; `mesh` names the axes of the device mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds
-    no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an unknown pass or what is no
-    mesh, and its subclass `MissingExtraError` when the extra `[xla]` is needed.
+    also serialized HLO or StableHLO, as a file or as bytes. `passes` are names of commands, of which the first names the
+    report. `also` are passes that add to it without tables of their own: their facts, findings and notes, and what tables of
+    others show of them (`optimizer` gives `params` its roles, `cost` and `optimizer` give `summary` a table each). `module` is
+    a regular expression that a module's name has to match; `stage` chooses another file of a dump directory; `profile` is the
+    accelerator to compute times for; `mesh` names the axes of the device mesh (`data=4,model=2`). Raises `InputError` for what
+    cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
+    unknown pass and for a mesh that cannot be read, and its subclass `MissingExtraError` when the extra `[xla]` is needed.
     """
     with Inspection(passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also) as inspection:
         yield from inspection.reports(source)
@@ -68,8 +71,9 @@ class Inspection:
         self._chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
         if not self._chosen:
             raise UsageError("no pass is named")
-        self._others = [find_pass(name) for name in also]
-        self._wants = _wants([*self._chosen, *self._others])
+        self._also = frozenset(find_pass(name).name for name in also)
+        self._running = _with_included([*self._chosen, *map(find_pass, also)])
+        self._wants = _wants(self._running)
         self._module = module
         self._pattern = _pattern(module)
         self._stage = stage
@@ -120,8 +124,8 @@ class Inspection:
                 holds_module = True
                 wanted = self._pattern is None or self._pattern.search(found.name) is not None
                 notes = [one for one in (note, source.note, reading_note) if one is not None]
-                context = Context(found, self._profile, self._mesh)
-                report = _report(context, self._chosen, self._others, notes) if wanted else None
+                context = Context(found, self._profile, self._mesh, self._also)
+                report = _report(context, self._chosen, self._running, notes) if wanted else None
             yield report
         if not holds_module:
             raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
@@ -129,15 +133,15 @@ class Inspection:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Reading makes many small objects and no cycles: the garbage collector would only look at them over and over."""
+    """Reading makes many small objects and no cycles: the garbage collector would visit them over and over for nothing."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():  # else they are somebody's that have to stay frozen
-                gc.freeze()  # and back: what was read is old then, and not looked at by the next quick collection
+            if not gc.get_freeze_count():  # objects that the caller has frozen have to stay frozen
+                gc.freeze()  # and back: what was read is in the oldest generation then, which quick collections leave alone
                 gc.unfreeze()
             gc.enable()
 
@@ -189,46 +193,34 @@ def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str 
         yield open_source(source), None
 
 
-def _included(one: Pass) -> tuple[Pass, ...]:
-    return tuple(find_pass(name) for name in one.includes)
+def _with_included(passes: Iterable[Pass]) -> list[Pass]:
+    """The passes, each followed by those that belong to its answer; none twice."""
+    return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
 
 
-def _wants(chosen: Sequence[Pass]) -> Wants:
-    wants = READING.wants
-    for one in chosen:
+def _wants(running: Iterable[Pass]) -> Wants:
+    """What all of them need of a module."""
+    wants = MODULE_FACTS.wants
+    for one in running:
         wants |= one.wants
-        for other in _included(one):
-            wants |= other.wants
     return wants
 
 
-def _report(context: Context, chosen: Sequence[Pass], others: Sequence[Pass], notes: list[str]) -> Report:
+def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], notes: Sequence[str]) -> Report:
+    """The report of one module: the facts of all passes that run, the tables of those that were chosen."""
     module = context.module
-    running: dict[str, Pass] = {}
-    for one in (*chosen, *others):
-        running |= {part.name: part for part in (one, *_included(one))}
-    section = Section(notes=notes)
-    specs: list[FactSpec] = []
-    with_tables = {one.name for one in chosen}
-    for one in (*running.values(), READING):  # last: other passes may find faults in the text
-        facts = one.facts(context)
-        section.facts |= facts
-        section.tables += one.tables(context) if one.name in with_tables else []
-        section.findings += one.findings(context)
-        section.notes += one.notes(context, [name for name, value in facts.items() if value is None])
-        specs += one.specs
+    sections = {one.name: one.run(context) for one in dict.fromkeys((*running, MODULE_FACTS))}
+    facts = {name: value for section in sections.values() for name, value in section.facts.items()}
+    rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
+    findings = [finding for rule in rules for finding in rule.check(context)]
+    findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
     return Report(
         command=chosen[0].name,
         input=Input(module.path, module.first_line, module.lines, module.bytes),
-        facts=_in_order(section.facts),
-        tables=tuple(section.tables),
-        findings=tuple(most_severe_first(dict.fromkeys(section.findings))),  # two passes may find the same
-        notes=tuple(section.notes),
+        facts={name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))},
+        tables=tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
+        findings=tuple(most_severe_first(findings)),
+        notes=(*notes, *(line for section in sections.values() for line in section.notes)),
         profile=context.profile.name if context.profile is not None else None,
-        specs=tuple(specs),
+        specs=tuple(spec for one in dict.fromkeys((*running, MODULE_FACTS)) for spec in one.specs),
     )
-
-
-def _in_order(facts: dict[str, Value]) -> dict[str, Value]:
-    """The module's own facts first, the others as their passes give them."""
-    return {name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}

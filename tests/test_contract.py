@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.passes import PASSES, READING, all_specs
+from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 from hlo_inspect.report.model import Report, Value
 
 DATA = Path(__file__).parent / "data"
@@ -272,7 +272,7 @@ def test_a_member_of_a_closed_family_that_does_not_occur_is_0() -> None:
 
 def test_every_command_gives_the_facts_of_the_module() -> None:
     for one in PASSES:
-        assert {spec.name for spec in READING.specs} <= report(CPU, one.name).facts.keys()
+        assert {spec.name for spec in MODULE_FACTS.specs} <= report(CPU, one.name).facts.keys()
 
 
 def test_the_python_call() -> None:

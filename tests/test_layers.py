@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "analysis": ("errors", "configs", "hlo"),
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),
-    "rules": ("errors", "hlo", "analysis", "report.model"),
+    "rules": ("errors", "configs", "hlo", "analysis", "report.model"),
     "passes": ("errors", "configs", "hlo", "analysis", "rules", "report.model"),
     "checks": ("errors", "configs", "rules", "report.model", "report.units"),
     "report": ("errors", "version", "report.model", "report.units"),

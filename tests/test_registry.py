@@ -1,4 +1,4 @@
-"""Nothing is built and forgotten: each pass, format and profile is on its list, and each module has its test file."""
+"""Nothing is built and forgotten: each pass, rule, format and profile is on its list, has its command and its documentation."""
 
 from __future__ import annotations
 
@@ -9,41 +9,30 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
+from hlo_inspect.cli.commands import COMMANDS
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.passes import PASSES, READING
+from hlo_inspect.passes import MODULE_FACTS, PASSES
 from hlo_inspect.report import FORMATS
+from hlo_inspect.report.model import SEVERITIES
+from hlo_inspect.rules import RULES, rule_pages
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
 
-NO_PASS = {"base", "loops", "optimizer_state", "profiles"}
-"""Files of `passes` that hold no pass: what a pass is, findings that several share, more findings of one, and the report on
-the profiles.
-"""
+NO_PASS = {"base", "profiles", "rule_pages"}
+"""Files of `passes` that hold no pass: what a pass is, and the reports on profiles and rules."""
+
+NO_RULE = {"__init__", "base", "reading_problems", "check_problems"}
+"""Files of `rules` that hold no rule: the list, what a rule is, and the two tables."""
 
 TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""
 
 
-def modules(folder: str) -> list[str]:
-    return [
-        path.relative_to(PACKAGE).with_suffix("").as_posix()
-        for path in sorted((PACKAGE / folder).rglob("*.py"))
-        if path.name != "__init__.py"
-    ]
-
-
 def test_each_file_of_passes_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
-    assert files == {one.name for one in (READING, *PASSES)} | NO_PASS
-    assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name}" for one in (READING, *PASSES))
-
-
-@pytest.mark.parametrize("folder", ["hlo", "analysis", "passes", "checks"])
-def test_each_module_has_its_test_file(folder: str) -> None:
-    tests = {path.relative_to(TESTS).as_posix() for path in (TESTS / folder).rglob("test_*.py")}
-    mirrored = {module: "/test_".join(module.rpartition("/")[::2]) for module in modules(folder)}
-    assert {module for module, stem in mirrored.items() if f"{stem}.py" not in tests} == set()
+    assert files == {one.name for one in (MODULE_FACTS, *PASSES)} | NO_PASS
+    assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name}" for one in (MODULE_FACTS, *PASSES))
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -59,3 +48,33 @@ def test_each_profile_has_its_figures_in_a_test() -> None:
     assert files == set(profile_names())
     text = (TESTS / "analysis/test_hardware.py").read_text(encoding="utf-8")
     assert files <= set(re.findall(r'^    "([\w-]+)": \{', text, re.MULTILINE))
+
+
+def test_each_pass_is_a_command() -> None:
+    commands = {command.name: command for command in COMMANDS}
+    for one in PASSES:
+        assert {one.name, *one.aliases} <= commands.keys()
+        assert commands[one.name].help == one.help()
+        assert one.summary().endswith(".")
+        assert any(option.name == "quick" for option in commands[one.name].params) == bool(one.also)
+
+
+def test_each_file_of_rules_is_on_the_list() -> None:
+    files = {path.stem for path in (PACKAGE / "rules").glob("*.py")} - NO_RULE
+    assert files == {rule.name.replace("-", "_") for rule in RULES}
+    assert all(type(rule).__module__ == f"hlo_inspect.rules.{rule.name.replace('-', '_')}" for rule in RULES)
+    assert all(type(rule).__name__.lower() == rule.name.replace("-", "") for rule in RULES)
+    assert {name for rule in RULES for name in rule.passes} <= {one.name for one in PASSES}
+
+
+def test_each_rule_is_documented() -> None:
+    pages = rule_pages()
+    for page in pages:
+        assert re.fullmatch(r"HI[0-9]{3}", page.code)
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", page.name)
+        assert page.severity in SEVERITIES
+        assert page.summary.endswith(".")
+        assert "\n" not in page.summary
+        assert tuple(page.texts) == ("What it finds", "Why it matters", "How to fix it", "Example")
+        assert all(text.strip() for text in page.texts.values())
+    assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 27

@@ -9,6 +9,7 @@ from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.collectives import Collective, find_collectives
 from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
+from hlo_inspect.analysis.device_faults import CollectiveFault, collective_faults
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
@@ -29,12 +30,19 @@ class Context:
     """What passes see of a module.
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
-    (`mesh_names.given_mesh`).
+    (`mesh_names.given_mesh`), `also` the passes whose results are asked for in the tables of others.
     """
 
-    def __init__(self, module: Module, profile: HardwareProfile | None = None, given_mesh: str | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        profile: HardwareProfile | None = None,
+        given_mesh: str | None = None,
+        also: frozenset[str] = frozenset(),
+    ) -> None:
         self.module = module
         self.profile = profile
+        self.also = also
         self._given_mesh = given_mesh
 
     @cached_property
@@ -97,3 +105,7 @@ class Context:
     @cached_property
     def cost(self) -> ModuleCost:
         return module_cost(self.module, self.call_graph.executions, self.call_graph.reason, self.views)
+
+    @cached_property
+    def collective_faults(self) -> list[CollectiveFault]:
+        return collective_faults(self.collectives, self.device_counts)

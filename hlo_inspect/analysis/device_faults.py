@@ -1,4 +1,7 @@
-"""What is wrong with the devices that a module's text names: in groups, in pairs, in shardings."""
+"""Devices that a text names and that do not fit: the program does not have them, groups contradict each other.
+
+A dump that was cut, edited or put together from two has them; XLA refuses such a module.
+"""
 
 from __future__ import annotations
 
@@ -12,39 +15,39 @@ from hlo_inspect.analysis.mesh_lists import sharding_fault
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import DeviceListError, source_target_pairs
 
-
-class DeviceFault(NamedTuple):
-    """`rule` is that of the finding that it becomes, `subject` the collective it is about, `bytes` those of its operands."""
-
-    rule: str
-    severity: Literal["error", "warning", "info"]
-    message: str
-    line: int | None
-    subject: str | None = None
-    bytes: int = 0
+FaultKind = Literal["unreadable groups", "uneven groups", "contradictory groups", "contradictory pairs"]
 
 
-def device_faults(module: Module, collectives: Sequence[Collective], counts: DeviceCounts) -> list[DeviceFault]:
-    """The faults of collectives in the order of the text, then those of shardings, at the entry's line."""
-    found = [fault for collective in collectives for fault in _of_collective(collective, counts)]
-    line = module.entry.line if module.entry is not None else None
+class CollectiveFault(NamedTuple):
+    """What does not fit in the devices of a collective; `reason` says which device, empty for groups that differ in size."""
+
+    kind: FaultKind
+    collective: Collective
+    reason: str = ""
+
+
+def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -> list[CollectiveFault]:
+    """At most one fault of each collective, in the order of the text."""
+    return [fault for collective in collectives for fault in _of_collective(collective, counts)]
+
+
+def sharding_faults(module: Module, counts: DeviceCounts) -> list[str]:
+    """What does not fit in each sharding of the entry computation."""
     faults = (sharding_fault(one, counts, stated=module.header.states_devices) for one in module.shardings)
-    return found + [DeviceFault("HI204", "error", fault, line) for fault in faults if fault is not None]
+    return [fault for fault in faults if fault is not None]
 
 
-def _of_collective(collective: Collective, counts: DeviceCounts) -> Iterator[DeviceFault]:
-    members, name = collective.participants, collective.start.name
-    place = (collective.start.line, name, collective.operand_bytes or 0)
+def _of_collective(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
+    members = collective.participants
     stray = _stray_pair(collective.source_target_pairs, collective.mode, counts)
     if members.contradicts:
-        yield DeviceFault("HI203", "error", f"{name}: {members.fault}, so that its group size is not known", *place)
+        yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
-        yield DeviceFault("HI203", "error", f"{name}: {stray}", *place)
+        yield CollectiveFault("contradictory pairs", collective, stray)
     elif members.fault is not None and members.groups == () and collective.replica_groups:
-        yield DeviceFault("HI201", "warning", f"{name}: {members.fault}, so that its group size is not known", *place)
+        yield CollectiveFault("unreadable groups", collective, members.fault)
     elif not members.uniform:
-        message = f"{name}: its groups differ in size; the largest, of {members.size} devices, is counted"
-        yield DeviceFault("HI202", "info", message, *place)
+        yield CollectiveFault("uneven groups", collective)
 
 
 @lru_cache(maxsize=1 << 8)

@@ -6,9 +6,9 @@
       params.aliased_bytes: ">= 180 MiB"     # YAML wants quotes round what begins with > or !
     fail-on: warning                         # findings of this severity or above fail too
     ignore:
-      - rule: HI104
+      - rule: HI102                          # or its name: unused-parameter
         subject: "embed*"                    # optional: only findings about these
-        reason: the embedding is replicated on purpose
+        reason: the embedding is kept for the decoder
 
 Whatever else stands in a policy is a `UsageError` with its place. Whether a fact exists is decided where the facts are known
 (`resolve`).
@@ -26,11 +26,12 @@ from typing import TypeVar
 from hlo_inspect import configs
 from hlo_inspect.checks.expressions import Expression, parse_expression, parse_value
 from hlo_inspect.configs import ConfigFile, Node
+from hlo_inspect.errors import UsageError
 from hlo_inspect.report.model import SEVERITIES, Finding, Severity
+from hlo_inspect.rules import find_rule
 
 T = TypeVar("T")
 
-_RULE = re.compile(r"HI[0-9]{3}")
 _ASSERTION = re.compile(r"\s*([^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -45,7 +46,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Findings of `rule`, about a subject that fits the glob where there is one, do not fail, for a `reason`."""
+    """Findings of the code `rule`, about a subject that fits the glob where there is one, do not fail, for a `reason`."""
 
     rule: str
     reason: str
@@ -126,9 +127,10 @@ def _in_place(node: Node, parse: Callable[[str], T]) -> T:
 
 def _ignore(node: Node) -> Ignore:
     fields = node.fields(allowed=("rule", "reason", "subject"), required=("rule", "reason"))
-    rule = fields["rule"].text()
-    if not _RULE.fullmatch(rule):
-        raise fields["rule"].error(f"{rule!r} is no rule: a rule is HI and three digits, as in HI104")
+    try:
+        rule = find_rule(fields["rule"].text()).code
+    except UsageError as error:
+        raise fields["rule"].error(error.message) from error
     if not fields["reason"].text().strip():
         raise fields["reason"].error("the reason is empty")
     subject = fields["subject"].text() if "subject" in fields else None

@@ -25,6 +25,7 @@ from hlo_inspect.report.model import (
     Value,
     most_severe_first,
 )
+from hlo_inspect.rules.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
 
 CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks made: assertions, and findings that reach `fail-on`"),
@@ -39,8 +40,6 @@ COLUMNS = (
     Column("expected"),
     Column("reason", detail=2),
 )
-UNKNOWN_FACT = "HI090"  # the value of an asserted fact cannot be known
-STALE_IGNORE = "HI091"  # an `ignore` entry covers no finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +128,11 @@ def _told(finding: Finding) -> str:
 
 
 def _unknown(result: CheckResult) -> Finding:
-    return Finding(UNKNOWN_FACT, "error", f"{result.check} is unknown: {result.reason}", subject=result.check)
+    return check_finding(UNKNOWN_VALUE, f"{result.check} is unknown: {result.reason}", result.check)
 
 
 def _stale(ignore: Ignore) -> Finding:
-    return Finding(
-        STALE_IGNORE, "info", f"the ignore of {ignore} covers no finding", ignore.place.location, subject=ignore.rule
-    )
+    return check_finding(STALE_IGNORE, f"the ignore of {ignore} covers no finding", ignore.rule, ignore.place.location)
 
 
 def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:

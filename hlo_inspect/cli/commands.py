@@ -1,6 +1,6 @@
-"""The commands: options -> inspect -> renderer -> exit status.
+"""The commands: options -> inspect -> renderer -> exit status. Each pass is one; its docstring is the help text.
 
-What a command needs beside click is imported when it runs: `--help` has to feel instant.
+What only one command needs, and what renders, is imported when it runs: `--help` has to feel instant.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from hlo_inspect.cli.options import (
 )
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.errors import InputError, MissingExtraError
+from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
+    from hlo_inspect.passes.base import Pass
     from hlo_inspect.report.model import Report, Severity
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
 
+UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
+"""A fact that is known where every line is read, and the pass that asks for that."""
 
-def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ()) -> list[click.Command]:
-    """The command of a pass, and the same under other names. `also` are passes whose facts it tells too, but with `--quick`."""
+
+def _pass_commands(one: Pass) -> list[click.Command]:
+    """The command of a pass, and the same under its other names."""
 
     @output_options
     @read_options
@@ -40,15 +45,16 @@ def _pass_command(name: str, text: str, *aliases: str, also: Sequence[str] = ())
     @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
-        reports, status = _inspected(inputs, (name,), read, () if quick else also)
+        reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also)
         _deliver(reports, output)
         return max(status, FAILED if _reaches(reports, fail_on) else 0)
 
-    if also:
-        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(also)}: several times as fast.")(run)
-    command = click.command(name, help=text)(run)
+    if one.also:
+        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
+    command = click.command(one.name, help=one.help(), short_help=one.summary())(run)
     others = [
-        click.Command(alias, callback=command.callback, params=command.params, help=text, hidden=True) for alias in aliases
+        click.Command(alias, callback=command.callback, params=command.params, help=one.help(), hidden=True)
+        for alias in one.aliases
     ]
     return [command, *others]
 
@@ -130,17 +136,17 @@ def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity |
 def _passes_for(policy: Policy) -> list[str]:
     """The passes whose facts the policy names; all where findings can fail. Unknown facts are refused before reading."""
     from hlo_inspect.checks.resolve import find_spec, resolve
-    from hlo_inspect.passes import PASSES, READING, all_specs
 
-    specs = all_specs()
-    every = [one.name for one in PASSES]
-    facts = [resolve(assertion, specs).name for assertion in policy.assertions]
-    if policy.fail_on is not None or not facts or any(find_spec(fact, READING.specs) for fact in facts):
-        return every
-    return [one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)]
+    facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
+    if policy.fail_on is not None or not facts:
+        return [one.name for one in PASSES]
+    named = [one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)]
+    if UNPARSED_LINES in facts:
+        named.append(EVERY_LINE)
+    return named or [MODULE_FACTS.name]
 
 
-@click.command("profiles")
+@click.command("profiles", short_help="List the hardware profiles, or show one with the sources of its figures.")
 @output_options
 @click.argument("name", metavar="[NAME|FILE]", required=False)
 def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
@@ -152,31 +158,31 @@ def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click
     return 0
 
 
-_ALSO = {"summary": ("cost", "optimizer"), "params": ("optimizer",)}
-_TEXTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    (
-        "summary",
-        "One page: what this module is, its buffers and donation, costs, optimizer, fusions, collectives and opcodes, and what "
-        "looks wrong.",
-        (),
-    ),
-    (
-        "params",
-        "Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, used or not.",
-        ("parameters",),
-    ),
-    ("fusions", "Fusions by kind, root and content; the largest; custom calls by target.", ()),
-    (
-        "optimizer",
-        "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
-        (),
-    ),
-    ("collectives", "Every collective: kind, bytes, groups, reduction, asynchronous or not, source line.", ()),
-    ("cost", "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.", ()),
-)
+@click.command("rules", short_help="List the findings that exist.")
+@output_options
+def rules(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """List the findings that exist: code, name, severity and one line."""
+    from hlo_inspect.passes.rule_pages import rules_report
+
+    _deliver([rules_report()], take_output(arguments))
+    return 0
+
+
+@click.command("rule", short_help="Show what a finding means, why it matters and how to fix it.")
+@output_options
+@click.argument("name", metavar="CODE|NAME")
+def rule(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """Show what a finding means, why it matters and how to fix it: `hlo-inspect rule HI506`."""
+    from hlo_inspect.passes.rule_pages import rule_report
+
+    _deliver([rule_report(name)], take_output(arguments))
+    return 0
+
 
 COMMANDS: tuple[click.Command, ...] = (
-    *(command for name, text, aliases in _TEXTS for command in _pass_command(name, text, *aliases, also=_ALSO.get(name, ()))),
+    *(command for one in PASSES for command in _pass_commands(one)),
     check,
     profiles,
+    rules,
+    rule,
 )

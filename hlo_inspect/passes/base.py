@@ -1,39 +1,49 @@
-"""What a pass is: one question about a module, answered as facts, tables and findings."""
+"""What a pass is: one question about a module, answered as facts and tables."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.report.model import FactSpec, Finding, Table, Value
+from hlo_inspect.report.model import FactSpec, Section, Value
 
 
 class Pass(ABC):
-    """One question.
+    """One question, and the command of that name: the docstring is the command's help, its first paragraph the short one.
 
     `wants` is what the reader has to keep for it; `specs` names every fact that it gives. `includes` are passes whose facts and
-    findings belong to its answer, but not their tables. A pass without tables of its own is no command.
+    notes always belong to its answer, but not their tables; `also` are those that its command adds in the same way except with
+    `--quick`, and which `inspect` adds where they are named. `aliases` are other names of the command.
+
+    What a pass answers depends on the module and on what was asked for, `context.also`, never on the passes beside it.
     """
 
     name: ClassVar[str]
     wants: ClassVar[Wants]
     specs: ClassVar[tuple[FactSpec, ...]]
     includes: ClassVar[tuple[str, ...]] = ()
+    also: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def facts(self, context: Context) -> dict[str, Value]:
-        """Every fact of `specs`; of a family those members that occur."""
+    def run(self, context: Context) -> Section:
+        """Every fact of `specs`, of a family those members that occur; the command's own table first."""
 
-    @abstractmethod
-    def tables(self, context: Context) -> list[Table]:
-        """The command's own table first."""
+    @classmethod
+    def help(cls) -> str:
+        """The help text of the command."""
+        return inspect.cleandoc(cls.__doc__ or "")
 
-    def findings(self, context: Context) -> list[Finding]:
-        return []
+    @classmethod
+    def summary(cls) -> str:
+        """What the list of commands says of it."""
+        return cls.help().partition("\n\n")[0].replace("\n", " ")
 
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        """Why the `unknown` facts, those that are `None`, are so: one line each, starting with the fact's name."""
-        return []
+
+def unknown(facts: Mapping[str, Value]) -> list[str]:
+    """The names of the facts that need a note."""
+    return [name for name, value in facts.items() if value is None]

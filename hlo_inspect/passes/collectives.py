@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.collectives import (
@@ -16,22 +16,21 @@ from hlo_inspect.analysis.collectives import (
     leaf_dtype,
 )
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.device_faults import device_faults
 from hlo_inspect.analysis.scopes import PHASES
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.loops import loop_findings
-from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
+from hlo_inspect.passes.base import Pass, unknown
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
 
 
 class Collectives(Pass):
-    """One row a logical collective: a start/done pair, an async wrapper and TPU's copies of one all-gather are one each.
+    """Every collective: kind, bytes, groups, mesh axis, reduction, asynchronous or not, how often it runs, phase, source line.
 
-    Operand bytes are those of one device; wire bytes what it has to send with a bandwidth-optimal algorithm. Groups follow
-    XLA's four group modes. send and recv are listed and counted, but are in no total.
+    A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
+    one device; wire bytes are what it has to send with a bandwidth-optimal algorithm. Groups follow XLA's four group modes.
+    send and recv are listed and counted, but are in no total.
     """
 
     name = "collectives"
@@ -54,57 +53,47 @@ class Collectives(Pass):
         FactSpec("mesh.order", "text", "iota, or the devices in the mesh's row-major order"),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
-        found = _counted(context)
-        facts: dict[str, Value] = {
-            "collectives.count": len(found),
-            "collectives.operand_bytes": total(c.operand_bytes for c in found),
-            "collectives.result_bytes": total(c.result_bytes for c in found),
-            "collectives.wire_bytes": total(c.wire_bytes for c in found),
-            "collectives.async_count": sum(c.is_async for c in found),
-            "collectives.executed_count": context.executed.count,
-            "collectives.executed_operand_bytes": context.executed.operand_bytes,
-        }
-        kinds = _grouped(context, [c.kind for c in context.collectives])
-        sizes = _grouped(context, [c.group_size for c in context.collectives])
-        phases = _grouped(context, context.phases)
-        for kind in KINDS:
-            facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
-        for kind in POINT_TO_POINT:
-            facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)
-        for size in sorted(size for size in sizes if size is not None):
-            facts |= _figures(f"collectives.group_size.{size}", sizes[size])
-        for phase in PHASES:
-            facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
-        return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
-
-    def tables(self, context: Context) -> list[Table]:
+    def run(self, context: Context) -> Section:
+        facts = _facts(context)
         tables = [_listed(context), by_kind(context), by_axis(context), by_phase(context), loops(context)]
-        return [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
-
-    def findings(self, context: Context) -> list[Finding]:
-        faults = device_faults(context.module, context.collectives, context.device_counts)
-        return [
-            *(Finding(f.rule, f.severity, f.message, context.module.location(f.line), f.subject, f.bytes) for f in faults),
-            *_mesh_findings(context),
-            *loop_findings(context),
-        ]
-
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        """One line for each fact that is not known, naming the first collective that keeps it from being known."""
-        notes = []
-        for fact in unknown:
-            if fact.startswith("mesh."):
-                notes.append(f"{fact}: {context.mesh.reason}")
-            elif not fact.startswith("collectives.executed"):
-                notes.append(f"{fact}: {_why(fact, context)}")
-        return [*notes, *context.executed.notes]
+        shown = [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
+        return Section(facts, shown, _notes(context, unknown(facts)))
 
 
-def _mesh_findings(context: Context) -> list[Finding]:
-    """A mesh of the user's that is not that of the program."""
-    note, place = context.mesh.note, context.module.location(context.module.first_line)
-    return [Finding("HI205", "warning", note, place)] if note else []
+def _facts(context: Context) -> dict[str, Value]:
+    found = _counted(context)
+    facts: dict[str, Value] = {
+        "collectives.count": len(found),
+        "collectives.operand_bytes": total(c.operand_bytes for c in found),
+        "collectives.result_bytes": total(c.result_bytes for c in found),
+        "collectives.wire_bytes": total(c.wire_bytes for c in found),
+        "collectives.async_count": sum(c.is_async for c in found),
+        "collectives.executed_count": context.executed.count,
+        "collectives.executed_operand_bytes": context.executed.operand_bytes,
+    }
+    kinds = _grouped(context, [c.kind for c in context.collectives])
+    sizes = _grouped(context, [c.group_size for c in context.collectives])
+    phases = _grouped(context, context.phases)
+    for kind in KINDS:
+        facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
+    for kind in POINT_TO_POINT:
+        facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)
+    for size in sorted(size for size in sizes if size is not None):
+        facts |= _figures(f"collectives.group_size.{size}", sizes[size])
+    for phase in PHASES:
+        facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
+    return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
+
+
+def _notes(context: Context, facts: Sequence[str]) -> list[str]:
+    """One line for each fact that is not known, naming the first collective that keeps it from being known."""
+    notes = []
+    for fact in facts:
+        if fact.startswith("mesh."):
+            notes.append(f"{fact}: {context.mesh.reason}")
+        elif not fact.startswith("collectives.executed"):
+            notes.append(f"{fact}: {_why(fact, context)}")
+    return [*notes, *context.executed.notes]
 
 
 def _counted(context: Context) -> list[Collective]:
@@ -144,74 +133,64 @@ def _why_unknown(collective: Collective) -> str:
     return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not tell'}"
 
 
+class _Occurrence(NamedTuple):
+    """A row of the table: a collective, the axes that it runs over, its phase, and how often its computation runs."""
+
+    collective: Collective
+    axis: str | None
+    phase: str
+    runs: int | None
+
+
+_LISTED = (
+    Column("name", detail=1, get=lambda o: o.collective.start.name),
+    Column("kind", get=lambda o: o.collective.kind),
+    Column("dtype", detail=4, get=lambda o: leaf_dtype(o.collective.result_shape)),
+    Column("shape", detail=4, get=lambda o: str(o.collective.result_shape) if o.collective.result_shape else None),
+    Column("operand_bytes", "bytes", summed=True, get=lambda o: _in_total(o.collective, o.collective.operand_bytes)),
+    Column("result_bytes", "bytes", summed=True, detail=6, get=lambda o: _in_total(o.collective, o.collective.result_bytes)),
+    Column("wire_bytes", "bytes", summed=True, detail=3, get=lambda o: _in_total(o.collective, o.collective.wire_bytes)),
+    Column("group_size", "number", optional=True, get=lambda o: o.collective.group_size),
+    Column("replica_groups", detail=5, get=lambda o: o.collective.replica_groups),
+    Column("source_target_pairs", detail=9, get=lambda o: o.collective.source_target_pairs),
+    Column("trip_count", "count", detail=5, get=lambda o: o.runs),
+    Column("axis", detail=2, optional=True, get=lambda o: o.axis),
+    Column("phase", detail=3, get=lambda o: o.phase),
+    Column("channel_id", "number", detail=9, optional=True, get=lambda o: o.collective.channel_id),
+    Column("reduction", detail=3, get=lambda o: o.collective.reduction),
+    Column("is_async", "bool", detail=5, get=lambda o: o.collective.is_async),
+    Column("form", detail=9, get=lambda o: o.collective.start.opcode),
+    Column("computation", detail=8, get=lambda o: o.collective.start.computation.name),
+    Column("op_name", detail=6, get=lambda o: o.collective.origin.op_name),
+    Column("source", detail=2, get=lambda o: o.collective.origin.source),
+    Column("line", "number", detail=7, get=lambda o: o.collective.start.line),
+)
+
+
+def _in_total(collective: Collective, size: int | None) -> int | None:
+    """The bytes that a collective adds to the total of its column: send and recv are in none."""
+    return 0 if collective.is_point_to_point else size
+
+
 def _listed(context: Context) -> Table:
-    columns = (
-        Column("name", detail=1),
-        Column("kind"),
-        Column("dtype", detail=4),
-        Column("shape", detail=4),
-        Column("operand_bytes", "bytes", summed=True),
-        Column("result_bytes", "bytes", summed=True, detail=6),
-        Column("wire_bytes", "bytes", summed=True, detail=3),
-        Column("group_size", "number", optional=True),
-        Column("replica_groups", detail=5),
-        Column("source_target_pairs", detail=9),
-        Column("trip_count", "count", detail=5),
-        Column("axis", detail=2, optional=True),
-        Column("phase", detail=3),
-        Column("channel_id", "number", detail=9, optional=True),
-        Column("reduction", detail=3),
-        Column("is_async", "bool", detail=5),
-        Column("form", detail=9),
-        Column("computation", detail=8),
-        Column("op_name", detail=6),
-        Column("source", detail=2),
-        Column("line", "number", detail=7),
-    )
-    found = zip(context.collectives, context.axes, context.phases, strict=True)
-    largest_first = sorted(found, key=lambda one: one[0].operand_bytes or 0, reverse=True)
-    rows = tuple(_row(context, collective, axis, phase) for collective, axis, phase in largest_first)
-    return Table("collectives", "Collectives, by operand bytes", columns, rows)
-
-
-def _row(context: Context, collective: Collective, axis: str | None, phase: str) -> Row:
-    start = collective.start
-    sizes = (collective.operand_bytes, collective.result_bytes, collective.wire_bytes)
-    runs = context.call_graph.executions.get(collective.inner.computation.name)
-    return (
-        start.name,
-        collective.kind,
-        leaf_dtype(collective.result_shape),
-        str(collective.result_shape) if collective.result_shape else None,
-        *((0, 0, 0) if collective.is_point_to_point else sizes),
-        collective.group_size,
-        collective.replica_groups,
-        collective.source_target_pairs,
-        runs,
-        axis,
-        phase,
-        collective.channel_id,
-        collective.reduction,
-        collective.is_async,
-        start.opcode,
-        start.computation.name,
-        collective.origin.op_name,
-        collective.origin.source,
-        start.line,
-    )
+    runs = context.call_graph.executions
+    found = [
+        _Occurrence(collective, axis, phase, runs.get(collective.inner.computation.name))
+        for collective, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
+    ]
+    found.sort(key=lambda o: o.collective.operand_bytes or 0, reverse=True)
+    return Table.of("collectives", "Collectives, by operand bytes", _LISTED, found)
 
 
 def loops(context: Context) -> Table:
     """The loops that collectives run in, with their trip counts."""
     columns = (
-        Column("loop"),
-        Column("trip_count", "count"),
-        Column("known_from", detail=1),
-        Column("line", "number", detail=2),
+        Column("loop", get=lambda loop: loop.instruction.name),
+        Column("trip_count", "count", get=lambda loop: loop.trip_count),
+        Column("known_from", detail=1, get=lambda loop: loop.source or ""),
+        Column("line", "number", detail=2, get=lambda loop: loop.instruction.line),
     )
-    found = context.call_graph.loops
-    rows = tuple((loop.instruction.name, loop.trip_count, loop.source or "", loop.instruction.line) for loop in found)
-    return Table("loops", "Loops", columns, rows)
+    return Table.of("loops", "Loops", columns, context.call_graph.loops)
 
 
 def by_axis(context: Context) -> Table:
@@ -224,42 +203,34 @@ def by_phase(context: Context) -> Table:
     return _by("phase", "Collectives by phase", context.phases, context)
 
 
+_Group = tuple[Hashable, list[Collective]]
+
+
+def _operand_bytes(group: _Group) -> int | None:
+    return total(c.operand_bytes for c in group[1])
+
+
+_SUMS = (
+    Column("count", "count", summed=True, get=lambda group: len(group[1])),
+    Column("async_count", "count", summed=True, detail=2, get=lambda group: sum(c.is_async for c in group[1])),
+    Column("operand_bytes", "bytes", summed=True, get=_operand_bytes),
+    Column("wire_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.wire_bytes for c in group[1])),
+)
+
+
 def _by(name: str, title: str, labels: Sequence[str | None], context: Context) -> Table:
-    columns = (
-        Column(name),
-        Column("count", "count", summed=True),
-        Column("operand_bytes", "bytes", summed=True),
-        Column("wire_bytes", "bytes", summed=True, detail=1),
-    )
-    rows = [
-        (label, len(members), total(c.operand_bytes for c in members), total(c.wire_bytes for c in members))
-        for label, members in _grouped(context, labels).items()
-    ]
-    rows.sort(key=lambda row: -(row[2] or 0))
-    return Table(f"collectives_by_{name}", title, columns, tuple(rows))
+    columns = (Column(name, get=lambda group: group[0]), *(column for column in _SUMS if column.name != "async_count"))
+    groups = _grouped(context, labels).items()
+    return Table.of(f"collectives_by_{name}", title, columns, sorted(groups, key=lambda group: -(_operand_bytes(group) or 0)))
 
 
 def by_kind(context: Context) -> Table:
     """One row a kind and group size."""
     columns = (
-        Column("kind"),
-        Column("group_size", "number", optional=True),
-        Column("count", "count", summed=True),
-        Column("async_count", "count", summed=True, detail=2),
-        Column("operand_bytes", "bytes", summed=True),
-        Column("wire_bytes", "bytes", summed=True, detail=1),
+        Column("kind", get=lambda group: group[0][0]),
+        Column("group_size", "number", optional=True, get=lambda group: group[0][1]),
+        *_SUMS,
     )
-    groups = _grouped(context, [(c.kind, c.group_size) for c in context.collectives])
-    rows = [
-        (
-            kind,
-            size,
-            len(members),
-            sum(c.is_async for c in members),
-            total(c.operand_bytes for c in members),
-            total(c.wire_bytes for c in members),
-        )
-        for (kind, size), members in groups.items()
-    ]
-    rows.sort(key=lambda row: (-(row[4] or 0), row[0]))
-    return Table("collectives_by_kind", "Collectives by kind and group", columns, tuple(rows))
+    groups = _grouped(context, [(c.kind, c.group_size) for c in context.collectives]).items()
+    largest_first = sorted(groups, key=lambda group: (-(_operand_bytes(group) or 0), group[0][0]))
+    return Table.of("collectives_by_kind", "Collectives by kind and group", columns, largest_first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
@@ -20,8 +19,7 @@ from hlo_inspect.analysis.cost.traversal import ModuleCost
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.loops import loop_findings
-from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {
     "cost.flops": "flops",
@@ -34,28 +32,27 @@ _EXECUTED: dict[str, Figure] = {
     "cost.executed_matmul_flops": "matmul_flops",
     "cost.executed_bytes_accessed": "bytes",
 }
+_Labelled = tuple[str, Tally]
 _FIGURES = (
-    Column("flops", "flops", summed=True),
-    Column("transcendentals", "count", summed=True, detail=3),
-    Column("matmul_flops", "flops", summed=True, detail=1),
-    Column("bytes_accessed", "bytes", summed=True),
+    Column("flops", "flops", summed=True, get=lambda one: one[1].total("flops")),
+    Column("transcendentals", "count", summed=True, detail=3, get=lambda one: one[1].total("transcendentals")),
+    Column("matmul_flops", "flops", summed=True, detail=1, get=lambda one: one[1].total("matmul_flops")),
+    Column("bytes_accessed", "bytes", summed=True, get=lambda one: one[1].total("bytes")),
 )
-_TIMES = (Column("compute_s", "seconds", summed=True), Column("memory_s", "seconds", summed=True))
-_BOUND = Column("bound", detail=2, optional=True)
 _LATER = ("time.collective_s", "time.exposed_collective_s", "time.step_s")
 """Times that need a model of collectives."""
 
 
 class Cost(Pass):
-    """What the program computes and moves, on one device where its shapes are those of one.
+    """FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.
 
-    FLOPs are counted two for a multiply-add; a transcendental (exponential, square root, power, …) is counted apart. Bytes
-    are what instructions read and write: a fusion its parameters and results, with what it slices or updates in place
-    counted as that part. XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all, and are
-    rounded as XLA rounds, in float32. Those of one run are exact: they count each loop as often as it runs, and the custom
-    calls that are known to be matrix multiplications or bring an estimate. They are not known where a trip count is not,
-    nor behind a conditional. Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at
-    its memory bandwidth.
+    The figures are those of one device where the module's shapes are those of one. FLOPs are counted two for a multiply-add; a
+    transcendental (exponential, square root, power, …) is counted apart. Bytes are what instructions read and write: a fusion
+    its parameters and results, with what it slices or updates in place counted as that part. XLA's own figures
+    (`HloCostAnalysis`) count a loop once and custom calls not at all, and are rounded as XLA rounds, in float32. Those of one
+    run are exact: they count each loop as often as it runs, and the custom calls that are known to be matrix multiplications
+    or bring an estimate. They are not known where a trip count is not, nor in the branches of a conditional. Times are those
+    of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """
 
     name = "cost"
@@ -76,45 +73,35 @@ class Cost(Pass):
         FactSpec("time.step_s", "seconds", "time of one run"),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
+    def run(self, context: Context) -> Section:
         cost, profile = context.cost, context.profile
         facts: dict[str, Value] = {name: cost.as_xla.total(figure) for name, figure in _AS_XLA.items()}
         facts |= {name: cost.opcodes.total(figure) for name, figure in _EXECUTED.items()}
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
         facts["time.compute_s"] = compute_seconds(cost.opcodes, profile) if profile else None
         facts["time.memory_s"] = memory_seconds(cost.opcodes, profile) if profile else None
-        return facts | dict.fromkeys(_LATER)
-
-    def tables(self, context: Context) -> list[Table]:
-        cost, profile = context.cost, context.profile
-        return [
+        tables = [
             _table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile),
             _table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile),
             by_phase(context),
             _table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile),
             _unknown_calls(cost.unknown_calls),
         ]
+        return Section(facts | dict.fromkeys(_LATER), tables, _notes(context))
 
-    def findings(self, context: Context) -> list[Finding]:
-        """Custom calls that are known for what they are, but whose configuration cannot be used; and faults of loops."""
-        broken = (
-            Finding("HI503", "warning", f"custom call {call.name}: {call.fault}", context.module.location(call.line), call.name)
-            for call in context.cost.broken_calls
-        )
-        return [*loop_findings(context), *broken]
 
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        cost = context.cost
-        reasons = {name: cost.as_xla.why_unknown(figure) for name, figure in _AS_XLA.items()}
-        reasons |= {name: cost.opcodes.why_unknown(figure) for name, figure in _EXECUTED.items()}
-        reasons |= _why_no_times(cost, context.profile)
-        notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
-        if cost.unknown_calls:
-            targets = ", ".join(f"{target} ({count:,})" for target, count in _by_target(cost.unknown_calls).most_common())
-            notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
-        if context.module.unparsed_lines:
-            notes.append(f"cost.flops: {context.module.unparsed_lines:,} lines could not be read, no figure counts them")
-        return notes
+def _notes(context: Context) -> list[str]:
+    cost = context.cost
+    reasons = {name: cost.as_xla.why_unknown(figure) for name, figure in _AS_XLA.items()}
+    reasons |= {name: cost.opcodes.why_unknown(figure) for name, figure in _EXECUTED.items()}
+    reasons |= _why_no_times(cost, context.profile)
+    notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
+    if cost.unknown_calls:
+        targets = ", ".join(f"{target} ({count:,})" for target, count in _by_target(cost.unknown_calls).most_common())
+        notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
+    if context.module.unparsed_lines:
+        notes.append(f"cost.flops: {context.module.unparsed_lines:,} lines could not be read, no figure counts them")
+    return notes
 
 
 def by_phase(context: Context) -> Table:
@@ -134,28 +121,28 @@ def _why_no_times(cost: ModuleCost, profile: HardwareProfile | None) -> dict[str
 def _table(name: str, title: str, label: str, tally: Tally, profile: HardwareProfile | None) -> Table:
     """One row a label; rows add up to the facts of one run. What has most FLOPs comes first.
 
-    By opcode nothing is bound by anything: the work of a fusion stands with the opcodes inside, its bytes with the fusion.
+    By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
-    times = () if profile is None else _TIMES if label == "opcode" else (*_TIMES, _BOUND)
-    columns = (Column(label), *_FIGURES, *times)
-    rows = [(text, *_figures(one), *_times(one, profile)) for text, one in sorted(tally.by_label(), key=lambda item: item[0])]
-    return Table(name, title, columns, tuple(sorted((row[: len(columns)] for row in rows), key=_weight)))
+    times = _times(profile) if profile is not None else ()
+    shown = [column for column in times if column.name != "bound" or label != "opcode"]
+    by_label = sorted(tally.by_label(), key=lambda one: one[0])
+    return Table.of(name, title, (Column(label, get=lambda one: one[0]), *_FIGURES, *shown), sorted(by_label, key=_weight))
 
 
-def _figures(tally: Tally) -> Iterable[int | None]:
-    return (tally.total(figure) for figure in FIGURES)
+def _times(profile: HardwareProfile) -> tuple[Column, ...]:
+    def bound_by(one: _Labelled) -> str | None:
+        return bound(compute_seconds(one[1], profile), memory_seconds(one[1], profile))
+
+    return (
+        Column("compute_s", "seconds", summed=True, get=lambda one: compute_seconds(one[1], profile)),
+        Column("memory_s", "seconds", summed=True, get=lambda one: memory_seconds(one[1], profile)),
+        Column("bound", detail=2, optional=True, get=bound_by),
+    )
 
 
-def _times(tally: Tally, profile: HardwareProfile | None) -> Row:
-    if profile is None:
-        return ()
-    compute, memory = compute_seconds(tally, profile), memory_seconds(tally, profile)
-    return compute, memory, bound(compute, memory)
-
-
-def _weight(row: Row) -> tuple[int, ...]:
+def _weight(one: _Labelled) -> tuple[int, ...]:
     """For the order only: an unknown figure counts nothing."""
-    return tuple(-value if isinstance(value, int) else 0 for value in row[1 : 1 + len(FIGURES)])
+    return tuple(-(one[1].total(figure) or 0) for figure in FIGURES)
 
 
 def _by_target(calls: tuple[UnknownCall, ...]) -> Counter[str]:
@@ -164,7 +151,10 @@ def _by_target(calls: tuple[UnknownCall, ...]) -> Counter[str]:
 
 def _unknown_calls(calls: tuple[UnknownCall, ...]) -> Table:
     """One row a target, with the line of its first call."""
-    columns = (Column("target"), Column("count", "count", summed=True), Column("line", "number"))
     first = {call.target: call.line for call in reversed(calls)}
-    rows = tuple((target, count, first[target]) for target, count in _by_target(calls).most_common())
-    return Table("unknown_custom_calls", "Custom calls that no figure counts", columns, rows)
+    columns = (
+        Column("target", get=lambda one: one[0]),
+        Column("count", "count", summed=True, get=lambda one: one[1]),
+        Column("line", "number", get=lambda one: first[one[0]]),
+    )
+    return Table.of("unknown_custom_calls", "Custom calls that no figure counts", columns, _by_target(calls).most_common())

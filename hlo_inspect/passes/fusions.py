@@ -9,16 +9,16 @@ from hlo_inspect.analysis.fusions import OPCODES, CustomCall, Fusion, fused_opco
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, FactSpec, Row, Table, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
 class Fusions(Pass):
-    """Every fusion over all computations, and every custom call.
+    """Fusions by kind, root and content; the largest; custom calls by target.
 
-    The root is that of the fused computation; a fusion is multi-output when that is a tuple. Bytes moved are operands and
-    results as their shapes say, without regard to what the fusion reads of them.
+    Counts are over all computations. The root is that of the fused computation; a fusion is multi-output when its root is a
+    tuple. Bytes moved are those of operands and results, as their shapes say, without regard to what the fusion reads of them.
     """
 
     name = "fusions"
@@ -31,7 +31,7 @@ class Fusions(Pass):
         FactSpec("custom_calls.target.<target>", "count", "custom calls of a target"),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
+    def run(self, context: Context) -> Section:
         fusions, calls = context.fusions, context.custom_calls
         kinds = Counter(fusion.kind for fusion in fusions)
         targets = Counter(call.target for call in calls)
@@ -39,17 +39,8 @@ class Fusions(Pass):
         facts |= {f"fusions.kind.{kind}": kinds[kind] for kind in sorted(KINDS | set(kinds))}
         facts["fusions.multi_output_count"] = sum(fusion.is_multi_output for fusion in fusions)
         facts["custom_calls.count"] = len(calls)
-        return facts | {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
-
-    def tables(self, context: Context) -> list[Table]:
-        fusions = context.fusions
-        return [
-            _largest(fusions),
-            by_kind(fusions),
-            _by_root(fusions),
-            _content(fusions),
-            by_target(context.custom_calls),
-        ]
+        facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
+        return Section(facts, [_largest(fusions), by_kind(fusions), _by_root(fusions), _content(fusions), by_target(calls)])
 
 
 def _moved(fusion: Fusion) -> int:
@@ -59,64 +50,39 @@ def _moved(fusion: Fusion) -> int:
 
 def _largest(fusions: list[Fusion]) -> Table:
     columns = (
-        Column("name"),
-        Column("kind", detail=1),
-        Column("root", detail=1),
-        Column("instructions", "count", summed=True, detail=2),
-        Column("outputs", "count", summed=True, detail=3),
-        Column("operand_bytes", "bytes", summed=True),
-        Column("result_bytes", "bytes", summed=True),
-        Column("computation", detail=7),
-        Column("op_name", detail=4),
-        Column("source", detail=5),
-        Column("line", "number", detail=6),
+        Column("name", get=lambda f: f.instruction.name),
+        Column("kind", detail=1, get=lambda f: f.kind),
+        Column("root", detail=1, get=lambda f: f.root_opcode),
+        Column("instructions", "count", summed=True, detail=2, get=_instructions),
+        Column("outputs", "count", summed=True, detail=3, get=lambda f: f.outputs),
+        Column("operand_bytes", "bytes", summed=True, get=lambda f: f.operand_bytes),
+        Column("result_bytes", "bytes", summed=True, get=lambda f: f.result_bytes),
+        Column("computation", detail=7, get=lambda f: f.instruction.computation.name),
+        Column("op_name", detail=4, get=lambda f: f.origin.op_name),
+        Column("source", detail=5, get=lambda f: f.origin.source),
+        Column("line", "number", detail=6, get=lambda f: f.instruction.line),
     )
-    rows = tuple(_row(fusion) for fusion in sorted(fusions, key=_moved, reverse=True))
-    return Table("fusions", "Fusions, by bytes moved", columns, rows)
+    return Table.of("fusions", "Fusions, by bytes moved", columns, sorted(fusions, key=_moved, reverse=True))
 
 
-def _row(fusion: Fusion) -> Row:
-    origin = fusion.origin
-    return (
-        fusion.instruction.name,
-        fusion.kind,
-        fusion.root_opcode,
-        len(fusion.callee.opcodes) if fusion.callee else None,
-        fusion.outputs,
-        fusion.operand_bytes,
-        fusion.result_bytes,
-        fusion.instruction.computation.name,
-        origin.op_name,
-        origin.source,
-        fusion.instruction.line,
-    )
+def _instructions(fusion: Fusion) -> int | None:
+    return len(fusion.callee.opcodes) if fusion.callee else None
 
 
 def by_kind(fusions: list[Fusion]) -> Table:
     """One row a kind."""
     columns = (
-        Column("kind"),
-        Column("count", "count", summed=True),
-        Column("multi_output", "count", summed=True),
-        Column("instructions", "count", summed=True, detail=2),
-        Column("operand_bytes", "bytes", summed=True, detail=3),
-        Column("result_bytes", "bytes", summed=True, detail=1),
+        Column("kind", get=lambda group: group[0].kind or "(none printed)"),
+        Column("count", "count", summed=True, get=len),
+        Column("multi_output", "count", summed=True, get=lambda group: sum(f.is_multi_output for f in group)),
+        Column("instructions", "count", summed=True, detail=2, get=lambda group: total(map(_instructions, group))),
+        Column("operand_bytes", "bytes", summed=True, detail=3, get=lambda group: total(f.operand_bytes for f in group)),
+        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(f.result_bytes for f in group)),
     )
     kinds: dict[str, list[Fusion]] = {}
     for fusion in fusions:
         kinds.setdefault(fusion.kind, []).append(fusion)
-    rows = [
-        (
-            kind or "(none printed)",
-            len(members),
-            sum(f.is_multi_output for f in members),
-            total(len(f.callee.opcodes) if f.callee else None for f in members),
-            total(f.operand_bytes for f in members),
-            total(f.result_bytes for f in members),
-        )
-        for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1]))
-    ]
-    return Table("fusions_by_kind", "Fusions by kind", columns, tuple(rows))
+    return Table.of("fusions_by_kind", "Fusions by kind", columns, sorted(kinds.values(), key=len, reverse=True))
 
 
 def _by_root(fusions: list[Fusion]) -> Table:
@@ -134,14 +100,13 @@ def _content(fusions: list[Fusion]) -> Table:
 def by_target(calls: list[CustomCall]) -> Table:
     """One row a target."""
     columns = (
-        Column("target"),
-        Column("count", "count", summed=True),
-        Column("operand_bytes", "bytes", summed=True, detail=1),
-        Column("result_bytes", "bytes", summed=True, detail=1),
+        Column("target", get=lambda group: group[0].target),
+        Column("count", "count", summed=True, get=len),
+        Column("operand_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.operand_bytes for c in group)),
+        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.result_bytes for c in group)),
     )
-    rows = []
-    for target, count in Counter(call.target for call in calls).most_common():
-        of_target = [call for call in calls if call.target == target]
-        operand, result = (total(c.operand_bytes for c in of_target), total(c.result_bytes for c in of_target))
-        rows.append((target, count, operand, result))
-    return Table("custom_calls", "Custom calls by target", columns, tuple(rows))
+    targets: dict[str, list[CustomCall]] = {}
+    for call in calls:
+        targets.setdefault(call.target, []).append(call)
+    title = "Custom calls by target"
+    return Table.of("custom_calls", title, columns, sorted(targets.values(), key=len, reverse=True))

@@ -12,10 +12,9 @@ from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.sites import Site
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.optimizer_state import state_findings
+from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report import model
-from hlo_inspect.report.model import Column, FactSpec, Finding, Table, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 NAMES = frozenset(
     {
@@ -52,11 +51,12 @@ MAX_EXPRESSIONS = 20
 
 
 class Optimizer(Pass):
-    """The updates of weights, by data flow alone: names of instructions and op_names decide nothing.
+    """The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.
 
-    An update is recognised when the whole expression of the new weight is explained by a rule, with every state and factor in
-    it; else it is `unknown`. Constants are recovered from the places that the rule gives them. A value is `None` where it is
-    computed, absent, or not the same in all updates that have it.
+    Data flow alone decides: names of instructions and op_names are not looked at. An update is recognised when a rule explains
+    the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. Constants are
+    recovered from the places that the rule gives them. A value is null where it is computed, absent, or not the same in all
+    updates that have it.
     """
 
     name = "optimizer"
@@ -81,7 +81,7 @@ class Optimizer(Pass):
         FactSpec("optimizer.state_bytes", "bytes", "everything kept beside weights and masters"),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
+    def run(self, context: Context) -> Section:
         overview = context.optimizer
         rows = overview.rows
         nesterov = overview.shared("nesterov")
@@ -91,7 +91,7 @@ class Optimizer(Pass):
             "optimizer.decayed_count": overview.decayed if overview.is_complete else None,
         }
         facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
-        return facts | {
+        facts |= {
             "optimizer.nesterov": None if nesterov is None else bool(nesterov),
             "optimizer.clip_norm": overview.clip_norm,
             "optimizer.weight_bytes": overview.bytes_of(row.weight for row in rows),
@@ -100,32 +100,16 @@ class Optimizer(Pass):
             "optimizer.moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
             "optimizer.state_bytes": overview.bytes_of(overview.states),
         }
+        return Section(facts, [_weights(context), _groups(overview)], _notes(overview, unknown(facts)))
 
-    def tables(self, context: Context) -> list[Table]:
-        return [_weights(context), _groups(context.optimizer)]
 
-    def findings(self, context: Context) -> list[Finding]:
-        module = context.module
-        faults = context.optimizer.optimizer.flow.faults.found
-        return state_findings(context) + [
-            Finding(
-                "HI504",
-                "warning",
-                f"{computation}: {name} {reason}; what it feeds was not followed",
-                subject=name,
-                location=module.location(module.entry.line if module.entry else None),
-            )
-            for computation, name, reason in list(faults)[:MAX_EXPRESSIONS]
-        ]
-
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        overview = context.optimizer
-        notes = [f"{name}: {_why_unknown(overview, name.removeprefix('optimizer.'))}" for name in unknown]
-        for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
-            update = row.matched.update
-            number = _number(overview, row.matched.site)
-            notes.append(f"optimizer.name: parameter {number} becomes {text(update.forms, update.form)}")
-        return notes
+def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
+    notes = [f"{name}: {_why_unknown(overview, name.removeprefix('optimizer.'))}" for name in facts]
+    for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
+        update = row.matched.update
+        number = _number(overview, row.matched.site)
+        notes.append(f"optimizer.name: parameter {number} becomes {text(update.forms, update.form)}")
+    return notes
 
 
 def _why_unknown(overview: Overview, name: str) -> str:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf, saved_by_donating
+from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, FactSpec, Finding, Row, Table, Value
-
-WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
+from hlo_inspect.passes.base import Pass, unknown
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 
 class Params(Pass):
-    """The entry's parameters and outputs, leaf by leaf.
+    """Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, used or not.
 
-    Bytes are those of the printed shapes. Aliases and donors are the header's `input_output_alias` and `buffer_donor`; a
-    parameter is unused when no instruction of the entry reads it. Where the text does not hold the entry, the header's
-    layout is used.
+    There is one row for each array. Bytes are those of the printed shapes. Aliases and donors are the header's
+    `input_output_alias` and `buffer_donor`; a parameter is unused when no instruction of the entry reads it. Where the text
+    does not hold the entry, the header's layout is used. With --quick no parameter has a role.
     """
 
     name = "params"
+    aliases = ("parameters",)
+    also = ("optimizer",)
     wants = Wants(entry=True)
     specs = (
         FactSpec("params.count", "count", "entry parameters"),
@@ -43,7 +43,7 @@ class Params(Pass):
         FactSpec("outputs.aliased_bytes", "bytes", "bytes of these"),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
+    def run(self, context: Context) -> Section:
         interface = context.interface
         parameters, outputs = interface.parameters, interface.outputs
         aliased = [p for p in parameters if p.alias]
@@ -65,38 +65,15 @@ class Params(Pass):
             facts |= {f"{name}_count": len(leaves), f"{name}_bytes": _bytes(leaves)}
         if not interface.uses_known or not interface.known:
             facts |= {"params.unused_count": None, "params.unused_bytes": None}
-        return facts | {
+        facts |= {
             "outputs.count": len(outputs) if interface.outputs_known else None,
             "outputs.bytes": _bytes(outputs) if interface.complete else None,
             "outputs.aliased_count": len(taken),
             "outputs.aliased_bytes": _bytes(taken),
         }
-
-    def tables(self, context: Context) -> list[Table]:
-        roles = context.optimizer.roles if context.module.wants.graph else {}  # known where the optimizer is asked for
-        return [_parameter_table(context.interface, roles), _output_table(context.interface)]
-
-    def findings(self, context: Context) -> list[Finding]:
-        interface = context.interface
-        module = context.module
-        place = module.location(module.entry.line if module.entry else module.first_line)
-        findings = [Finding("HI103", "warning", fault, module.location(module.first_line)) for fault in interface.faults]
-        wasted = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
-        if wasted:
-            size = saved_by_donating(wasted, interface.outputs)
-            message = (
-                f"{_listed(wasted)} could be donated: outputs of the same shape, type and sharding take no parameter's buffer"
-            )
-            message += f"; that would save up to {size:,} bytes"
-            findings.append(Finding("HI101", "warning", message, place, wasted[0].name, size))
-        unused = [p for p in interface.parameters if p.unused and not p.donated]
-        if unused:
-            size = _bytes(unused) or 0
-            findings.append(Finding("HI102", "info", f"nothing reads {_listed(unused)}", place, unused[0].name, size))
-        return findings
-
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        return [f"{name}: {_why_unknown(name, context.interface)}" for name in unknown]
+        roles = context.optimizer.roles if "optimizer" in context.also else {}
+        notes = [f"{name}: {_why_unknown(name, interface)}" for name in unknown(facts)]
+        return Section(facts, [_parameter_table(interface, roles), _output_table(interface)], notes)
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:
@@ -109,74 +86,44 @@ def _bytes(leaves: Iterable[ParameterLeaf] | Iterable[Output]) -> int | None:
     return total(leaf.shape.bytes for leaf in leaves)
 
 
-def _listed(leaves: list[ParameterLeaf], limit: int = 4) -> str:
-    """`parameters 3, 5 and 7`, the first few by number."""
-    numbers = list(dict.fromkeys(str(leaf.number) for leaf in leaves))
-    if len(numbers) == 1:
-        return f"parameter {numbers[0]}"
-    if len(numbers) > limit:
-        return f"{len(numbers)} parameters ({', '.join(numbers[:limit])}, …)"
-    return f"parameters {', '.join(numbers[:-1])} and {numbers[-1]}"
-
-
 def _index_text(index: ShapeIndex) -> str:
     return "{" + ",".join(map(str, index)) + "}"
 
 
 def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex], str]) -> Table:
     columns = (
-        Column("number", "number"),
-        Column("index", "text", detail=9),
-        Column("name", "text", detail=4),
-        Column("shape", "text"),
-        Column("dtype", "text", detail=9),
-        Column("bytes", "bytes", summed=True),
-        Column("padded_bytes", "bytes", summed=True, detail=6),
-        Column("memory_space", "number", detail=9),
-        Column("role", "text", detail=1, optional=True),
-        Column("sharding", "text", detail=3),
-        Column("aliased_output", "text", detail=1),
-        Column("donated", "bool"),
-        Column("not_donated_because", "text", detail=2),
-        Column("unused", "bool", detail=1),
-        Column("path", "text", detail=2),
-        Column("line", "number", detail=5, optional=True),
+        Column("number", "number", get=lambda p: p.number),
+        Column("index", detail=9, get=lambda p: _index_text(p.index)),
+        Column("name", detail=4, get=lambda p: p.name),
+        Column("shape", get=lambda p: str(p.shape)),
+        Column("dtype", detail=9, get=lambda p: p.shape.dtype),
+        Column("bytes", "bytes", summed=True, get=lambda p: p.shape.bytes),
+        Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.shape.padded_bytes),
+        Column("memory_space", "number", detail=9, get=lambda p: p.shape.layout.memory_space if p.shape.layout else 0),
+        Column("role", detail=1, optional=True, get=lambda p: roles.get((p.number, p.index))),
+        Column("sharding", detail=3, get=lambda p: p.sharding),
+        Column("aliased_output", detail=1, get=lambda p: _index_text(p.alias.output_index) if p.alias else ""),
+        Column("donated", "bool", get=lambda p: p.donated),
+        Column("not_donated_because", detail=2, get=_why_not_donated),
+        Column("unused", "bool", detail=1, get=lambda p: p.unused),
+        Column("path", detail=2, get=lambda p: p.path),
+        Column("line", "number", detail=5, optional=True, get=lambda p: p.line),
     )
-    rows = tuple(_parameter_row(leaf, roles.get((leaf.number, leaf.index))) for leaf in interface.parameters)
-    return Table("params", "Parameters", columns, rows)
+    return Table.of("params", "Parameters", columns, interface.parameters)
 
 
-def _parameter_row(leaf: ParameterLeaf, role: str | None) -> Row:
-    return (
-        leaf.number,
-        _index_text(leaf.index),
-        leaf.name,
-        str(leaf.shape),
-        leaf.shape.dtype,
-        leaf.shape.bytes,
-        leaf.shape.padded_bytes,
-        leaf.shape.layout.memory_space if leaf.shape.layout else 0,
-        role,
-        leaf.sharding,
-        _index_text(leaf.alias.output_index) if leaf.alias else "",
-        leaf.donated,
-        "" if leaf.donated else f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because,
-        leaf.unused,
-        leaf.path,
-        leaf.line,
-    )
+def _why_not_donated(leaf: ParameterLeaf) -> str:
+    if leaf.donated:
+        return ""
+    return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
 def _output_table(interface: Interface) -> Table:
     columns = (
-        Column("index", "text"),
-        Column("shape", "text"),
-        Column("bytes", "bytes", summed=True),
-        Column("aliased_parameter", "text"),
-        Column("sharding", "text", detail=3),
+        Column("index", get=lambda o: _index_text(o.index)),
+        Column("shape", get=lambda o: str(o.shape)),
+        Column("bytes", "bytes", summed=True, get=lambda o: o.shape.bytes),
+        Column("aliased_parameter", get=lambda o: str(o.alias.parameter) if o.alias else ""),
+        Column("sharding", detail=3, get=lambda o: o.sharding),
     )
-    rows = tuple(
-        (_index_text(o.index), str(o.shape), o.shape.bytes, str(o.alias.parameter) if o.alias else "", o.sharding)
-        for o in interface.outputs
-    )
-    return Table("outputs", "Outputs", columns, rows)
+    return Table.of("outputs", "Outputs", columns, interface.outputs)

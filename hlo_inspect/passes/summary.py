@@ -11,18 +11,20 @@ from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes import collectives, cost, fusions, optimizer
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, FactSpec, Table, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 
 class Summary(Pass):
-    """What the module is: buffers and donation, opcodes, fusions, collectives; costs and optimizer where these run too.
+    """One page: what this module is, its buffers, costs, optimizer, fusions, collectives and opcodes, and what looks wrong.
 
-    Reads every line. Instructions are counted as printed; a get-tuple-element that compact printing left out is not.
+    Reads every line. Instructions are counted as printed: a get-tuple-element that compact printing left out is not counted.
+    With --quick there are no costs and no optimizer.
     """
 
     name = "summary"
     wants = Wants(checked=True)
     includes = ("params", "fusions", "collectives")
+    also = ("cost", "optimizer")
     specs = (
         FactSpec("module.computations", "count", "computations, as printed"),
         FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
@@ -30,7 +32,7 @@ class Summary(Pass):
         FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", PRINTED_OPCODES),
     )
 
-    def facts(self, context: Context) -> dict[str, Value]:
+    def run(self, context: Context) -> Section:
         module = context.module
         counts = module.opcode_counts
         facts: dict[str, Value] = {
@@ -38,26 +40,24 @@ class Summary(Pass):
             "module.instructions": counts.total(),
             "module.entry_instructions": len(module.entry.opcodes) if module.entry else None,
         }
-        return facts | {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
+        facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
+        notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
+        return Section(facts, [table for table in _tables(context) if table.rows], notes)
 
-    def tables(self, context: Context) -> list[Table]:
-        tables = [
-            _buffers(context.interface),
-            *((cost.by_phase(context), optimizer.in_one_line(context)) if context.module.wants.graph else ()),
-            fusions.by_kind(context.fusions),
-            collectives.by_kind(context),
-            collectives.by_axis(context),
-            collectives.by_phase(context),
-            collectives.loops(context),
-            fusions.by_target(context.custom_calls),
-            _opcodes(context),
-        ]
-        return [table for table in tables if table.rows]
 
-    def notes(self, context: Context, unknown: Sequence[str]) -> list[str]:
-        if context.module.entry is None:
-            return ["module.entry_instructions: the text ends before the entry computation"]
-        return []
+def _tables(context: Context) -> list[Table]:
+    return [
+        _buffers(context.interface),
+        *([cost.by_phase(context)] if "cost" in context.also else ()),
+        *([optimizer.in_one_line(context)] if "optimizer" in context.also else ()),
+        fusions.by_kind(context.fusions),
+        collectives.by_kind(context),
+        collectives.by_axis(context),
+        collectives.by_phase(context),
+        collectives.loops(context),
+        fusions.by_target(context.custom_calls),
+        _opcodes(context),
+    ]
 
 
 def _buffers(interface: Interface) -> Table:

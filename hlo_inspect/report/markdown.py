@@ -21,6 +21,7 @@ from hlo_inspect.report.page import (
     module_details,
     module_name,
     number_of,
+    paragraphs,
     shown_findings,
 )
 
@@ -46,8 +47,10 @@ def escape(text: str) -> str:
 
 def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     yield f"### {escape(module_name(report))}"
-    yield ""
-    yield escape(" · ".join([*module_details(report), *input_details(report)]))
+    details = [*module_details(report), *input_details(report)]
+    if details:
+        yield from ("", escape(" · ".join(details)))
+    yield from _passages(report)
     grids = [make_grid(table, _WIDTH, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     for grid in grids:
         yield from _table(grid)
@@ -57,6 +60,18 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     if not options.quiet:
         yield from _findings(report, options)
         yield from _notes(report)
+
+
+def _passages(report: Report) -> Iterator[str]:
+    """Headed texts; what is between backticks in them is code, and stays so."""
+    for passage in report.passages:
+        if passage.heading:
+            yield from ("", f"**{passage.heading}**")
+        yield ""
+        if passage.verbatim:
+            yield from ("```", *paragraphs(passage), "```")
+        else:
+            yield "\n\n".join(paragraphs(passage))
 
 
 def _table(grid: Grid) -> Iterator[str]:

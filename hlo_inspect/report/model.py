@@ -1,14 +1,14 @@
 """The report: facts, tables, findings and notes as plain data.
 
-A pass fills a `Section`; a `Report` is the sections of one command about one module. Everything behind it (terminal, JSON, CSV,
+A pass gives a `Section`; a `Report` is the sections of one command about one module. What comes after it (terminal, JSON, CSV,
 Markdown, `check`) reads these objects and nothing else. Values are raw: bytes are integers of bytes, unknown is `None`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from hlo_inspect.errors import Location, UsageError
 
@@ -39,7 +39,8 @@ class Column:
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
-    `optional` column `None` means that there is no such thing, not that it is unknown.
+    `optional` column `None` means that there is no such thing, not that it is unknown. `get` takes the value from what a row is
+    about, for `Table.of`; the columns of a finished table do not have it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Column:
     summed: bool = False
     detail: int = 0
     optional: bool = False
+    get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ class Table:
     rows: tuple[Row, ...]
     others: int = 0
     page_rows: int = 20
+
+    @classmethod
+    def of(cls, name: str, title: str, columns: Iterable[Column], items: Iterable[Any], page_rows: int = 20) -> Table:
+        """A table with a row for each item, whose values the `get` of each column takes from it."""
+        columns = tuple(columns)
+        getters = [column.get for column in columns if column.get is not None]
+        rows = tuple(tuple(get(item) for get in getters) for item in items)
+        return cls(name, title, tuple(replace(column, get=None) for column in columns), rows, page_rows=page_rows)
 
     @property
     def total(self) -> Row | None:
@@ -107,11 +117,10 @@ class Finding:
 
 @dataclass(slots=True)
 class Section:
-    """What one pass answers."""
+    """What one pass answers; `notes` say why a fact is unknown: one line each that starts with its name."""
 
-    facts: dict[str, Value] = field(default_factory=dict)
+    facts: dict[str, Value]
     tables: list[Table] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -126,8 +135,21 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A text under a heading; `verbatim` where its line breaks and blanks have to stay, as in an example."""
+
+    heading: str
+    text: str
+    verbatim: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """What a command found out about one module. `specs` tells the unit of every fact that its passes can give."""
+    """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
+
+    A report that is about no module has a `title` instead of the module's name; `passages` are the texts of a page of
+    documentation.
+    """
 
     command: str
     input: Input
@@ -137,6 +159,8 @@ class Report:
     notes: tuple[str, ...] = ()
     profile: str | None = None
     specs: tuple[FactSpec, ...] = ()
+    title: str = ""
+    passages: tuple[Passage, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name; `UsageError` lists the names there are."""

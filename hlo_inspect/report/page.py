@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import Grid
-from hlo_inspect.report.model import Finding, Report, Value
+from hlo_inspect.report.model import Finding, Passage, Report, Value
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.units import format_value
 
@@ -18,8 +18,8 @@ _SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed"
 
 
 def module_name(report: Report) -> str:
-    """The module's name, "?" where it is not known; of a report about no module the command."""
-    return format_value(report.facts.get("module.name", report.command), "text")
+    """The module's name, "?" where it is not known; of a report about no module its title, or the command."""
+    return format_value(report.facts.get("module.name", report.title or report.command), "text")
 
 
 def module_details(report: Report) -> list[str]:
@@ -40,8 +40,10 @@ def module_details(report: Report) -> list[str]:
 
 
 def input_details(report: Report) -> list[str]:
-    """Where the module stands and how large its text is; with a hardware profile, which."""
+    """Where the module is and how large its text is; with a hardware profile, which. Nothing where no input was read."""
     source = report.input
+    if not source.lines:
+        return []
     place = source.path if source.first_line == 1 else f"{source.path}:{source.first_line}"
     details = [printable(place), number_of(source.lines, "line"), format_value(source.bytes, "bytes")]
     if report.profile is not None:
@@ -51,6 +53,13 @@ def input_details(report: Report) -> list[str]:
 
 def number_of(value: Value, noun: str) -> str:
     return f"{format_value(value, 'count')} {noun}{'' if value == 1 else 's'}"
+
+
+def paragraphs(passage: Passage) -> list[str]:
+    """The text of a passage: its paragraphs, each in one line, or its lines where it is verbatim."""
+    if passage.verbatim:
+        return passage.text.split("\n")
+    return [" ".join(paragraph.split()) for paragraph in passage.text.split("\n\n")]
 
 
 def has_findings(report: Report) -> bool:

@@ -25,6 +25,7 @@ from hlo_inspect.report.page import (
     module_details,
     module_name,
     number_of,
+    paragraphs,
     reasons_of_unknown,
     shown_findings,
 )
@@ -68,6 +69,7 @@ def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOp
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     grids = [make_grid(table, width, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     yield from _headline(report, width)
+    yield from _passages(report, width)
     yield from _tables(grids, width)
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
@@ -98,6 +100,19 @@ def _joined(parts: Iterable[str], width: int) -> list[str]:
         else:
             lines.append(part)
     return lines
+
+
+def _passages(report: Report, width: int) -> Iterator[Line]:
+    for passage in report.passages:
+        yield []
+        if passage.heading:
+            yield [(passage.heading, _HEADING)]
+        indent = "  " if passage.heading else ""
+        for paragraph in paragraphs(passage):
+            if passage.verbatim:
+                yield [(indent + paragraph, "")]
+            else:
+                yield from _wrapped(paragraph, width, indent)
 
 
 def _tables(grids: Sequence[Grid], width: int) -> Iterator[Line]:

@@ -110,7 +110,7 @@ CUSTOM_CALLS = Table(
 
 FINDINGS = (
     Finding("HI101", "warning", "nothing reads it", Location("step.txt", 7, 3), subject="embed.2"),
-    Finding("HI104", "info", "is replicated", Location("step.txt", 9), subject="embed.table"),
+    Finding("HI102", "info", "is replicated", Location("step.txt", 9), subject="embed.table"),
     Finding("HI001", "error", "a line that cannot be read", Location("step.txt", 20)),
 )
 NOTES = (

@@ -34,8 +34,8 @@ checks:
   mesh.shape: known
 fail-on: warning          # findings of this severity or above fail too
 ignore:
-  - rule: HI104
-    reason: the embedding is replicated on purpose
+  - rule: HI102
+    reason: the embedding is kept for the decoder
 """,
         "p.yaml",
     )
@@ -49,7 +49,7 @@ ignore:
     assert policy.assertions[1].place.location == Location("p.yaml", 3, 25)
     assert policy.fail_on == "warning"
     ignore = policy.ignores[0]
-    assert (ignore.rule, ignore.reason, ignore.subject) == ("HI104", "the embedding is replicated on purpose", None)
+    assert (ignore.rule, ignore.reason, ignore.subject) == ("HI102", "the embedding is kept for the decoder", None)
 
 
 def test_the_scalar_counts_as_it_is_written() -> None:
@@ -91,16 +91,16 @@ def test_a_list_means_any_of_its_values() -> None:
         ("fail-on: warn\n", (1, 10), "'warn' is none of error, warning, info; did you mean 'warning'?"),
         ("fail-on: true\n", (1, 10), "expected a value of kind text, found bool 'true'"),
         ("fail-on: [error]\n", (1, 10), "expected a value of kind text, found list"),
-        ("ignore:\n  rule: HI104\n  reason: x\n", (2, 3), "expected a value of kind list, found mapping"),
-        ("ignore:\n  - HI104\n", (2, 5), "expected a value of kind mapping, found text 'HI104'"),
-        ("ignore:\n  - rule: HI104\n", (2, 5), "missing key: reason"),
+        ("ignore:\n  rule: HI102\n  reason: x\n", (2, 3), "expected a value of kind list, found mapping"),
+        ("ignore:\n  - HI102\n", (2, 5), "expected a value of kind mapping, found text 'HI102'"),
+        ("ignore:\n  - rule: HI102\n", (2, 5), "missing key: reason"),
         ("ignore:\n  - reason: x\n", (2, 5), "missing key: rule"),
-        ("ignore:\n  - rule: HI104\n    reason:\n", (3, 12), "expected a value of kind text, found null"),
-        ("ignore:\n  - rule: HI104\n    reason: ' '\n", (3, 13), "the reason is empty"),
-        ("ignore:\n  - rule: HI1040\n    reason: x\n", (2, 11), "'HI1040' is no rule: a rule is HI and three digits"),
-        ("ignore:\n  - rule: hi104\n    reason: x\n", (2, 11), "'hi104' is no rule"),
+        ("ignore:\n  - rule: HI102\n    reason:\n", (3, 12), "expected a value of kind text, found null"),
+        ("ignore:\n  - rule: HI102\n    reason: ' '\n", (3, 13), "the reason is empty"),
+        ("ignore:\n  - rule: HI1020\n    reason: x\n", (2, 11), "there is no rule 'HI1020'; did you mean 'HI102'"),
+        ("ignore:\n  - rule: hi102\n    reason: x\n", (2, 11), "there is no rule 'hi102'"),
         ("ignore:\n  - rule: 104\n    reason: x\n", (2, 11), "expected a value of kind text, found number '104'"),
-        ("ignore:\n  - {rule: HI104, reason: x, subjects: y}\n", (2, 30), "did you mean 'subject'?"),
+        ("ignore:\n  - {rule: HI102, reason: x, subjects: y}\n", (2, 30), "did you mean 'subject'?"),
     ],
 )
 def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | None], part: str) -> None:
@@ -144,14 +144,30 @@ def test_what_is_no_assertion(text: str, column: int, part: str) -> None:
 
 
 def test_an_ignore_covers_the_findings_of_its_rule_and_subject() -> None:
-    entries = "ignore:\n  - {rule: HI104, reason: x}\n  - {rule: HI104, reason: x, subject: 'embed.*'}\n"
+    entries = "ignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI102, reason: x, subject: 'embed.*'}\n"
     every, some = parse_policy(entries, "p.yaml").ignores
-    embedded = Finding("HI104", "info", "", subject="embed.table")
-    nameless = Finding("HI104", "info", "")
-    other_rule = Finding("HI105", "info", "", subject="embed.table")
-    other_subject = Finding("HI104", "info", "", subject="Embed.table")
+    embedded = Finding("HI102", "info", "", subject="embed.table")
+    nameless = Finding("HI102", "info", "")
+    other_rule = Finding("HI103", "info", "", subject="embed.table")
+    other_subject = Finding("HI102", "info", "", subject="Embed.table")
     assert [every.covers(f) for f in (embedded, nameless, other_rule, other_subject)] == [True, True, False, True]
     assert [some.covers(f) for f in (embedded, nameless, other_rule, other_subject)] == [True, False, False, False]
+
+
+def test_a_rule_can_be_named_by_its_name() -> None:
+    (ignore,) = parse_policy("ignore:\n  - {rule: unused-parameter, reason: x}\n", "p.yaml").ignores
+    assert (ignore.rule, ignore.covers(Finding("HI102", "info", ""))) == ("HI102", True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "nearest"),
+    [("HI999", "'HI506'"), ("HI018", "'HI013'"), ("unused-parameters", "'unused-parameter'"), ("HI5", "'HI506'")],
+)
+def test_a_rule_that_does_not_exist_is_refused_with_the_nearest_names(rule: str, nearest: str) -> None:
+    error = refused(f"ignore:\n  - {{rule: {rule}, reason: x}}\n")
+    assert (error.line, error.column) == (2, 12)
+    assert f"there is no rule '{rule}'" in error.message
+    assert nearest in error.message
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hlo_inspect.checks.policy import Policy, parse_assertion, parse_policy
-from hlo_inspect.checks.runner import STALE_IGNORE, UNKNOWN_FACT, Outcome, run_checks
+from hlo_inspect.checks.runner import Outcome, run_checks
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.model import Finding, Input
 from tests.checks.sample import FACTS, FINDINGS, NOTES, sample_report
@@ -63,9 +63,9 @@ def test_an_unknown_value_fails_with_its_reason() -> None:
     failed, passed = outcome.results
     assert (failed.actual, failed.passed, failed.reason) == (None, False, NOTES[0])
     assert (passed.expected, passed.passed) == ("null", True)
-    unknown = [finding for finding in outcome.report.findings if finding.rule == UNKNOWN_FACT]
+    unknown = [finding for finding in outcome.report.findings if finding.rule == "HI090"]
     message = f"collectives.executed_count is unknown: {NOTES[0]}"
-    assert unknown == [Finding(UNKNOWN_FACT, "error", message, subject="collectives.executed_count")]
+    assert unknown == [Finding("HI090", "error", message, subject="collectives.executed_count")]
 
 
 def test_a_misspelt_fact_stops_all() -> None:
@@ -77,7 +77,7 @@ def test_nothing_to_check_is_no_pass() -> None:
     with pytest.raises(UsageError, match="nothing to check"):
         with_policy("checks: {}\n")
     with pytest.raises(UsageError, match="nothing to check"):
-        with_policy("ignore:\n  - {rule: HI104, reason: x}\n")
+        with_policy("ignore:\n  - {rule: HI102, reason: x}\n")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_nothing_to_check_is_no_pass() -> None:
     [
         ("error", ["HI001"], "no error"),
         ("warning", ["HI101", "HI001"], "no error or warning"),
-        ("info", ["HI101", "HI104", "HI001"], "no error or warning or info"),
+        ("info", ["HI101", "HI102", "HI001"], "no error or warning or info"),
     ],
 )
 def test_findings_that_reach_fail_on_fail(severity: str, failed: list[str], expected: str) -> None:
@@ -124,7 +124,7 @@ ignore:
   - {rule: HI001, reason: a comment of ours}
 """
     )
-    assert [result.check for result in outcome.results] == ["HI104"]
+    assert [result.check for result in outcome.results] == ["HI102"]
     assert outcome.report.findings == FINDINGS[1:2]
     assert outcome.report.notes[len(NOTES) :] == (
         "HI101 (embed.*): 1 ignored because kept for a later stage",
@@ -133,27 +133,25 @@ ignore:
 
 
 def test_an_ignore_that_covers_nothing_is_a_finding_and_does_not_fail() -> None:
-    text = "fail-on: info\nignore:\n  - {rule: HI104, reason: x}\n  - {rule: HI101, subject: 'x*', reason: y}\n"
+    text = "fail-on: info\nignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI101, subject: 'x*', reason: y}\n"
     outcome = with_policy(text, findings=FINDINGS[1:2])
     assert outcome.ok
-    stale = Finding(
-        STALE_IGNORE, "info", "the ignore of HI101 (x*) covers no finding", Location("p.yaml", 4, 5), subject="HI101"
-    )
+    stale = Finding("HI091", "info", "the ignore of HI101 (x*) covers no finding", Location("p.yaml", 4, 5), subject="HI101")
     assert outcome.report.findings == (stale,)
 
 
 def test_several_reports_have_an_outcome_each() -> None:
     clean = sample_report(findings=(), facts=FACTS | {"module.name": "jit_other"})
     policy = parse_policy(
-        "checks: {mesh.shape: known}\nfail-on: error\nignore:\n  - {rule: HI104, reason: x}\n  - {rule: HI999, reason: y}\n",
+        "checks: {mesh.shape: known}\nfail-on: error\nignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI205, reason: y}\n",
         "p.yaml",
     )
     first, second = run_checks([sample_report(), clean], policy)
     assert (first.ok, second.ok) == (False, True)
     assert (first.report.facts["module.name"], second.report.facts["module.name"]) == ("jit_step", "jit_other")
-    assert STALE_IGNORE not in [finding.rule for finding in first.report.findings]
-    assert [(finding.rule, finding.subject) for finding in second.report.findings] == [(STALE_IGNORE, "HI999")]
-    assert not any("HI104" in note for note in second.report.notes)
+    assert "HI091" not in [finding.rule for finding in first.report.findings]
+    assert [(finding.rule, finding.subject) for finding in second.report.findings] == [("HI091", "HI205")]
+    assert not any("HI102" in note for note in second.report.notes)
 
 
 def test_policy_and_command_line_checks_run_together() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.passes.reading import SEVERITIES
+from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 
 DATA = Path(__file__).parents[1] / "data"
 COMMANDS = ("summary", "params", "fusions", "collectives")
@@ -109,7 +109,5 @@ def test_faults_of_one_kind_are_bounded() -> None:
 
 def test_each_rule_has_its_severity() -> None:
     errors = {"HI002", "HI007", "HI008", "HI009", "HI010"}
-    assert {rule for rule, severity in SEVERITIES.items() if severity == "error"} == errors
-    assert {rule for rule, severity in SEVERITIES.items() if severity == "warning"} == {
-        f"HI{n:03}" for n in (1, 3, 4, 5, 6, 13)
-    }
+    assert {page.code for page in READING_PROBLEMS if page.severity == "error"} == errors
+    assert {page.code for page in READING_PROBLEMS if page.severity == "warning"} == {f"HI{n:03}" for n in (1, 3, 4, 5, 6, 13)}

@@ -1,0 +1,100 @@
+"""What a rule is: one kind of finding, with its code, name and severity; its docstring is its documentation."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.parameters import ParameterLeaf
+from hlo_inspect.report.model import Finding, Severity
+
+HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written."""
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    what: str
+    why: str
+    fix: str
+    example: str
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The four texts by their headings."""
+        return dict(zip(HEADINGS, (self.what, self.why, self.fix, self.example), strict=True))
+
+
+class Rule(ABC):
+    """One kind of finding.
+
+    `code` and `name` (in kebab-case) are what policies and scripts name it by and never change. `passes` are the passes of
+    whose answers it is a part: it runs once when one of them does. The docstring is a line, then the four `HEADINGS`, each in a
+    line of its own, with their texts indented below them.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    passes: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def check(self, context: Context) -> Iterator[Finding]:
+        """The findings on a module, in the order of its text."""
+
+    def finding(
+        self, context: Context, message: str, line: int | None, subject: str | None = None, bytes_at_stake: int = 0
+    ) -> Finding:
+        """A finding of this rule at a line of the input."""
+        return Finding(self.code, self.severity, message, context.module.location(line), subject, bytes_at_stake)
+
+    def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
+        """A finding on a collective, with the bytes of its operands at stake."""
+        start = collective.start
+        return self.finding(context, message, start.line, start.name, collective.operand_bytes or 0)
+
+    @classmethod
+    def page(cls) -> RulePage:
+        """The documentation, from the docstring."""
+        summary, *rest = inspect.cleandoc(cls.__doc__ or "").split("\n")
+        texts: dict[str, list[str]] = {}
+        for line in rest:
+            if line in HEADINGS:
+                texts[line] = []
+            elif texts:
+                texts[next(reversed(texts))].append(line)
+        what, why, fix, example = (inspect.cleandoc("\n".join(texts[heading])) for heading in HEADINGS)
+        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+
+
+def entry_line(context: Context) -> int:
+    """The line of the entry computation, where findings on its parameters stand; else that of the header."""
+    entry = context.module.entry
+    return entry.line if entry is not None else context.module.first_line
+
+
+def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:
+    """`parameters 3, 5 and 7`; of more than `limit` the first."""
+    numbers = list(dict.fromkeys(str(leaf.number) for leaf in leaves))
+    if len(numbers) == 1:
+        return f"parameter {numbers[0]}"
+    if len(numbers) > limit:
+        return f"{len(numbers)} parameters ({', '.join(numbers[:limit])}, …)"
+    return f"parameters {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def counted(kinds: Iterable[str]) -> str:
+    """`2 first moments and 1 master weight`."""
+    words = [f"{count} {kind}" + ("s" if count > 1 else "") for kind, count in Counter(kinds).items()]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,43 @@
+"""HI503: custom calls whose configuration cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.report.model import Finding
+from hlo_inspect.rules.base import Rule
+
+
+class InvalidCustomCallConfig(Rule):
+    """Custom calls that are known, but whose configuration cannot be used.
+
+    What it finds
+        Custom calls of a target whose cost is known (a cuBLAS matrix multiplication, a Triton or Mosaic kernel with
+        an estimate) of which the `backend_config`, or an operand, does not say what the cost depends on.
+
+    Why it matters
+        The FLOPs and bytes of these calls are in no figure, so that those of the module are too low or unknown.
+
+    How to fix it
+        Look at the `backend_config` in the line. Dumps of very old and very new versions of XLA can write it
+        otherwise: please report the line.
+
+    Example
+        HloModule step
+
+        ENTRY main {
+          a = f32[8,8]{1,0} parameter(0)
+          ROOT c = f32[8,8]{1,0} custom-call(a, a),
+            custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{}}
+        }
+    """
+
+    code = "HI503"
+    name = "invalid-custom-call-config"
+    severity = "warning"
+    passes = ("cost",)
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        for call in context.cost.broken_calls:
+            yield self.finding(context, f"custom call {call.name}: {call.fault}", call.line, call.name)

@@ -1,0 +1,37 @@
+"""HI205: a mesh of the user's that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.report.model import Finding
+from hlo_inspect.rules.base import Rule
+
+
+class MeshMismatch(Rule):
+    """The mesh given with `--mesh` does not fit the devices of the program.
+
+    What it finds
+        Axes of `--mesh` whose sizes are not those of the device mesh that all groups and shardings of the program
+        fit.
+
+    Why it matters
+        The axes cannot be named as asked: tables show `d0`, `d1`, … or the names that the program prints.
+
+    How to fix it
+        Give the axes from major to minor, with the sizes that `mesh.shape` has; `hlo-inspect collectives` prints
+        them.
+
+    Example
+        hlo-inspect collectives dump.txt --mesh data=3,model=2      # of a program on 8 devices
+    """
+
+    code = "HI205"
+    name = "mesh-mismatch"
+    severity = "warning"
+    passes = ("collectives",)
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        if context.mesh.note:
+            yield self.finding(context, context.mesh.note, context.module.first_line)

@@ -1,0 +1,152 @@
+"""HI001 to HI013: what can be wrong with a text. The reader notes these problems; here they get their words.
+
+A problem that occurs again at other places is one finding, with its first place and how often it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.problems import UNREADABLE, Problem
+from hlo_inspect.report.model import Finding
+from hlo_inspect.rules.base import RulePage
+
+_DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."
+
+READING_PROBLEMS: tuple[RulePage, ...] = (
+    RulePage(
+        UNREADABLE,
+        "unreadable-line",
+        "warning",
+        "A line inside a module that cannot be read.",
+        "Lines between the braces of a computation that are no instruction, and instructions of which the attributes that a "
+        "command needs make no sense.",
+        "The line is in no figure. `module.unparsed_lines` counts such lines; where it is 0, every line was read.",
+        f"{_DAMAGED} If XLA prints such a line, please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        "HI002",
+        "truncated-module",
+        "error",
+        "The text ends, or another begins, inside the module.",
+        "Modules whose last computation is not closed, that have a header and nothing else, or that go on after text which "
+        "is not HLO.",
+        "The figures are those of a part of the module. `hlo-inspect check` refuses such an input.",
+        f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
+    ),
+    RulePage(
+        "HI003",
+        "invalid-header-attribute",
+        "warning",
+        "An attribute of the module's header that makes no sense.",
+        "Header attributes of which the value is not of the form that XLA prints, such as a number of partitions that is no "
+        "number.",
+        "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
+        _DAMAGED,
+        "HloModule m, num_partitions=many\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}",
+    ),
+    RulePage(
+        "HI004",
+        "unknown-opcode",
+        "warning",
+        "An opcode that XLA does not have.",
+        "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
+        "The instruction is counted, but its FLOPs are not known, and what it computes is not followed.",
+        "Look for a misspelling in an edited text. An opcode that is new in XLA: please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
+    ),
+    RulePage(
+        "HI005",
+        "invalid-utf8",
+        "warning",
+        "Bytes that are not UTF-8.",
+        "The first line of the module in which bytes stand that are not UTF-8 text.",
+        "The bytes are read as U+FFFD. They change nothing inside of metadata, but can in a name.",
+        f"{_DAMAGED} Look at the tool that last wrote the file.",
+        'HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0), metadata={op_name="\\xff"}\n}',
+    ),
+    RulePage(
+        "HI006",
+        "unknown-element-type",
+        "warning",
+        "An element type that XLA does not have.",
+        "Shapes such as `f99[4]`.",
+        "The size of the array is not known, and every total with it is null.",
+        "Look for a misspelling in an edited text. A type that is new in XLA: please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f99[4]{0} convert(p)\n}",
+    ),
+    RulePage(
+        "HI007",
+        "duplicate-name",
+        "error",
+        "A name that is defined twice.",
+        "Two instructions of one computation, or two computations of one module, with the same name.",
+        "XLA refuses such a module. An operand of that name can mean either; the later one is taken.",
+        "Two dumps in one file, or a text that was edited: give each module its file.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT p = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        "HI008",
+        "undefined-operand",
+        "error",
+        "An operand that its computation does not define.",
+        "Operand names that no instruction of the computation has.",
+        "XLA refuses such a module. The data flow through the instruction is lost: what it feeds is not followed.",
+        "Look for a missing or unreadable line before the instruction, or for a misspelling in an edited text.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}",
+    ),
+    RulePage(
+        "HI009",
+        "undefined-computation",
+        "error",
+        "A computation that is called and not defined.",
+        "Names in `calls=`, `to_apply=`, `body=`, `condition=` and the like that no computation of the module has.",
+        "XLA refuses such a module. The FLOPs and collectives inside of the computation are in no figure.",
+        f"The computation was cut out of the text. {_DAMAGED}",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} fusion(p), kind=kLoop, calls=gone\n}",
+    ),
+    RulePage(
+        "HI010",
+        "second-entry-or-root",
+        "error",
+        "A second ENTRY computation, or a second ROOT in one computation.",
+        "Modules in which two computations are marked `ENTRY`, and computations in which two instructions are marked `ROOT`.",
+        "XLA refuses such a module. The first ENTRY and the last ROOT are taken.",
+        "Two dumps in one file, or a text that was edited: give each module its header or its file.",
+        "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n\nENTRY f {\n  ROOT p = f32[4]{0} parameter(0)\n}",
+    ),
+    RulePage(
+        "HI013",
+        "layout-mismatch",
+        "warning",
+        "A layout that does not number each dimension of its shape.",
+        "Shapes such as `f32[4]{1,0}`, whose layout has another number of dimensions, or one of them twice.",
+        "XLA refuses such a shape. Its bytes are counted without padding.",
+        "Look for an edit of the shape that left the layout as it was.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{1,0} negate(p)\n}",
+    ),
+)
+
+_SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
+
+
+def reading_findings(context: Context) -> Iterator[Finding]:
+    """The problems of a module's text, and for each code of which there are too many how many were left out."""
+    module = context.module
+    for problem in (*module.problems, *_unusable_attributes(module)):
+        times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
+        message = problem.message + times
+        yield Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject)
+    for code, count in module.problems.left_out.items():
+        yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", module.location(None))
+
+
+def _unusable_attributes(module: Module) -> Iterator[Problem]:
+    """Kept instructions whose attributes turned out to make no sense when an analysis asked for them."""
+    for computation in module.computations.values():
+        for name, (line, message) in computation.faults.items():
+            yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)

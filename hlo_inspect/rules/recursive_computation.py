@@ -1,0 +1,48 @@
+"""HI502: computations that call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.report.model import Finding
+from hlo_inspect.rules.base import Rule
+
+
+class RecursiveComputation(Rule):
+    """Computations that call themselves, directly or through others.
+
+    What it finds
+        Computations on a circle of calls, and those that are called from one.
+
+    Why it matters
+        XLA has no recursion and refuses such a module. How often these computations run cannot be known, so that
+        every figure of one run is unknown.
+
+    How to fix it
+        Dump the module again. Such text comes from an edit, or from two modules with the same names in one file.
+
+    Example
+        HloModule step
+
+        again {
+          x = f32[8]{0} parameter(0)
+          ROOT y = f32[8]{0} call(x), to_apply=again
+        }
+
+        ENTRY main {
+          x = f32[8]{0} parameter(0)
+          ROOT y = f32[8]{0} call(x), to_apply=again
+        }
+    """
+
+    code = "HI502"
+    name = "recursive-computation"
+    severity = "error"
+    passes = ("collectives", "cost")
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        graph, computations = context.call_graph, context.module.computations
+        for name in sorted(set(graph.calls) - set(graph.order)):
+            line = computations[name].line if name in computations else None
+            yield self.finding(context, f"computation {name} calls itself", line, name)
