@@ -18,9 +18,10 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.instruction import Instruction, Operand
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import callee_roles, opcodes_that_call
+from hlo_inspect.hlo.operands import Operand
 from hlo_inspect.hlo.scalars import PASSING_OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
 
@@ -136,7 +137,7 @@ class _Number(NamedTuple):
 class _Frame(NamedTuple):
     """A computation as one of its callers sees it: what an element of a parameter is."""
 
-    computation: Computation
+    computation: EnclosingComputation
     parameter: Callable[[Instruction, Path], _Number]
 
 

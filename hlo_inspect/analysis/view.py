@@ -11,26 +11,14 @@ from functools import cached_property
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_of
+from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.operands import Operand, operands_of
 from hlo_inspect.hlo.rows import Row
-from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.shapes import Shape, subshape
 
-_UNREADABLE = (Operand(None, (), None),)
-
-
-class HeadTable(dict[str, Head]):
-    """`shape opcode` -> Head, parsed once for each text of a module."""
-
-    def __missing__(self, text: str) -> Head:
-        try:
-            head = head_of(text)
-        except ShapeError:
-            head = Head(text.rpartition(" ")[2], None)
-        self[text] = head
-        return head
+_UNREADABLE = (Operand(None),)
 
 
 class View:
@@ -118,7 +106,9 @@ class View:
         """The shape of an operand: that of its definition, else the one that is printed."""
         operand, row = self.operands(index)[number], self.operand_rows(index)[number]
         defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
-        return operand.shape if defined is None else subshape(defined, operand.path)
+        if defined is None:
+            return self.computation.values.shapes.get(operand.shape)
+        return subshape(defined, operand.path)
 
     @cached_property
     def users(self) -> list[list[int]]:

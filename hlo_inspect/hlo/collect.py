@@ -49,7 +49,7 @@ class Collector(FaultLog):
         self._graph = wants.graph
         self._loops = wants.loops
         self._with_operands = wants.operands
-        self._heads = Heads(wants.opcodes)
+        self._heads = Heads(wants.opcodes, module.heads)
         self._selection = Selection(wants, self._heads)
         self._names = NameCheck(self, module.computations)
         self._open = _Open()
@@ -58,7 +58,7 @@ class Collector(FaultLog):
 
     def begin(self, name: str, line: int, *, is_entry: bool) -> Computation:
         module = self.module
-        computation = Computation(name, line, is_entry=is_entry)
+        computation = Computation(name, line, is_entry=is_entry, values=module.values)
         if is_entry:
             if module.entry is not None and module.entry.is_entry:
                 self.problem("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)

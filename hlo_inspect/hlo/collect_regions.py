@@ -31,7 +31,7 @@ class RegionCollector(Collector):
                 computation = self._block(region, block, line)
             else:
                 name, _, first, behind, offset = block
-                computation = Computation(name, line + offset, is_entry=False)
+                computation = Computation(name, line + offset, is_entry=False, values=self.module.values)
                 computation.opcodes = opcodes[first:behind]
                 computation.root_opcode = opcodes[region.roots[number]]
                 self._register(computation)

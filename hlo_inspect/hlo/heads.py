@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import opcodes
-from hlo_inspect.hlo.instruction import Head, head_of
-from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.instruction import Head, HeadTable
 from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
 
 _CALLING = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
@@ -24,8 +23,9 @@ class Heads(dict[str, Head]):
     opcode.
     """
 
-    def __init__(self, wanted_opcodes: frozenset[str]) -> None:
+    def __init__(self, wanted_opcodes: frozenset[str], table: HeadTable | None = None) -> None:
         super().__init__({"": Head("", None)})
+        self._table = HeadTable() if table is None else table
         self.opcodes = Opcodes(self)
         self.unreadable: set[str] = set()
         self.unknown: dict[str, tuple[str, str]] = {}
@@ -37,11 +37,10 @@ class Heads(dict[str, Head]):
         self._wanted_opcodes = wanted_opcodes
 
     def __missing__(self, text: str) -> Head:
-        try:
-            head = head_of(text)
-        except ShapeError:
+        head = self._table[text]
+        if text in self._table.unreadable:
             self.unreadable.add(text)
-            return Head(text.rpartition(" ")[2], None)
+            return head
         shape_text = text.rpartition(" ")[0]
         if head.shape is None and shape_text:
             self.unknown[text] = ("HI006", f"unknown element type in {shape_text[:60]}")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.collect import Collector
-from hlo_inspect.hlo.instruction import operands_end
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
+from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.rows import Row
 
 _BODY = re.compile(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)

@@ -13,10 +13,11 @@ from typing import TypeVar
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.header import Header, StackFrames
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.problems import Problems
 from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.values import ValueTable
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class Computation:
     `reads`: of the entry, where asked for, which parameters something reads.
     `rows`: every instruction where the graph is wanted, and `lines` on which they stand, a range where these are consecutive.
     `is_cut_off`: its end is not in the text.
+    `values`: what the attributes of the module's instructions mean.
     `scalars`: by name, what feeds its loops, calls and root as integer scalars, where asked for.
     """
 
@@ -85,9 +87,10 @@ class Computation:
         "root_opcode",
         "rows",
         "scalars",
+        "values",
     )
 
-    def __init__(self, name: str, line: int, *, is_entry: bool) -> None:
+    def __init__(self, name: str, line: int, *, is_entry: bool, values: ValueTable | None = None) -> None:
         self.name = name
         self.line = line
         self.is_entry = is_entry
@@ -99,6 +102,7 @@ class Computation:
         self.rows: Sequence[Row] = ()
         self.lines: Sequence[int] = _NO_LINES
         self.scalars: Mapping[str, Instruction] = _NO_SCALARS
+        self.values = values or ValueTable()
         self._faults: dict[str, tuple[int, str]] | None = None
 
     def add_opcodes(self, opcodes: list[str]) -> None:
@@ -190,6 +194,12 @@ class Module:
     shardings: dict[str, None] = field(default_factory=dict)
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)
+    values: ValueTable = field(default_factory=ValueTable)
+
+    @cached_property
+    def heads(self) -> HeadTable:
+        """The heads of its lines."""
+        return HeadTable(self.values.shapes)
 
     @property
     def name(self) -> str:

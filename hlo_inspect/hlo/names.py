@@ -7,10 +7,10 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Protocol
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import operands_end, parse_operands
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
+from hlo_inspect.hlo.operands import operands_end, operands_of
 from hlo_inspect.hlo.parameter_reads import ParameterReads
 from hlo_inspect.hlo.regions import Block, Region
 
@@ -186,6 +186,6 @@ def _nested_names(tail: str) -> str:
 
 def _precise_uses(tail: str) -> list[str]:
     try:
-        return [operand.name for operand in parse_operands(tail)[1] if operand.name is not None]
+        return [operand.name for operand in operands_of(tail) if operand.name is not None]
     except scan.ScanError:
         return []

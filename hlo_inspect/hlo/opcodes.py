@@ -129,7 +129,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         "custom-call",
         "*",
-        "api_version batch_group_count called_computations custom_call_has_side_effect custom_call_target! dim_labels "
+        "api_version batch_group_count called_computations calls custom_call_has_side_effect custom_call_target! dim_labels "
         "feature_group_count literal operand_layout_constraints operand_precision output_to_operand_aliasing padding_type "
         "schedule to_apply window",
     ),
@@ -196,7 +196,7 @@ _CALLEES: dict[str, dict[str, Role]] = {
     "async-start": {"calls": "run"},
     "call": {"to_apply": "run"},
     "conditional": {"true_computation": "branch", "false_computation": "branch", "branch_computations": "branch"},
-    "custom-call": {"called_computations": "custom", "to_apply": "custom"},
+    "custom-call": {"called_computations": "custom", "calls": "custom", "to_apply": "custom"},
     "fusion": {"calls": "fused"},
     "map": {"to_apply": "applied"},
     "reduce": {"to_apply": "applied"},

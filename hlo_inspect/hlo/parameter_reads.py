@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import parse_operands
 from hlo_inspect.hlo.lines import Lines
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.shapes import TupleShape
 
 _INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
@@ -42,7 +42,7 @@ class ParameterReads:
             if opcode in LITERAL_OPCODES:
                 continue
             try:
-                operands = parse_operands(row[3])[1]
+                operands = operands_of(row[3])
             except scan.ScanError:
                 continue
             for operand in operands:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from hlo_inspect.hlo import dtypes, scan
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape
 
 MAX_NESTING = 100
+MAX_KEPT = 1 << 16
+"""So many texts of shapes are kept with what they spell; a module has a few hundred."""
+
 _MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
 _SPACE = re.compile(r"\s*+", re.ASCII)
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
 _LAYOUT = re.compile(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
 _DIMENSION = re.compile(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
+_PLAIN_INTEGERS = re.compile(rf"\d{{1,{_MAX_DIGITS}}}(?:,\d{{1,{_MAX_DIGITS}}})*+", re.ASCII)
 _TILE = re.compile(r"\(([^()]*)\)")
 _FIELD = re.compile(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|\*\((\w+)\)", re.ASCII)
 
@@ -30,54 +33,85 @@ class UnknownTypeError(ShapeError):
     """A shape of an element type that XLA does not have."""
 
 
-def parse_shape(text: str) -> Shape:
-    """The shape that `text` spells; `ShapeError` when it is none."""
+class ShapeTable:
+    """The shapes of one module, each parsed once for each text that spells it."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, ArrayShape] = {}
+        self._known: dict[str, Shape | None] = {}
+
+    def parse(self, text: str) -> Shape:
+        """The shape that `text` spells; `ShapeError` where it is none."""
+        return parse_shape(text, self._arrays)
+
+    def get(self, text: str) -> Shape | None:
+        """The shape that `text` spells, `None` where it is none."""
+        if text in self._known:
+            return self._known[text]
+        try:
+            shape = self.parse(text)
+        except ShapeError:
+            shape = None
+        if len(self._known) < MAX_KEPT:
+            self._known[text] = shape
+        return shape
+
+
+def parse_shape(text: str, arrays: dict[str, ArrayShape] | None = None) -> Shape:
+    """The shape that `text` spells; `ShapeError` where it is none. `arrays` are those that are known already by their text;
+    new ones are added.
+    """
+    arrays = {} if arrays is None else arrays
+    known = arrays.get(text)
+    if known is not None:
+        return known
     text = scan.without_comments(text)
-    flat = _flat_tuple(text)
+    flat = _flat_tuple(text, arrays)
     if flat is not None:
         return flat
-    shape, end = scan_shape(text, 0)
+    shape, end = scan_shape(text, 0, arrays)
     end = _skip(text, end)
     if end != len(text):
         raise ShapeError(f"unexpected text after the shape: {text[end : end + 20]!r}", end)
     return shape
 
 
-def _flat_tuple(text: str) -> TupleShape | None:
+def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
     """A tuple of arrays as printers write it: thousands of elements are not rare, and few different ones among them."""
     if not text.startswith("(") or not text.endswith(")"):
         return None
-    try:
-        return TupleShape(tuple([_whole_array(part) for part in text[1:-1].split(", ")]))
-    except ShapeError:
-        return None  # the long way tells what is wrong, and where
+    elements = []
+    for part in map(str.lstrip, text[1:-1].split(", ")):  # a comment has become blanks
+        known = arrays.get(part)
+        if known is None:
+            try:
+                known, end = _scan_array(part, 0, arrays)
+            except ShapeError:
+                return None  # the long way tells what is wrong, and where
+            if end != len(part):
+                return None
+        elements.append(known)
+    return TupleShape(tuple(elements))
 
 
-@lru_cache(maxsize=1 << 14)
-def _whole_array(text: str) -> ArrayShape:
-    shape, end = _scan_array(text, 0)
-    if end != len(text):
-        raise ShapeError("more than an array", end)
-    return shape
-
-
-def scan_shape(text: str, start: int, depth: int = 0) -> tuple[Shape, int]:
+def scan_shape(text: str, start: int, arrays: dict[str, ArrayShape] | None = None, depth: int = 0) -> tuple[Shape, int]:
     """The shape that starts at `start` in a text without comments, and the index after it."""
     if depth > MAX_NESTING:
         raise ShapeError(f"tuples nested deeper than {MAX_NESTING}", start)
+    arrays = {} if arrays is None else arrays
     start = _skip(text, start)
     if text.startswith("(", start):
-        return _scan_tuple(text, start + 1, depth)
+        return _scan_tuple(text, start + 1, arrays, depth)
     if text.startswith("b(", start):  # a buffer counts as what it holds
-        shape, end = scan_shape(text, start + 2, depth + 1)
+        shape, end = scan_shape(text, start + 2, arrays, depth + 1)
         end = _skip(text, end)
         if not text.startswith(")", end):
             raise ShapeError("a buffer's shape is not closed", end)
         return shape, end + 1
-    return _scan_array(text, start)
+    return _scan_array(text, start, arrays)
 
 
-def _scan_tuple(text: str, position: int, depth: int) -> tuple[TupleShape, int]:
+def _scan_tuple(text: str, position: int, arrays: dict[str, ArrayShape], depth: int) -> tuple[TupleShape, int]:
     elements: list[Shape] = []
     position = _skip(text, position)
     while not text.startswith(")", position):
@@ -85,13 +119,13 @@ def _scan_tuple(text: str, position: int, depth: int) -> tuple[TupleShape, int]:
             if not text.startswith(",", position):
                 raise ShapeError("expected ',' or ')' in a tuple shape", position)
             position += 1
-        element, position = scan_shape(text, position, depth + 1)
+        element, position = scan_shape(text, position, arrays, depth + 1)
         elements.append(element)
         position = _skip(text, position)
     return TupleShape(tuple(elements)), position + 1
 
 
-def _scan_array(text: str, start: int) -> tuple[ArrayShape, int]:
+def _scan_array(text: str, start: int, arrays: dict[str, ArrayShape]) -> tuple[ArrayShape, int]:
     match = _ARRAY.match(text, start)
     if match is None:
         raise ShapeError("expected a shape", start)
@@ -99,15 +133,20 @@ def _scan_array(text: str, start: int) -> tuple[ArrayShape, int]:
     if text.startswith("sparse{", end):  # 2019's sparse arrays give the number of elements kept
         end = text.find("}", end) + 1
     layout = _LAYOUT.match(text, end)
-    try:
-        return _array(match[1], match[2], layout[1] if layout else None), layout.end() if layout else end
-    except ShapeError as error:
-        raise type(error)(str(error), start + error.position) from None
+    end = layout.end() if layout else end
+    spelled = text[start:end]
+    known = arrays.get(spelled)
+    if known is None:
+        try:
+            known = _array(match[1], match[2], layout[1] if layout else None)
+        except ShapeError as error:
+            raise type(error)(str(error), start + error.position) from None
+        if len(arrays) < MAX_KEPT:
+            arrays[spelled] = known
+    return known, end
 
 
-@lru_cache(maxsize=1 << 14)
 def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
-    """The same few shapes occur all over a module: each is parsed once."""
     if dtype not in dtypes.BITS and dtype not in dtypes.NOT_ARRAYS:
         raise UnknownTypeError(f"unknown element type {dtype!r}", 0)
     sizes, dynamic = _dimensions(dimensions, len(dtype) + 1)
@@ -115,6 +154,8 @@ def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
 
 
 def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bool, ...]]:
+    if _PLAIN_INTEGERS.fullmatch(text):
+        return tuple(map(int, text.split(","))), ()
     sizes: list[int | None] = []
     dynamic: list[bool] = []
     for part in text.split(",") if text.strip() else ():
@@ -128,6 +169,8 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 def parse_layout(text: str, start: int = 0) -> Layout:
     """What stands between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields of no consequence for sizes are passed over."""
+    if _PLAIN_INTEGERS.fullmatch(text):
+        return Layout(tuple(map(int, text.split(","))))
     order, _, fields = text.partition(":")
     minor_to_major = _integers(order, start)
     values: dict[str, int] = {}

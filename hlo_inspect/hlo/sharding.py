@@ -1,15 +1,20 @@
-"""Device lists: replica groups in their three spellings, source-target pairs, and the devices that a sharding names."""
+"""Devices as values: replica groups in their three spellings, source-target pairs, device meshes and shardings.
+
+Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no such value.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import scan
 
 Groups = tuple[tuple[int, ...], ...]
+"""Lists of device ids."""
 
 MAX_DEVICES = 1 << 20
 """More than any machine has; a text that names more is refused instead of being spelled out."""
@@ -18,149 +23,44 @@ _NUMBER = r"\d{1,10}"
 _NUMBERS = rf"\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*"
 _LIST = re.compile(r"\{([\d,\s]*)\}", re.ASCII)
 _NESTED_LIST = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
-_IOTA = re.compile(rf"\[({_NUMBERS})\]\s*<=\s*\[({_NUMBERS})\]\s*(?:T\s*\(({_NUMBERS})\))?", re.ASCII)
-_TILED_IOTA = re.compile(rf"\(\s*\[({_NUMBERS})\]\s*(?:T\s*\(({_NUMBERS})\))?\s*\)", re.ASCII)
-_MESH = re.compile(
-    r"(maximal_)?mesh\s*\[([^\]]*)\]\s*(?:,\s*device_ids\s*=\s*(\((?:[^()]|\([^()]*\))*\)))?\s*(\{.*\})?", re.ASCII | re.DOTALL
-)
+_IOTA_TEXT = rf"\[({_NUMBERS})\]\s*(?:T\s*\(({_NUMBERS})\))?"
+_IOTA_GROUPS = re.compile(rf"\[({_NUMBERS})\]\s*<=\s*{_IOTA_TEXT}", re.ASCII)
+_TILES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*{_IOTA_TEXT}|({_NUMBERS}))", re.ASCII)
+_MESH = re.compile(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
+_IOTA = re.compile(rf"\s*{_IOTA_TEXT}\s*", re.ASCII)
 _AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
 _AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
-_SHARDING_DEVICES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*\[({_NUMBERS})\]|({_NUMBERS}))", re.ASCII)
-_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_PRINTED_ELEMENT = re.compile(r'\{[^{}"/]*+\}')
-_PRINTED_TUPLE = re.compile(
-    rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
-)
-_MAXIMAL = re.compile(rf"(?:maximal\s+device=|device_id=)({_NUMBER})", re.ASCII)
 
 
 class DeviceListError(ValueError):
     """Text that is no device list, or one that contradicts itself."""
 
 
-@lru_cache(maxsize=1 << 8)
-def replica_groups(text: str) -> Groups:
-    """The groups that `text` spells, in order; no groups for `{}`, which stands for everybody. `DeviceListError` otherwise."""
-    text = scan.without_comments(text).strip()
-    iota = _IOTA.fullmatch(text)
-    if iota is not None:
-        return _iota_groups(*iota.groups())
-    mesh = _MESH.fullmatch(text)
-    if mesh is not None:
-        return _mesh_groups(*mesh.groups())
-    if _NESTED_LIST.fullmatch(text) is None:
-        raise DeviceListError(f"no replica groups: {text[:60]!r}")
-    return tuple(_integers(ids) for ids in _LIST.findall(text[1:-1]) if ids.strip())
+# -- lists of devices -------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 8)
-def source_target_pairs(text: str) -> tuple[tuple[int, int], ...]:
-    """The pairs of `{{0,1},{1,0}}`; `DeviceListError` where one is no pair."""
-    text = scan.without_comments(text).strip()
-    if _NESTED_LIST.fullmatch(text) is None:
-        raise DeviceListError(f"no source-target pairs: {text[:60]!r}")
-    pairs = []
-    for ids in _LIST.findall(text[1:-1]):
-        pair = _integers(ids)
-        if len(pair) != 2:
-            raise DeviceListError(f"{ids!r} is no pair of devices")
-        pairs.append((pair[0], pair[1]))
-    return tuple(pairs)
+class Iota(NamedTuple):
+    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed, in row-major order."""
+
+    shape: tuple[int, ...]
+    permutation: tuple[int, ...]
+
+    def ids(self, count: int) -> list[int]:
+        """The ids, of which there have to be `count`."""
+        if count > MAX_DEVICES or math.prod(self.shape) != count:
+            raise DeviceListError(f"{count} devices in {list(self.shape)}")
+        if sorted(self.permutation) != list(range(len(self.shape))):
+            raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
+        strides = [math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
+        ids = [0]
+        for axis in self.permutation:
+            ids = [base + step * strides[axis] for base in ids for step in range(self.shape[axis])]
+        return ids
 
 
-def iota(dimensions: tuple[int, ...], reshape: tuple[int, ...], permutation: tuple[int, ...]) -> list[int]:
-    """The ids 0…n-1, reshaped to `reshape`, transposed by `permutation`, in row-major order; n is the product of
-    `dimensions`.
-    """
-    count = math.prod(dimensions)
-    if count > MAX_DEVICES or math.prod(reshape) != count:
-        raise DeviceListError(f"{count} devices in {list(reshape)}")
-    if sorted(permutation) != list(range(len(reshape))):
-        raise DeviceListError(f"{list(permutation)} is no permutation of {len(reshape)} dimensions")
-    strides = [math.prod(reshape[i + 1 :]) for i in range(len(reshape))]
-    ids = [0]
-    for axis in permutation:
-        ids = [base + step * strides[axis] for base in ids for step in range(reshape[axis])]
-    return ids
-
-
-def _iota_groups(dimensions: str, reshape: str, permutation: str | None) -> Groups:
-    sizes, shape = _integers(dimensions), _integers(reshape)
-    if len(sizes) != 2:
-        raise DeviceListError(f"groups of {len(sizes)} dimensions")
-    ids = iota(sizes, shape, _integers(permutation) if permutation else tuple(range(len(shape))))
-    return _rows(ids, sizes[1])
-
-
-def _rows(ids: list[int], size: int) -> Groups:
-    return tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)) if size else ()
-
-
-class _Axis(NamedTuple):
-    """A run of devices in a mesh: `size` steps of `stride` positions."""
-
-    size: int
-    stride: int
-
-
-def _mesh_groups(maximal: str | None, axes: str, device_ids: str | None, references: str | None) -> Groups:
-    """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
-    if maximal:
-        return (_integers(axes.partition("=")[2]),)
-    names: dict[str, _Axis] = {}
-    sizes = [(match[0] or match[1], int(match[2])) for match in _AXIS.findall(axes)]
-    total = math.prod(size for _, size in sizes)
-    if total > MAX_DEVICES or total == 0:
-        raise DeviceListError(f"a mesh of {total} devices")
-    stride = total
-    for number, (name, size) in enumerate(sizes):
-        stride //= size
-        names[name] = names.setdefault(str(number), _Axis(size, stride))
-    ids = _mesh_order(device_ids, total)
-    inner = [_sub_axis(names, *match.groups()) for match in _AXIS_REFERENCE.finditer(references or "")]
-    offsets = [0]
-    for axis in inner:
-        offsets = [base + step * axis.stride for base in offsets for step in range(axis.size)]
-    if len(set(offsets)) != len(offsets) or total % len(offsets):
-        raise DeviceListError("the mesh axes of the groups overlap")
-    members = set(offsets)
-    starts: list[int] = []
-    seen: set[int] = set()
-    for position in range(total):
-        if position not in seen:
-            starts.append(position)
-            seen.update(position + offset for offset in members)
-    if max(seen, default=0) >= total:
-        raise DeviceListError("the groups reach outside of the mesh")
-    return tuple(tuple(ids[start + offset] for offset in offsets) for start in starts)
-
-
-def _sub_axis(names: dict[str, _Axis], single: str | None, double: str | None, before: str | None, size: str | None) -> _Axis:
-    """An axis, or the part of it that `'a':(before)size` names: `before` is the product of the sizes in front of it."""
-    name = single if single is not None else double or ""
-    if name not in names:
-        raise DeviceListError(f"the mesh has no axis {name!r}")
-    axis = names[name]
-    if before is None or size is None:
-        return axis
-    if int(before) == 0 or int(size) == 0 or axis.size % (int(before) * int(size)):
-        raise DeviceListError(f"({before}){size} is no part of an axis of {axis.size}")
-    return _Axis(int(size), axis.stride * (axis.size // (int(before) * int(size))))
-
-
-def _mesh_order(device_ids: str | None, total: int) -> list[int]:
-    if device_ids is None:
-        return list(range(total))
-    tiled = _TILED_IOTA.fullmatch(device_ids)
-    if tiled is not None:
-        shape = _integers(tiled[1])
-        return iota((total,), shape, _integers(tiled[2]) if tiled[2] else tuple(range(len(shape))))
-    ids = list(_integers(device_ids.strip("()")))
-    if len(ids) != total:
-        raise DeviceListError(f"{len(ids)} device ids for a mesh of {total}")
-    if len(set(ids)) != total:
-        raise DeviceListError("the mesh names a device twice")
-    return ids
+def _iota(shape: str, permutation: str | None) -> Iota:
+    sizes = _integers(shape)
+    return Iota(sizes, _integers(permutation) if permutation else tuple(range(len(sizes))))
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -170,23 +70,303 @@ def _integers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-@lru_cache(maxsize=1 << 8)
-def sharding_devices(text: str) -> int:
-    """One more than the largest device id that a sharding names; 0 where it names none."""
-    text = _QUOTED.sub('""', text)
-    count = 0
-    for _, shape, ids in _SHARDING_DEVICES.findall(text):
-        count = max(count, math.prod(_integers(shape)) if shape else max(_integers(ids)) + 1)
-    for mesh in re.findall(r"mesh\[([^\]]*)\]", text):
-        sizes = [int(size) for _, _, size in _AXIS.findall(mesh)]
-        count = max(count, math.prod(sizes) if sizes else 0)
-    for device in _MAXIMAL.findall(text):
-        count = max(count, int(device) + 1)
-    return count
+# -- meshes -----------------------------------------------------------------------------------------------------------------
+
+
+class AxisReference(NamedTuple):
+    """An axis, or the part `'a':(before)size` of it: `before` is the product of the sizes in front of that part."""
+
+    name: str
+    before: int | None = None
+    size: int | None = None
+
+
+def _references(text: str) -> tuple[AxisReference, ...]:
+    return tuple(
+        AxisReference(match[1] or match[2] or "", *((int(match[3]), int(match[4])) if match[3] else ()))
+        for match in _AXIS_REFERENCE.finditer(text)
+    )
+
+
+class _Steps(NamedTuple):
+    """A run of devices in a mesh: `size` steps of `stride` positions."""
+
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMesh:
+    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`: names and sizes of the axes, major to minor, and the devices in row-major
+    order (`None` for 0…n-1). `device` is the only one of `maximal_mesh[device_id=3]`.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    device_ids: Iota | tuple[int, ...] | None = None
+    device: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many devices the axes have; 1 without axes."""
+        return math.prod(size for _, size in self.axes)
+
+    def groups(self, references: Iterable[AxisReference]) -> Groups:
+        """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
+        if self.device is not None:
+            return ((self.device,),)
+        total = self.size
+        if total > MAX_DEVICES or total == 0:
+            raise DeviceListError(f"a mesh of {total} devices")
+        steps = self._steps()
+        offsets = [0]
+        for reference in references:
+            axis = _part_of_axis(steps, reference)
+            offsets = [base + step * axis.stride for base in offsets for step in range(axis.size)]
+            if len(offsets) > total:
+                raise DeviceListError("the mesh axes of the groups overlap")
+        if len(set(offsets)) != len(offsets) or total % len(offsets):
+            raise DeviceListError("the mesh axes of the groups overlap")
+        ids = self._order()
+        starts: list[int] = []
+        seen: set[int] = set()
+        for position in range(total):
+            if position not in seen:
+                starts.append(position)
+                seen.update([position + offset for offset in offsets])
+        if max(seen, default=0) >= total:
+            raise DeviceListError("the groups reach outside of the mesh")
+        return tuple(tuple([ids[start + offset] for offset in offsets]) for start in starts)
+
+    def _steps(self) -> dict[str, _Steps]:
+        """The axes by name, and by number, which XLA writes where an axis has no name."""
+        steps: dict[str, _Steps] = {}
+        stride = self.size
+        for number, (name, size) in enumerate(self.axes):
+            stride //= size
+            steps[name] = steps.setdefault(str(number), _Steps(size, stride))
+        return steps
+
+    def _order(self) -> Sequence[int]:
+        total = self.size
+        if self.device_ids is None:
+            return range(total)
+        if isinstance(self.device_ids, Iota):
+            return self.device_ids.ids(total)
+        if len(self.device_ids) != total:
+            raise DeviceListError(f"{len(self.device_ids)} device ids for a mesh of {total}")
+        if len(set(self.device_ids)) != total:
+            raise DeviceListError("the mesh names a device twice")
+        return self.device_ids
+
+
+def _part_of_axis(steps: dict[str, _Steps], reference: AxisReference) -> _Steps:
+    axis = steps.get(reference.name)
+    if axis is None:
+        raise DeviceListError(f"the mesh has no axis {reference.name!r}")
+    before, size = reference.before, reference.size
+    if before is None or size is None:
+        return axis
+    if before == 0 or size == 0 or axis.size % (before * size):
+        raise DeviceListError(f"({before}){size} is no part of an axis of {axis.size}")
+    return _Steps(size, axis.stride * (axis.size // (before * size)))
+
+
+def _mesh(match: re.Match[str]) -> NamedMesh:
+    maximal, axes, device_ids = match.groups()
+    if maximal:
+        devices = _integers(axes.partition("=")[2])
+        if len(devices) != 1:
+            raise DeviceListError(f"{axes!r} is no device")
+        return NamedMesh((), device=devices[0])
+    named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
+    if device_ids is None:
+        return NamedMesh(named)
+    tiled = _IOTA.fullmatch(device_ids)
+    return NamedMesh(named, _iota(tiled[1], tiled[2]) if tiled is not None else _integers(device_ids))
+
+
+# -- groups and pairs -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceGroups:
+    """The groups of `replica_groups`, in order; none for `{}`, which stands for everybody. `mesh` is the mesh that the text
+    names.
+    """
+
+    text: str
+    groups: Groups
+    mesh: NamedMesh | None = None
+
+
+def parse_groups(text: str) -> DeviceGroups:
+    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`."""
+    spelled = scan.without_comments(text).strip()
+    iota = _IOTA_GROUPS.fullmatch(spelled)
+    if iota is not None:
+        sizes = _integers(iota[1])
+        if len(sizes) != 2:
+            raise DeviceListError(f"groups of {len(sizes)} dimensions")
+        ids, size = _iota(iota[2], iota[3]).ids(math.prod(sizes)), sizes[1]
+        return DeviceGroups(text, tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)) if size else ())
+    printed = _MESH.match(spelled)
+    rest = spelled[printed.end() :].strip() if printed is not None else ""
+    if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
+        mesh = _mesh(printed)
+        return DeviceGroups(text, mesh.groups(_references(rest)), mesh)
+    if _NESTED_LIST.fullmatch(spelled) is None:
+        raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
+    return DeviceGroups(text, tuple(_integers(ids) for ids in _LIST.findall(spelled[1:-1]) if ids.strip()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DevicePairs:
+    """The pairs of `source_target_pairs`: who sends to whom."""
+
+    text: str
+    pairs: tuple[tuple[int, int], ...]
+
+
+def parse_pairs(text: str) -> DevicePairs:
+    """`{{0,1},{1,0}}`."""
+    spelled = scan.without_comments(text).strip()
+    if _NESTED_LIST.fullmatch(spelled) is None:
+        raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
+    pairs = []
+    for ids in _LIST.findall(spelled[1:-1]):
+        pair = _integers(ids)
+        if len(pair) != 2:
+            raise DeviceListError(f"{ids!r} is no pair of devices")
+        pairs.append((pair[0], pair[1]))
+    return DevicePairs(text, tuple(pairs))
+
+
+# -- shardings --------------------------------------------------------------------------------------------------------------
+
+ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
+
+_SUBGROUPS = re.compile(r"last_tile_dims=\{([^{}]*)\}")
+_METADATA = re.compile(r"\bmetadata=")
+_WORD = re.compile(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
+_DEVICE = re.compile(rf"\bdevice=({_NUMBER})", re.ASCII)
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_AXES_OF_KIND = re.compile(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
+_PRINTED_ELEMENT = re.compile(r'\{[^{}"/]*+\}')
+_PRINTED_TUPLE = re.compile(
+    rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharding:
+    """How an array is divided over devices, or for a `tuple` the shardings of its `elements`.
+
+    `tiled`: the devices lie in a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the
+    array; the `subgroups` say what the last ones do (`replicated`, `manual`), from the major one on.
+    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array, `other_axes` those that are named
+    for another purpose, with that purpose.
+    `maximal`: the whole array is on `device`.
+    """
+
+    text: str
+    kind: ShardingKind
+    elements: tuple[Sharding, ...] = ()
+    tile_sizes: tuple[int, ...] = ()
+    device_ids: Iota | tuple[int, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    mesh: NamedMesh | None = None
+    dimension_axes: tuple[tuple[AxisReference, ...], ...] = ()
+    other_axes: tuple[tuple[str, tuple[AxisReference, ...]], ...] = ()
+    device: int | None = None
+
+    @property
+    def devices(self) -> int:
+        """One more than the largest device id that is named; 0 where none is."""
+        if self.kind == "tuple":
+            return max((element.devices for element in self.elements), default=0)
+        if self.kind == "maximal":
+            return 0 if self.device is None else self.device + 1
+        if self.mesh is not None:
+            return self.mesh.size if self.mesh.axes else 0
+        if isinstance(self.device_ids, Iota):
+            return math.prod(self.device_ids.shape)
+        return max(self.device_ids, default=-1) + 1
+
+    @property
+    def tile_count_fault(self) -> str | None:
+        """What is wrong with a grid of tiles for another number of devices than it lists."""
+        if self.kind != "tiled":
+            return None
+        tiles = math.prod(self.tile_sizes)
+        listed = math.prod(self.device_ids.shape) if isinstance(self.device_ids, Iota) else len(self.device_ids)
+        return f"has tiles for {tiles} devices and lists {listed}" if tiles != listed else None
+
+    def device_lines(self) -> Iterator[Groups]:
+        """For each divided dimension, and for each set of axes that is named, the lines of devices along it. The order of the
+        devices means nothing where a line is one of subgroups; these are sorted.
+        """
+        if self.mesh is not None:
+            for axes in (*self.dimension_axes, *(axes for _, axes in self.other_axes)):
+                if axes:
+                    yield self.mesh.groups(axes)
+        elif self.kind == "tiled":
+            yield from self._tile_lines()
+
+    def _tile_lines(self) -> Iterator[Groups]:
+        sizes = self.tile_sizes
+        count = math.prod(sizes)
+        ids = self.device_ids.ids(count) if isinstance(self.device_ids, Iota) else list(self.device_ids)
+        if not ids or count != len(ids):
+            raise DeviceListError(f"{len(ids)} devices in {list(sizes)}")
+        stride = len(ids)
+        for dimension, size in enumerate(sizes):
+            stride //= size
+            if size == 1:
+                continue
+            starts = (start + i for start in range(0, len(ids), size * stride) for i in range(stride))
+            lines = (ids[start : start + size * stride : stride] for start in starts)
+            is_subgroup = dimension >= len(sizes) - len(self.subgroups)
+            yield tuple(tuple(sorted(line) if is_subgroup else line) for line in lines)
+
+    def copies(self, partitions: int) -> Groups | None:
+        """The devices by what they hold: each group has the same part. `None` where the sharding does not tell for a program
+        of so many partitions. Partitions are numbered as in the sharding.
+        """
+        if not 0 < partitions <= MAX_DEVICES:
+            return None
+        try:
+            groups = self._copies(partitions)
+        except DeviceListError:
+            return None
+        is_whole = groups is not None and sorted([i for group in groups for i in group]) == list(range(partitions))
+        return groups if is_whole else None
+
+    def _copies(self, partitions: int) -> Groups | None:
+        if self.kind == "replicated":
+            return (tuple(range(partitions)),)
+        if self.kind == "named" and self.mesh is not None and self.mesh.device is None:
+            return self._copies_in_mesh(self.mesh)
+        if self.kind != "tiled" or self.subgroups not in ((), ("replicated",)):
+            return None
+        lines = tuple(self._tile_lines())
+        if not lines:
+            return None
+        if self.subgroups and self.tile_sizes[-1] != 1:
+            return lines[-1]
+        return tuple((device,) for line in lines[0] for device in line)
+
+    def _copies_in_mesh(self, mesh: NamedMesh) -> Groups | None:
+        """Devices that differ along axes which divide no dimension hold the same."""
+        dividing = [axis for axes in self.dimension_axes for axis in axes]
+        if any(kind != "replicated" for kind, _ in self.other_axes) or any(axis.size is not None for axis in dividing):
+            return None
+        names = {axis.name for axis in dividing}
+        numbered = [(name, str(number)) for number, (name, _) in enumerate(mesh.axes)]
+        return mesh.groups(AxisReference(name) for name, number in numbered if names.isdisjoint({name, number}))
 
 
 def split_sharding(text: str) -> tuple[str, ...] | None:
-    """The shardings of a tuple's elements, `None` for a single one."""
+    """The texts of the shardings of a tuple's elements, `None` for a single one."""
     if _PRINTED_TUPLE.fullmatch(text):
         return tuple(_PRINTED_ELEMENT.findall(text, 1))
     text = scan.without_comments(text).strip()
@@ -194,3 +374,74 @@ def split_sharding(text: str) -> tuple[str, ...] | None:
     if text == "{}" or not inside.startswith("{"):
         return None
     return tuple(inside[start:end].strip() for start, end in scan.split_items(inside))
+
+
+def parse_sharding(text: str) -> Sharding:
+    """`{replicated}`, `{devices=[2,2]<=[4] last_tile_dim_replicate}`, `{mesh['a'=2], [{'a'}, {}]}`, or a tuple of them."""
+    parts = split_sharding(text)
+    if parts is not None:
+        return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
+    spelled = scan.without_comments(text).strip()
+    if len(spelled) < 2 or spelled[0] != "{" or spelled[-1] != "}":
+        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+    inside = _METADATA.split(spelled[1:-1], maxsplit=1)[0].strip()
+    if not inside:
+        return Sharding(text, "tuple")
+    printed = _MESH.match(inside)
+    if printed is not None:
+        return _named_sharding(text, _mesh(printed), inside[printed.end() :])
+    tiles = _TILES.search(inside)
+    word = _WORD.search(inside)
+    if tiles is not None:
+        ids = _iota(tiles[2], tiles[3]) if tiles[2] else _integers(tiles[4])
+        listed = _SUBGROUPS.search(inside)
+        kinds = tuple(kind.strip() for kind in listed[1].split(",")) if listed else ()
+        if not kinds and "last_tile_dim_replicate" in inside:
+            kinds = ("replicated",)
+        return Sharding(text, "tiled", tile_sizes=_integers(tiles[1]), device_ids=ids, subgroups=kinds)
+    if word is None:
+        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+    device = _DEVICE.search(inside)
+    kind: ShardingKind = word[1]  # type: ignore[assignment]  # one of the words of the pattern
+    return Sharding(text, kind, device=int(device[1]) if device else None)
+
+
+def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
+    """A sharding over the axes of a mesh; `rest` follows the mesh."""
+    if mesh.device is not None:
+        return Sharding(text, "maximal", mesh=mesh, device=mesh.device)
+    dimensions, others = [], []
+    for found in _AXES_OF_KIND.finditer(rest):
+        if found[1]:
+            others.append((found[1], _references(found[2])))
+        else:
+            dimensions.append(_references(found[2]))
+    word = _WORD.match(rest.lstrip(", \t\n"))
+    if word is not None and not dimensions and word[1] == "replicated" and not others:
+        return Sharding(text, "replicated", mesh=mesh)
+    if word is not None and not dimensions and not others:
+        kind: ShardingKind = "manual" if word[1] == "manual" else "unreduced"
+        return Sharding(text, kind, mesh=mesh)
+    return Sharding(text, "named", mesh=mesh, dimension_axes=tuple(dimensions), other_axes=tuple(others))
+
+
+# -- by text, until the last analysis has been converted
+
+
+def replica_groups(text: str) -> Groups:
+    return parse_groups(text).groups
+
+
+def source_target_pairs(text: str) -> tuple[tuple[int, int], ...]:
+    return parse_pairs(text).pairs
+
+
+def iota(dimensions: tuple[int, ...], reshape: tuple[int, ...], permutation: tuple[int, ...]) -> list[int]:
+    return Iota(reshape, permutation).ids(math.prod(dimensions))
+
+
+def sharding_devices(text: str) -> int:
+    try:
+        return parse_sharding(text if text.startswith("{") else "{" + text.removeprefix("sharding={") + "}").devices
+    except DeviceListError:
+        return 0

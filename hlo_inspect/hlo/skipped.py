@@ -44,7 +44,7 @@ def _note(module: Module, heads: Heads, block: re.Match[str], line: int) -> None
     if module.wants.loops and SCALAR_ROOT.match(shape):
         scalars = Scalars()
         scalars.search(block.string, block.string.index("\n", block.start()) + 1, block.end(), line + 1, heads)
-        computation = Computation(name, line, is_entry=False)
+        computation = Computation(name, line, is_entry=False, values=module.values)
         computation.root_opcode = opcode
         computation.scalars = scalars.kept(computation, None)
         module.computations.setdefault(name, computation)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import grammar, scan
-from hlo_inspect.hlo.instruction import Head, Instruction, Operand, head_of, operands_end, parse_operands
+from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction, head_of
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.operands import Operand, operand_names, operands_end, operands_of
+from hlo_inspect.hlo.shape_text import ShapeTable, parse_shape
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:
@@ -16,8 +17,8 @@ def instruction(text: str, computation: Computation | None = None) -> Instructio
 
 
 def operands(text: str) -> list[tuple[str | None, tuple[int, ...], str | None]]:
-    found = parse_operands(text)[1]
-    return [(o.name, o.path, str(o.shape) if o.shape is not None else None) for o in found]
+    shapes = ShapeTable()
+    return [(o.name, o.path, str(shape) if (shape := shapes.get(o.shape)) is not None else None) for o in operands_of(text)]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,8 @@ def operands(text: str) -> list[tuple[str | None, tuple[int, ...], str | None]]:
 )
 def test_operands(tail: str, expected: list[tuple[str | None, tuple[int, ...], str | None]]) -> None:
     assert operands(tail) == expected
+    quick = operand_names(tail)
+    assert quick is None or quick == [name for name, _, _ in expected]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_an_instruction() -> None:
     found = instruction(text)
     assert (found.name, found.opcode, str(found.shape), found.is_root, found.line) == ("r", "all-reduce", "f32[8]", True, 7)
     assert found.operand_text == "f32[8]{0} %p"
-    assert found.operands == (Operand("p", (), parse_shape("f32[8]{0}")),)
+    assert found.operands == (Operand("p", (), "f32[8]{0}"),)
     assert found.attributes == {"replica_groups": "{{0,1}}", "to_apply": "%add", "metadata": '{op_name="x, y"}'}
     assert found.callees(found.attributes) == {"to_apply": ("add",)}
 
@@ -187,8 +190,66 @@ def test_an_attribute_behind_one_that_makes_no_sense_is_noted() -> None:
 
 
 def test_heads() -> None:
-    assert head_of("f32[2]{0} negate") == Head("negate", parse_shape("f32[2]{0}"))
-    assert head_of(" negate") == Head("negate", None)
-    assert head_of("f99[2] negate") == Head("negate", None)
-    with pytest.raises(ShapeError):
-        head_of("f32[2 negate")
+    table = HeadTable()
+    assert table["f32[2]{0} negate"] == Head("negate", parse_shape("f32[2]{0}"))
+    assert table[" negate"] == Head("negate", None)
+    assert table["f99[2] negate"] == Head("negate", None)
+    assert not table.unreadable
+    assert table["f32[2 negate"] == Head("negate", None)
+    assert table.unreadable == {"f32[2 negate"}
+
+
+@pytest.mark.parametrize(
+    ("text", "callees"),
+    [
+        ("a = f32[] fusion(b), kind=kLoop, calls=%f.1", [("calls", "fused", "f.1")]),
+        ("a = f32[] while(b), condition=%c, body=d", [("body", "body", "d"), ("condition", "condition", "c")]),
+        (
+            "a = f32[] conditional(b, c, d), branch_computations={%e, /*index=1*/ f}",
+            [("branch_computations", "branch", "e"), ("branch_computations", "branch", "f")],
+        ),
+        (
+            'a = f32[] custom-call(b), custom_call_target="t", calls=%e, %f',
+            [("calls", "custom", "e"), ("calls", "custom", "f")],
+        ),
+        ("a = f32[] map(b), to_apply={ ROOT x = f32[] negate(y) }", []),
+        ('a = f32[] fusion(b), metadata={op_name=", calls=%e"}, calls=%f', [("calls", "fused", "f")]),
+        ("a = f32[] new-one(b), calls=%e", []),
+    ],
+)
+def test_what_is_called(text: str, callees: list[tuple[str, str, str]]) -> None:
+    assert [tuple(callee) for callee in instruction(text).called] == callees
+
+
+def test_an_attribute_is_read_where_it_stands() -> None:
+    """Strings, braces and other attributes may hold what looks like it."""
+    found = instruction(
+        'a = f32[] custom-call(b), custom_call_target="x, index=1, k=2", backend_config="{\\"a\\", index=3}", '
+        "frontend_attributes={k={ , index=4, k=5}}, sharding={mesh['a'=2], [{'a'}], metadata={op_name=\"no\"}}, "
+        'metadata={op_name="yes"}, index=7'
+    )
+    assert found.attr("index") == 7
+    assert found.attr("k") is None
+    assert not found.has("k")
+    metadata = found.attr("metadata")
+    assert metadata is not None and metadata.op_name == "yes"
+    assert found.attr("custom_call_target") == "x, index=1, k=2"
+
+
+def test_a_value_that_makes_no_sense() -> None:
+    found = instruction("a = f32[] all-reduce(b), replica_groups={{0,x}}, channel_id=_, to_apply=%f")
+    assert found.attr("replica_groups") is None
+    malformed = found.malformed("replica_groups")
+    assert malformed is not None
+    assert malformed.text == "{{0,x}}" and malformed.reason == "no replica groups: '{{0,x}}'"
+    assert found.attr("channel_id") is None and found.has("channel_id")
+    assert found.malformed("to_apply") is None and found.callee("to_apply") == "f"
+    assert found.malformed("dimensions") is None
+
+
+def test_instructions_of_a_module_share_values() -> None:
+    computation = Computation("main", 1, is_entry=True)
+    text = "%s = f32[] all-reduce(b), replica_groups=[2,4]<=[8], to_apply=%%f"
+    first, second = (instruction(text % name, computation) for name in "ab")
+    assert first.attr("replica_groups") is second.attr("replica_groups")
+    assert first.attr("replica_groups") is not instruction(text % "c").attr("replica_groups")

@@ -100,7 +100,10 @@ class Operation:
             raise UnknownCostError(f"operand {index} is missing")
         name, *path = self.uses[index].split("#")
         defined = self.definitions.shapes.get(name)
-        shape = subshape(defined, map(int, path)) if defined is not None else self.instruction.operands[index].shape
+        if defined is not None:
+            shape = subshape(defined, map(int, path))
+        else:
+            shape = self.instruction.computation.values.shapes.get(self.instruction.operands[index].shape)
         if shape is None:
             raise UnknownCostError(f"the shape of operand {name or '(without a name)'} is not known")
         return shape

@@ -9,7 +9,8 @@ from functools import cache
 from hlo_inspect.analysis.optimizer.opcodes import ELEMENTWISE
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import Head, Operand, operands_end
+from hlo_inspect.hlo.instruction import Head
+from hlo_inspect.hlo.operands import Operand, operands_end
 from hlo_inspect.hlo.shapes import ArrayShape
 
 Use = tuple[str, tuple[int, ...]]

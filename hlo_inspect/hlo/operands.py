@@ -1,0 +1,91 @@
+"""The operands of an instruction: what its parentheses hold, in every way in which XLA's printers wrote it.
+
+A tail is the text of an instruction from behind its opening parenthesis.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hlo_inspect.hlo import scan
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+_ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
+_TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
+_SHAPED = rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})"
+_NAMES = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
+_SHAPED_OPERAND = re.compile(rf"{_SHAPED}\)")
+_TWO_OPERANDS = re.compile(rf"{_SHAPED}, {_SHAPED}\)")
+_OPERANDS = re.compile(rf"((?:(?:/\*index=[0-9]++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%{_NAME}(?:, )?)*+)\)")
+_MARKED = re.compile(rf"%({_NAME})")
+
+_USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
+_QUOTE = re.compile(r"[\"']|//")
+_PLAIN = re.compile(r"[^()\[{\"'/]*+\)")
+_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
+
+
+class Operand(NamedTuple):
+    """A use: the instruction's name with the tuple index of `name#0#1`, and the text of the shape where one is printed.
+
+    `name` is `None` where no instruction is named: an operand that the printer left out, or an instruction written in place.
+    """
+
+    name: str | None
+    path: tuple[int, ...] = ()
+    shape: str = ""
+
+
+def operand_names(tail: str) -> list[str] | None:
+    """The operands of a tail as printers write most of them: names, with shapes or without. `None` for all others, which
+    `operands_of` reads.
+    """
+    bare = _NAMES.match(tail)
+    if bare is not None:
+        names = bare[0].replace("%", "").split(", ") if bare[0] else []
+        return None if "null" in names else names
+    single = _SHAPED_OPERAND.match(tail)
+    if single is not None:
+        return [single[1]]
+    two = _TWO_OPERANDS.match(tail)
+    if two is not None:
+        return list(two.groups())
+    many = _OPERANDS.match(tail)
+    return _MARKED.findall(many[1]) if many is not None else None
+
+
+def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
+    """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
+    closed.
+    """
+    bare = _NAMES.match(tail)
+    if bare is not None:
+        names = bare[0].replace("%", "").split(", ") if bare[0] else []
+        if "null" not in names:
+            return tuple([Operand(name) for name in names])
+    text = scan.without_comments(tail[: operands_end(tail) if end is None else end])
+    return tuple(_operand(text[start:stop].strip()) for start, stop in scan.split_items(text))
+
+
+def operands_end(tail: str) -> int:
+    """The index of the parenthesis that closes the operands; `ScanError` where none does."""
+    plain = _PLAIN.match(tail)
+    if plain is not None:
+        return plain.end() - 1
+    likely = _END.search(tail)
+    if likely is not None:
+        close = likely.start()
+        is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # behind another one stand attributes
+        if is_first and tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
+            return close
+    return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2
+
+
+def _operand(text: str) -> Operand:
+    """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
+    use = _USE.fullmatch(text)
+    if use is None or text == "null":
+        return Operand(None, (), text)
+    path = tuple(int(index) for index in use[3].split("#")[1:])
+    return Operand(use[2], path, use[1].strip() if use[1] else "")
