@@ -59,11 +59,8 @@ NAMED_TWICE = {
     "Body",
     "Contents",
     "Cost",
-    "Optimizer",
     "Part",
-    "Reach",
     "Reading",
-    "Region",
     "Scope",
     "Source",
 }

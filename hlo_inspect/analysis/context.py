@@ -15,7 +15,7 @@ from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, execu
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.groups import DeviceCounts
 from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
-from hlo_inspect.analysis.optimizer.find import find_optimizer
+from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.phases import find_phases
@@ -88,7 +88,7 @@ class Context:
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
-        return Overview(find_optimizer(self.module, self.interface, self.views))
+        return Overview(find_updates(self.module, self.interface, self.views))
 
     @cached_property
     def fusions(self) -> list[Fusion]:

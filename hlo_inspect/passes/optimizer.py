@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.optimizer.explain import text
 from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
-from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass, unknown
@@ -107,8 +107,8 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
     notes = [f"{name}: {_why_unknown(overview, name.removeprefix('optimizer.'))}" for name in facts]
     for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
         update = row.matched.update
-        number = _number(overview, row.matched.site)
-        notes.append(f"optimizer.name: parameter {number} becomes {text(update.forms, update.form)}")
+        number = _number(overview, row.matched.array)
+        notes.append(f"optimizer.name: parameter {number} becomes {describe(update.forms, update.form)}")
     return notes
 
 
@@ -128,9 +128,9 @@ def _why_unknown(overview: Overview, name: str) -> str:
     return "the updates differ in it"
 
 
-def _number(overview: Overview, site: Site | None) -> int | None:
-    """The number of the parameter that a site's input comes from."""
-    found = overview.optimizer.parameters.get(site.source) if site is not None else None
+def _number(overview: Overview, array: StateArray | None) -> int | None:
+    """The number of the parameter that a array's input comes from."""
+    found = overview.updates.parameters.get(array.source) if array is not None else None
     return found[0] if found is not None else None
 
 
@@ -160,9 +160,9 @@ def _weights(context: Context) -> Table:
 
 
 def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], ParameterLeaf]) -> model.Row:
-    source = overview.optimizer.parameters.get(row.weight.source)
+    source = overview.updates.parameters.get(row.weight.source)
     nesterov = row.reading("nesterov").value
-    place = overview.optimizer.flow.made_at(row.matched.site.place)
+    place = overview.updates.flow.frames.origin(row.matched.array.place)
     return (
         source[0] if source is not None else None,
         leaves[source].path if source in leaves else "",
@@ -183,8 +183,8 @@ def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], Pa
     )
 
 
-def _first(row: Row, role: str) -> Site | None:
-    return next((site for name, site in row.roles.items() if name.startswith(role)), None)
+def _first(row: Row, role: str) -> StateArray | None:
+    return next((array for name, array in row.roles.items() if name.startswith(role)), None)
 
 
 def in_one_line(context: Context) -> Table:
@@ -236,7 +236,7 @@ def _groups(overview: Overview) -> Table:
 
 def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
     """The fusions that the new weights come from."""
-    return len({place.fusion for row in rows if (place := overview.optimizer.flow.made_at(row.matched.site.place)).fusion})
+    return len({place.fusion for row in rows if (place := overview.updates.flow.frames.origin(row.matched.array.place)).fusion})
 
 
 def _key(overview: Overview, row: Row) -> model.Row:

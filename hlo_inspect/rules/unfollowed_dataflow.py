@@ -40,6 +40,6 @@ class UnfollowedDataflow(Rule):
     passes = ("optimizer",)
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for computation, name, reason in list(context.optimizer.optimizer.flow.faults.found)[:MAX_FAULTS]:
+        for computation, name, reason in list(context.optimizer.faults)[:MAX_FAULTS]:
             message = f"{computation}: {name} {reason}; what it feeds was not followed"
             yield self.finding(context, message, entry_line(context), name)

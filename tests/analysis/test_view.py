@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.optimizer.flow import Flow
-from hlo_inspect.analysis.optimizer.steps import STEPS
+from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.module import Computation
@@ -69,10 +68,10 @@ def test_cost_and_optimizer_have_the_same_root() -> None:
     before = "%f {\n" + "".join(f"  {row}\n" for row in rows) + "}\n"
     lines = (PARAMETER, "ROOT %r = f32[2]{0} fusion(%p), kind=kLoop, calls=%f")
     assert as_xla(*lines, before=before) == (8, 0, 0, 32 + 8 + 8)
-    flow = Flow(module_of(*lines, before=before).computations, STEPS)
-    frame = flow.region("f")
+    frames = Frames(Views(module_of(*lines, before=before).computations))
+    frame = frames.open("f")
     assert frame is not None
-    assert flow.root(frame, ())[1] == "b"
+    assert frames.name(frames.root(frame, ())) == "b"
 
 
 # -- names and operands -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Table, Value
-from tests.analysis.optimizer.reading import entry_of, report_of, text_of
+from tests.analysis.optimizer.programs import entry_of, report_of, text_of
 
 DATA = Path(__file__).parents[1] / "data"
 PROGRAMS = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["programs"]

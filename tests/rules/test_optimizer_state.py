@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.report.model import Finding
-from tests.analysis.optimizer.reading import changed, report_of, text_of
-from tests.analysis.optimizer.step import ADAM, step_of
+from tests.analysis.optimizer.programs import ADAM, changed, report_of, step_of, text_of
 
 DATA = Path(__file__).parents[1] / "data"
 ALL = "{devices=[8,1]<=[8]}"

@@ -1,6 +1,6 @@
 """One graph of expressions in which equal expressions are one node.
 
-A node is an integer. What changes no value (convert, reshape, broadcast of a scalar, a call) makes no node: see `flow.py`.
+A node is an integer. What changes no value (convert, reshape, broadcast of a scalar, a call) makes no node: see `frames.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable
 Index = tuple[int, ...]
 """The way into a nested tuple."""
 
-Place = tuple[int, str, Index]
-"""Frame, instruction, index into its tuple."""
+Place = tuple[int, int, Index]
+"""Frame, row of an instruction, index into its tuple."""
 
 Input = tuple[int, int, Index]
-"""Frame of a region, number of a parameter, index into it."""
+"""Frame of a computation whose parameters are inputs, number of a parameter, index into it."""
 
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
@@ -82,7 +82,7 @@ class Graph:
         return node
 
     def input(self, source: Input, size: int) -> int:
-        """An array that goes into a region."""
+        """An array that is an input."""
         node = self.make("input", (), source, size)
         self.sources[node] = source
         return node

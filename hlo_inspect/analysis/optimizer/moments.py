@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, close, is_constant, product, scaled
-from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
+from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, is_constant, product, scaled
 from hlo_inspect.analysis.optimizer.update import State, Update, split
 
 
@@ -92,7 +92,7 @@ def _outside(update: Update, form: Sum, moment: int, mean: int | None, rest: Mon
     return Root(scaled(epsilon, 1 / value), inner, correction, 1 / value, rest)
 
 
-def base_of(update: Update, atom: int) -> Reading | None:
+def base_of(update: Update, atom: int) -> Hyperparameter | None:
     """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one."""
     forms = update.forms
     found = forms.atoms[atom]
@@ -112,9 +112,9 @@ def base_of(update: Update, atom: int) -> Reading | None:
     return None
 
 
-def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Reading, float]], Monomial]:
+def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Hyperparameter, float]], Monomial]:
     """The bias corrections among the factors, with their exponents, and the other factors."""
-    found: list[tuple[Reading, float]] = []
+    found: list[tuple[Hyperparameter, float]] = []
     rest: list[tuple[int, float]] = []
     for atom, exponent in monomial:
         base = base_of(update, atom)
@@ -125,7 +125,7 @@ def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Rea
     return found, tuple(rest)
 
 
-def better(coefficient: Reading, base: Reading | None) -> Reading:
+def exact_decay(coefficient: Hyperparameter, base: Hyperparameter | None) -> Hyperparameter:
     """A decay as read from its coefficient, or the same number from the base of a power, which is never rounded."""
     if base is None or base.value is None or coefficient.value is None:
         return coefficient
@@ -137,7 +137,7 @@ class Average:
     """A state that is `decay * old + rest`."""
 
     state: State
-    decay: Reading
+    decay: Hyperparameter
     rest: Sum
 
 
@@ -166,7 +166,7 @@ def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
     return content > 0 and monomial == tuple((atom, 2 * exponent) for atom, exponent in inner)
 
 
-def l2_of(update: Update, average: Average) -> Reading:
+def l2_of(update: Update, average: Average) -> Hyperparameter:
     """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
     factor, rest = split(average.rest, update.weight)
     if not factor:

@@ -1,10 +1,18 @@
-"""Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them."""
+"""Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them.
+
+Clipping of gradients, by their global norm or by value, in the form that stands where a rule has its gradient.
+
+By norm: `norm < limit ? g : g * limit / norm`, `g * min(1, limit / (norm + epsilon))`, `g * limit / max(norm, limit)`. The
+limit is what the norm is compared with: a factor of 1 leaves no other trace. By value: `clamp(-limit, g, limit)`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, scaled
 from hlo_inspect.analysis.optimizer.update import Update
 
 
@@ -91,3 +99,141 @@ def is_trust_ratio(update: Update, atom: int, step: Sum) -> float | None:
     if is_norm_of(update, above, weight) and is_norm_of(update, below, update.forms.factored(step)[1]):
         return value
     return None
+
+
+CHECKED_TERMS = 2  # of a norm over many tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """`limit` is `None` where it is computed."""
+
+    kind: Literal["norm", "value"]
+    limit: float | None
+
+
+def find_clip(update: Update, gradient: Sum) -> Clip | None:
+    """How a gradient is clipped, `None` where it is not; all of its terms have to be clipped alike."""
+    try:
+        found = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
+    except ArithmeticError:
+        return None  # a limit of 0 or infinity clips nothing
+    return found.pop() if len(found) == 1 else None
+
+
+def _clip_of_term(update: Update, monomial: tuple[tuple[int, float], ...]) -> Clip | None:
+    clips = [clip for atom, exponent in monomial if (clip := clip_of(update, atom, exponent)) is not None]
+    return clips[0] if clips else None
+
+
+def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
+    """The clipping that a factor of a gradient does."""
+    found = update.forms.atoms[atom]
+    if found.op == "sum" and exponent == 1.0:
+        return find_clip(update, found.parts[0])
+    if found.op == "select" and exponent == 1.0:
+        return _by_choice(update, found)
+    if found.op == "minimum" and exponent == 1.0:
+        return _by_factor(update, found) or _by_value(update, found)
+    if found.op == "maximum":
+        return _by_divisor(update, found) if exponent == -1.0 else _by_value(update, found)
+    if found.op == "clamp" and exponent == 1.0:
+        low, _, high = found.parts
+        return _symmetric(low, high)
+    return None
+
+
+def is_norm(update: Update, form: Sum) -> bool:
+    """Whether a form is the root of a sum of sums of squares of opaque things. Of many terms the first few are looked into."""
+    if len(form) != 1:
+        return False
+    ((monomial, _),) = form.items()
+    if len(monomial) != 1 or monomial[0][1] != 0.5:
+        return False
+    atom = update.forms.atoms[monomial[0][0]]
+    terms = list(atom.parts[0]) if atom.op == "sum" else [((monomial[0][0], 1.0),)]
+    return all(_is_sum_of_squares(update, term) for term in terms[:CHECKED_TERMS])
+
+
+def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
+    atoms = [(atom, exponent) for atom, exponent in term if not update.is_scalar(atom)]
+    if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
+        return bool(atoms)
+    summed = update.reductions.summed(atoms[0][0]) if len(atoms) == 1 and atoms[0][1] == 1.0 else None
+    if summed is None or not stages:
+        return False
+    return all(_is_sum_of_squares(update, inner, stages - 1) for inner in list(summed)[:CHECKED_TERMS])
+
+
+def _by_choice(update: Update, select: Atom) -> Clip | None:
+    """`norm < limit ? g : g * limit / norm`, of a gradient or of a factor."""
+    condition, then, other = select.parts
+    atoms = [update.forms.atoms[a] for monomial in condition for a, _ in monomial]
+    if len(atoms) != 1 or atoms[0].op != "compare":
+        return None
+    left, right = atoms[0].parts
+    if atoms[0].attribute in {"GT", "GE"}:
+        left, right, then, other = (left, right, other, then) if is_constant(right) else (right, left, then, other)
+    elif is_constant(left):
+        left, right, then, other = right, left, other, then
+    if not is_constant(right) or not is_norm(update, left):
+        return None
+    limit = right.get(ONE, 0.0)
+    clipped = update.forms.multiply(then, scaled(update.forms.power(left, -1.0), limit))
+    return Clip("norm", update.round(limit)) if key_of(clipped) == key_of(other) else None
+
+
+def _by_factor(update: Update, minimum: Atom) -> Clip | None:
+    """`min(1, limit / (norm + epsilon))`."""
+    ratios = [part for part in minimum.parts if key_of(part) != key_of({ONE: 1.0})]
+    if len(ratios) != 1 or len(ratios[0]) != 1:
+        return None
+    ((monomial, limit),) = ratios[0].items()
+    if not monomial or any(exponent > 0 for _, exponent in monomial):
+        return None
+    return _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit)
+
+
+def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
+    """`max(norm, limit)` or `max(1, norm / limit)` below the gradient."""
+    constants = [part for part in maximum.parts if is_constant(part)]
+    others = [part for part in maximum.parts if not is_constant(part)]
+    if len(constants) != 1 or len(others) != 1 or not is_norm(update, others[0]):
+        return None
+    ((_, factor),) = others[0].items()
+    return Clip("norm", update.round(constants[0].get(ONE, 0.0) / factor))
+
+
+def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
+    """The limit over a norm, to which a small number may have been added."""
+    ((monomial, factor),) = divisor.items()
+    inner = update.forms.atoms[monomial[0][0]]
+    if len(monomial) == 1 and monomial[0][1] == 1.0 and inner.op == "sum":
+        norms = {m: v for m, v in inner.parts[0].items() if m != ONE}
+        if len(norms) != 1 or not is_norm(update, norms):
+            return None
+        factor *= next(iter(norms.values()))
+    elif not is_norm(update, divisor):
+        return None
+    return Clip("norm", update.round(limit / factor))
+
+
+def _by_value(update: Update, bound: Atom) -> Clip | None:
+    """`min(max(g, -limit), limit)`, in either order."""
+    constants = [part for part in bound.parts if is_constant(part)]
+    others = [part for part in bound.parts if not is_constant(part)]
+    if len(constants) != 1 or len(others) != 1 or len(others[0]) != 1:
+        return None
+    ((monomial, _),) = others[0].items()
+    inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
+    if inner is None or {inner.op, bound.op} != {"minimum", "maximum"}:
+        return None
+    limits = [part for part in inner.parts if is_constant(part)]
+    return _symmetric(limits[0], constants[0]) if len(limits) == 1 else None
+
+
+def _symmetric(low: Sum, high: Sum) -> Clip | None:
+    if not is_constant(low) or not is_constant(high):
+        return None
+    left, right = low.get(ONE, 0.0), high.get(ONE, 0.0)
+    return Clip("value", abs(right)) if abs(left + right) <= 1e-6 * abs(right) else None

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from hlo_inspect.analysis.optimizer.graph import Graph
-from hlo_inspect.analysis.optimizer.normal import Forms, Sum
+from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 
 POINTS = 3
 _COMPARISONS: dict[object, Callable[[float, float], bool]] = {
@@ -72,7 +72,7 @@ def apply(op: str, attribute: object, values: list[float]) -> float | None:
     return None if isinstance(result, complex) else float(result)
 
 
-def value_of_form(forms: Forms, form: Sum, leaf: Callable[[int], float]) -> float | None:
+def value_of_form(forms: NormalForms, form: Sum, leaf: Callable[[int], float]) -> float | None:
     """A normal form where `leaf` gives the value of a leaf's node."""
     known: dict[int, float | None] = {}
     wanted = atoms_below(forms, form)
@@ -91,7 +91,7 @@ def value_of_form(forms: Forms, form: Sum, leaf: Callable[[int], float]) -> floa
     return _sum(form, known)
 
 
-def atoms_below(forms: Forms, form: Sum) -> set[int]:
+def atoms_below(forms: NormalForms, form: Sum) -> set[int]:
     """The atoms that a sum holds at any depth."""
     found: set[int] = set()
     stack = [atom for monomial in form for atom, _ in monomial]
@@ -134,7 +134,7 @@ def value_of_node(graph: Graph, node: int, leaf: Callable[[int], float | None]) 
     return known[node]
 
 
-def agrees(forms: Forms, node: int, form: Sum) -> bool:
+def agrees(forms: NormalForms, node: int, form: Sum) -> bool:
     """Whether a normal form has the values of the node that it was made from, wherever both can be computed."""
     graph = forms.graph
     for point in range(POINTS):

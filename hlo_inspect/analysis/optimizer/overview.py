@@ -1,4 +1,7 @@
-"""What the updates of a module come to: one name, the values that all of them share, the bytes of each kind of state."""
+"""Where the learning rate of a weight comes from, in words.
+
+What the updates of a module come to: one name, the values that all of them share, the bytes of each kind of state.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,52 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hlo_inspect.analysis.optimizer.clipping import Clip, find_clip
-from hlo_inspect.analysis.optimizer.find import Optimizer
+from hlo_inspect.analysis.optimizer.frames import Fault
 from hlo_inspect.analysis.optimizer.graph import Index
-from hlo_inspect.analysis.optimizer.match import Weight
-from hlo_inspect.analysis.optimizer.rates import Rates
-from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
-from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
+from hlo_inspect.analysis.optimizer.matching import Weight, WeightUpdates
+from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, describe
+from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
+from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, opened, schedule_in_words
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray
+
+
+class Rates:
+    """The rates of an optimizer's weights; equal expressions are looked at once."""
+
+    def __init__(self, updates: WeightUpdates) -> None:
+        self._updates = updates
+        self._known: dict[tuple[int, frozenset[tuple[object, float]]], str] = {}
+        self._counters = {id(m.forms): {m.forms.leaf(array.own): array for array in m.counters} for m in updates.matchers}
+
+    def text(self, weight: Weight) -> str:
+        """`constant`, `absent`, a schedule by name, or what the rate is computed from and how."""
+        claim, forms = weight.claim, weight.update.forms
+        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).state
+        if claim is None or state != "computed":
+            return state
+        key = (id(forms), frozenset(claim.rate.items()))
+        if key not in self._known:
+            self._known[key] = self._schedule(forms, claim.rate) or self._expression(forms, claim.rate)
+        return self._known[key]
+
+    def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
+        rate = opened(forms, rate)
+        leaves = forms.leaves(rate)
+        counter = next(iter(leaves)) if len(leaves) == 1 else None
+        array = self._counters[id(forms)].get(counter) if counter is not None else None
+        if counter is None or array is None or not counts_steps(forms, forms.definition(array.new), counter):
+            return None
+        return schedule_in_words(forms, rate, counter)
+
+    def _expression(self, forms: NormalForms, rate: Sum) -> str:
+        sources = [forms.graph.sources.get(node) for leaf in forms.leaves(rate) if (node := forms.atoms[leaf].node) is not None]
+        parameters = [self._updates.parameters[source] for source in sources if source in self._updates.parameters]
+        numbers = sorted({number for number, _ in parameters})
+        plural = "s" if len(numbers) > 1 else ""
+        source = f" from parameter{plural} {', '.join(map(str, numbers))}" if numbers else ""
+        return f"computed{source}: {describe(forms, rate)}"
+
 
 DECOUPLED = {"adam": "adamw", "nadam": "nadamw"}
 """Rules of weights that are left out when the others are decayed."""
@@ -20,28 +62,28 @@ DECOUPLED = {"adam": "adamw", "nadam": "nadamw"}
 
 @dataclass(slots=True)
 class Row:
-    """One weight, told in sites. `weight` is what the forward pass reads, `master` the more precise weight beside it."""
+    """One weight, told in arrays. `weight` is what the forward pass reads, `master` the more precise weight beside it."""
 
     matched: Weight
     rule: str
-    weight: Site
-    master: Site | None
-    readings: dict[str, Reading]
-    roles: dict[str, Site]
+    weight: StateArray
+    master: StateArray | None
+    hyperparameters: dict[str, Hyperparameter]
+    roles: dict[str, StateArray]
     clip: Clip | None
-    counters: list[Site] = field(default_factory=list)
+    counters: list[StateArray] = field(default_factory=list)
 
-    def reading(self, name: str) -> Reading:
-        return self.readings.get(name, ABSENT)
+    def reading(self, name: str) -> Hyperparameter:
+        return self.hyperparameters.get(name, ABSENT)
 
 
 class Overview:
     """The rows of an optimizer and what they share."""
 
-    def __init__(self, optimizer: Optimizer) -> None:
-        self.optimizer = optimizer
-        self.rows = [_row(weight) for weight in optimizer.weights]
-        self.rates = Rates(optimizer)
+    def __init__(self, updates: WeightUpdates) -> None:
+        self.updates = updates
+        self.rows = [_row(weight) for weight in updates.weights]
+        self.rates = Rates(updates)
         rules = {row.rule for row in self.rows}
         for plain, decoupled in DECOUPLED.items():
             if decoupled in rules:
@@ -51,7 +93,12 @@ class Overview:
     @property
     def is_complete(self) -> bool:
         """Whether all expressions could be compared."""
-        return not any(matcher.forms.is_cut_short for matcher in self.optimizer.matchers)
+        return not any(matcher.forms.is_cut_short for matcher in self.updates.matchers)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What could not be followed, in the order in which it was met."""
+        return list(self.updates.flow.frames.faults)
 
     @cached_property
     def name(self) -> str:
@@ -74,17 +121,17 @@ class Overview:
     def decayed(self) -> int:
         return sum(any(_acts(row.reading(name)) for name in ("weight_decay", "l2")) for row in self.rows)
 
-    def bytes_of(self, sites: Iterable[Site | None]) -> int:
+    def bytes_of(self, arrays: Iterable[StateArray | None]) -> int:
         """Bytes of distinct arrays."""
-        return sum(site.bytes for site in {site.source: site for site in sites if site is not None}.values())
+        return sum(array.bytes for array in {array.source: array for array in arrays if array is not None}.values())
 
-    def moments(self, order: str) -> list[Site]:
-        return [site for row in self.rows for role, site in row.roles.items() if role.startswith(order)]
+    def moments(self, order: str) -> list[StateArray]:
+        return [array for row in self.rows for role, array in row.roles.items() if role.startswith(order)]
 
     @cached_property
-    def states(self) -> list[Site]:
+    def states(self) -> list[StateArray]:
         """Everything that is kept beside weights and masters."""
-        found = [site for row in self.rows for site in (*row.roles.values(), *row.counters)]
+        found = [array for row in self.rows for array in (*row.roles.values(), *row.counters)]
         for row in self.rows:
             found += row.matched.claim.extra if row.matched.claim is not None else []
             found += row.matched.accumulators
@@ -96,35 +143,35 @@ class Overview:
 
         Of a step that updates weights an array that comes out unchanged is `frozen`.
         """
-        named: list[tuple[str, Site | None]] = []
+        named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
             named += [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
-            named += [("counter", site) for site in row.counters]
-            named += [("accumulator", site) for site in row.matched.accumulators]
+            named += [("counter", array) for array in row.counters]
+            named += [("accumulator", array) for array in row.matched.accumulators]
         if self.rows:
-            sites = (site for matcher in self.optimizer.matchers for site in matcher.region.sites)
-            named += [("frozen", site) for site in sites if site.is_float and site.is_unchanged]
+            arrays = (array for matcher in self.updates.matchers for array in matcher.step.arrays)
+            named += [("frozen", array) for array in arrays if array.is_float and array.is_unchanged]
         found: dict[tuple[int, Index], str] = {}
-        for role, site in named:
-            parameter = self.optimizer.parameters.get(site.source) if site is not None else None
+        for role, array in named:
+            parameter = self.updates.parameters.get(array.source) if array is not None else None
             if parameter is not None:
                 found.setdefault(parameter, role)
         return found
 
 
-def _acts(reading: Reading) -> bool:
+def _acts(reading: Hyperparameter) -> bool:
     return reading.state != "absent" and reading.value != 0.0
 
 
 def _row(weight: Weight) -> Row:
     claim, copy = weight.claim, weight.copy
-    master = weight.site if copy is not None else None
+    master = weight.array if copy is not None else None
     return Row(
         weight,
         weight.rule,
-        copy or weight.site,
+        copy or weight.array,
         master,
-        claim.readings if claim is not None else {},
+        claim.hyperparameters if claim is not None else {},
         claim.roles if claim is not None else {},
         find_clip(weight.update, claim.gradient) if claim is not None else None,
         weight.counters,

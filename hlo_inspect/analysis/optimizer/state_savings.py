@@ -50,8 +50,8 @@ def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
 
 
 def _state(overview: Overview, interface: Interface) -> State:
-    parameters = overview.optimizer.parameters
-    roles = {parameters.get(site.source): "other state" for site in overview.states}
+    parameters = overview.updates.parameters
+    roles = {parameters.get(array.source): "other state" for array in overview.states}
     for key, role in overview.roles.items():
         roles[key] = next((kind for kind in KINDS if role.replace("_", " ").startswith(kind)), role)
     leaves = [leaf for leaf in interface.parameters if leaf.shape.elements != 1]
@@ -106,6 +106,6 @@ def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) 
 
 def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
     """Parameters that the step reads and neither updates nor donates."""
-    optimizer = overview.optimizer
-    updated = {optimizer.parameters.get(site.source) for matcher in optimizer.matchers for site in matcher.region.sites}
+    updates = overview.updates
+    updated = {updates.parameters.get(array.source) for matcher in updates.matchers for array in matcher.step.arrays}
     return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.contents import Contents
-from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Forms, Monomial, Sum, added, is_constant, product
-from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant, shortest
+from hlo_inspect.analysis.optimizer.dependence import AtomDependence
+from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, NormalForms, Sum, added, is_constant, product
 from hlo_inspect.analysis.optimizer.reductions import Reductions
-from hlo_inspect.analysis.optimizer.sites import Site
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Another site in the expression of an update: the atoms of its old and new value and the form of the new one."""
+    """Another array in the expression of an update: the atoms of its old and new value and the form of the new one."""
 
-    site: Site
+    array: StateArray
     old: int
     new: int
     form: Sum
@@ -27,80 +27,106 @@ class Claim:
     """What a rule says of an update.
 
     `rate` is the factor of the step, positive for descent. `gradient` is the form that stands where the rule has its gradient.
+    `roles` are the arrays of the rule's state, `extra` those beside them. `rule` is filled in by `OptimizerRule.claim`.
     """
 
-    rule: str
     rate: Sum
     gradient: Sum
-    readings: dict[str, Reading] = field(default_factory=dict)
-    roles: dict[str, Site] = field(default_factory=dict)
-    extra: list[Site] = field(default_factory=list)
+    hyperparameters: dict[str, Hyperparameter] = field(default_factory=dict)
+    roles: dict[str, StateArray] = field(default_factory=dict)
+    extra: list[StateArray] = field(default_factory=list)
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerRule:
+    """An optimizer: what facts, help, README and tests say of it, and `match`, which gives a claim for an update that the rule
+    explains wholly.
+
+    `hyperparameters` and `state` are the names that a claim can have: facts of `optimizer`, and roles of parameters.
+    `with_decay` is the name that goes with weight decay beside the step, where that has one of its own.
+    """
+
+    name: str
+    title: str
+    paper: str
+    hyperparameters: tuple[str, ...]
+    state: tuple[str, ...]
+    match: Callable[[Update], Claim | None]
+    with_decay: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,) if self.with_decay is None else (self.name, self.with_decay)
+
+    def claim(self, update: Update) -> Claim | None:
+        """The claim of the rule, by its name."""
+        claim = self.match(update)
+        if claim is not None:
+            decay = claim.hyperparameters.get("weight_decay", ABSENT)
+            claim.rule = self.name if self.with_decay is None or decay == ABSENT else self.with_decay
+        return claim
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What an update is told of its region: what atoms hold, the inputs with its own old value, those with states."""
 
-    contents: Contents
+    dependence: AtomDependence
     reductions: Reductions
     own: int
     states: int
 
 
 class Update:
-    """The update of `site`.
+    """The update of `array`.
 
     `weight` is the atom of the old value; `kept` the factor of the weight in the new value (1 without decay), `rest` what is
     added to it.
     """
 
-    def __init__(self, forms: Forms, site: Site, states: Iterable[State], around: Surroundings, *, tolerance: float) -> None:
+    def __init__(
+        self, forms: NormalForms, array: StateArray, states: Iterable[State], around: Surroundings, *, tolerance: float
+    ) -> None:
         self.forms = forms
-        self.site = site
+        self.array = array
         self.states = list(states)
         self.tolerance = tolerance
         self.reductions = around.reductions
-        self.weight = forms.leaf(site.own)
-        self.form = forms.definition(site.new)
+        self.weight = forms.leaf(array.own)
+        self.form = forms.definition(array.new)
         self.kept, self.rest = split(self.form, self.weight)
         self._around = around
-        self._contents = around.contents
-        self._found: dict[Callable[[Update], Claim | None], Claim | None] = {}
-        self._special = self._contents.bit(self.weight)
+        self._dependence = around.dependence
+        self._special = self._dependence.bit(self.weight)
         for state in self.states:
-            self._special |= self._contents.bit(state.old) | self._contents.bit(state.new)
-
-    def once(self, find: Callable[[Update], Claim | None]) -> Claim | None:
-        """What several rules look for, found when the first of them asks."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        return self._found[find]
+            self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
 
     # -- what an atom is ------------------------------------------------------------------------------------------------
 
     def is_scalar(self, atom: int) -> bool:
         """Whether an atom is explained without the gradient: made of constants, counters and scalars that are handed in."""
-        contents = self._contents
-        if not contents.are_scalars(atom) or contents.values_in(atom) & self._special:
+        dependence = self._dependence
+        if not dependence.are_scalars(atom) or dependence.values_in(atom) & self._special:
             return False
-        return not contents.inputs_in(atom) & self._around.own
+        return not dependence.inputs_in(atom) & self._around.own
 
     def holds(self, atom: int, value: int) -> bool:
-        """Whether an atom holds a site's value at any depth."""
-        return bool(self._contents.values_in(atom) & self._contents.bit(value))
+        """Whether an atom holds a array's value at any depth."""
+        return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
 
-    def is_reached(self, form: Sum) -> bool:
+    def depends_on_itself(self, form: Sum) -> bool:
         """Whether something opaque in a form depends on the old value."""
-        return bool(self._contents.inputs(form) & self._around.own)
+        return bool(self._dependence.inputs(form) & self._around.own)
 
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 
     def is_gradient(self, form: Sum) -> bool:
         """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
-        if self._contents.values(form) & self._special & ~self._contents.bit(self.weight):
+        if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
             return False
-        inputs = self._contents.inputs(form)
+        inputs = self._dependence.inputs(form)
         return inputs >= 0 and bool(inputs & self._around.own) and not inputs & self._around.states
 
     def without_scalars(self, form: Sum) -> Sum:
@@ -145,19 +171,19 @@ class Update:
 
     def used(self, form: Sum) -> list[State]:
         """The states that a form holds, as old or as new values."""
-        values = self._contents.values(form)
-        return [state for state in self.states if values & (self._contents.bit(state.old) | self._contents.bit(state.new))]
+        values = self._dependence.values(form)
+        return [state for state in self.states if values & (self._dependence.bit(state.old) | self._dependence.bit(state.new))]
 
     def recursion(self, state: State) -> tuple[Sum, Sum] | None:
         """A state's new value as `decay * old + rest`, if it is linear in the old one."""
         decay, rest = split(state.form, state.old)
-        if not decay or self._contents.values(rest) & self._contents.bit(state.old) or not self.are_scalar(decay):
+        if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
             return None
         return decay, rest
 
-    # -- readings -------------------------------------------------------------------------------------------------------
+    # -- hyperparameters -------------------------------------------------------------------------------------------------------
 
-    def read(self, form: Sum, *, tolerance: float | None = None) -> Reading:
+    def read(self, form: Sum, *, tolerance: float | None = None) -> Hyperparameter:
         """A coefficient that is a number, or one that is computed."""
         if not any(form.values()):
             return constant(0.0)
@@ -169,7 +195,7 @@ class Update:
         """The number that somebody wrote."""
         return shortest(value, self.tolerance)
 
-    def decay_of(self, rate: Sum, kept: Sum | None = None) -> Reading:
+    def decay_of(self, rate: Sum, kept: Sum | None = None) -> Hyperparameter:
         """The decoupled weight decay: the factor of the weight is `1 - rate * decay`."""
         kept = self.kept if kept is None else kept
         marker = ((self.forms.zero, 1.0),)
@@ -191,7 +217,7 @@ class Update:
 
     def is_step(self) -> bool:
         """Whether something is added to the weight, which itself is kept but for a decay by a scalar."""
-        scalars = all(self._contents.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
+        scalars = all(self._dependence.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
         if not self.kept or not scalars or not self.rest:
             return False
         return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
@@ -214,7 +240,7 @@ def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
     return factor, rest
 
 
-def quotient(forms: Forms, form: Sum, divisor: Sum) -> Sum | None:
+def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
     """`form / divisor` where the result is one monomial, `None` else."""
     (a, left), (b, right) = forms.factored(form), forms.factored(divisor)
     if b == 0.0:

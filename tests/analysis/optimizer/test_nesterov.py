@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analysis.optimizer.reading import changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.programs import changed, facts_of, rules_of, text_of
 
 
 def test_the_constants() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.optimizer.newton_schulz import Iteration, find_iteration
-from tests.analysis.optimizer.reading import STAGES, changed, overview_of, text_of
+from hlo_inspect.analysis.optimizer.rules.muon import Iteration, find_iteration
+from tests.analysis.optimizer.programs import STAGES, changed, overview_of, text_of
 
 
 def iteration_of(text: str) -> Iteration | None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tests.analysis.optimizer.reading import overview_of, text_of
-from tests.analysis.optimizer.step import DESCENT, step_of
+import math
+import re
+
+import pytest
+
+from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, constant, shortest
+from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, overview_of, report_of, step_of, text_of
 
 
 def test_weights_left_out_of_the_decay_are_of_the_same_rule() -> None:
@@ -44,3 +49,112 @@ def test_what_comes_out_unchanged_beside_a_weight_is_frozen() -> None:
     """`m1` is handed through; where nothing is updated, nothing is frozen."""
     assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
     assert overview_of(step_of(outputs="w m1", states=1)).roles == {}
+
+
+# -- Numbers as somebody wrote them -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(1 - 0.999, 0.001), (0.89999998, 0.9), (0.95, 0.95), (0.1234567891, 0.1234568), (0.0, 0.0), (-0.1, -0.1)],
+)
+def test_shortest(value: float, written: float) -> None:
+    assert shortest(value) == written
+
+
+def test_bfloat16_has_two_to_three_digits() -> None:
+    assert shortest(0.8984, COARSE) == 0.9
+    assert shortest(0.1001, COARSE) == 0.1
+
+
+def test_what_is_no_number_stays() -> None:
+    assert shortest(math.inf) == math.inf
+    assert math.isnan(shortest(math.nan))
+    assert constant(0.1).state == "constant"
+
+
+# -- Where rates come from, with the numbers that the programs were given -----------------------------------------------
+
+
+# end of the warm-up of noam: 512 ** -0.5 * 4000 ** -0.5 = 0.00069877124; its factor: 512 ** -0.5 = 0.044194174
+NAMES = {
+    "adamw_clip": "linear warm-up 0 to 0.001 over 100 steps, then cosine to 0 over 900 steps",
+    "schedule_cosine": "cosine 0.0003 to 3e-05 over 9000 steps",
+    "schedule_cosine_squared": "cosine with exponent 2 0.2 to 0 over 5000 steps",
+    "schedule_exponential": "exponential from 0.001, times 0.96 every 1000 steps",
+    "schedule_inject": "linear warm-up 0 to 0.002 over 250 steps",
+    "schedule_joined": "constant 0.01 for 100 steps, then linear to 0.1 over 400 steps, "
+    "then exponential from 0.05, times 0.5 every 200 steps",
+    "schedule_polynomial": "constant 0.1 for 50 steps, then polynomial with exponent 2 to 0.001 over 300 steps",
+    "schedule_staircase": "staircase from 0.1, times 0.5 every 500 steps for 3000 steps, then constant 0.002",
+    "schedule_steps": "constant 0.1 for 100 steps, then constant 0.01 for 150 steps, then constant 0.005",
+    "schedule_warm_up": "linear warm-up 0 to 0.004 over 1000 steps, then cosine to 1e-05 over 9000 steps",
+}
+
+
+def rates_of(text: str) -> set[object]:
+    table = report_of(text).table("optimizer")
+    index = [column.name for column in table.columns].index("rate")
+    return {row[index] for row in table.rows}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_of_optax(name: str, stage: str) -> None:
+    text = text_of(f"{name}.{stage}")
+    assert rates_of(text) == {NAMES[name]}
+    assert report_of(text).facts["optimizer.learning_rate"] is None
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_inverse_root(stage: str) -> None:
+    (rate,) = rates_of(text_of(f"schedule_noam.{stage}"))
+    found = re.fullmatch(
+        r"linear warm-up (\S+) to (\S+) over 3999 steps, then inverse square root (\S+) / sqrt\(counter \+ 1\)", str(rate)
+    )
+    assert found is not None
+    expected = (512**-0.5 * 4000**-1.5, 512**-0.5 * 4000**-0.5, 512**-0.5)
+    assert [float(number) for number in found.groups()] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_has_no_name_is_told_by_its_expression(stage: str) -> None:
+    assert rates_of(text_of(f"schedule_sine.{stage}")) == {"computed from parameter 2: 0.01*(1 + 0.1*sine(p2))"}
+    assert rates_of(text_of(f"adam_inject.{stage}")) == {"computed from parameter 7: p7"}
+
+
+def test_rates_that_are_there_and_not() -> None:
+    assert rates_of(text_of("adam.after")) == {"constant"}
+    assert rates_of(text_of("sign_sgd.after")) == {"absent"}
+
+
+SCHEDULED = (
+    "n = s32[] constant(100)",
+    "k = s32[] minimum(%t, %n)",
+    "f = f32[] convert(%k)",
+    "c = f32[] constant(-0.001)",
+    "r = f32[] multiply(%f, %c)",
+    "rb = f32[4,4]{1,0} broadcast(%r), dimensions={}",
+    "u = multiply g rb",
+    "new = add w u",
+)
+
+
+def test_what_does_not_count_is_no_counter() -> None:
+    """The counter of `step_of` goes in and does not come out, unless it is added to the root."""
+    text = step_of(*SCHEDULED)
+    assert rates_of(text) == {"computed from parameter 1: 0.001*minimum(100, p1)"}
+    counted = changed(
+        text,
+        r"  ROOT %results = \((.*?)\) tuple\(%new\)",
+        lambda match: (
+            "  %one_c = s32[] constant(1)\n  %t_new = s32[] add(%t, %one_c)\n"
+            f"  ROOT %results = ({match[1]}, s32[]) tuple(%new, %t_new)"
+        ),
+    )
+    counted = changed(counted, r"\{0\}: \(0, \{\}, may-alias\)", "{0}: (0, {}, may-alias), {1}: (1, {}, may-alias)")
+    assert rates_of(counted) == {"linear warm-up 0 to 0.1 over 100 steps"}
+    by_twos = changed(counted, r"s32\[\] constant\(1\)", "s32[] constant(2)")
+    assert rates_of(by_twos) == {"computed from parameter 1: 0.001*minimum(100, p1)"}
+    divided = changed(counted, r"minimum\(%t, %n\)", "divide(%t, %n)")
+    assert rates_of(divided) == {"computed from parameter 1: 0.001*integer-divide(p1, 100)"}

@@ -8,19 +8,28 @@ State: m, s and t. Reads rate, b1, b2, epsilon (that of the step), decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
-from hlo_inspect.analysis.optimizer.moments import Average
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, scaled
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Average,
+    Claim,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    adam_claim,
+    added,
+    scaled,
+    step_and_average,
+)
 
 
 def match(update: Update) -> Claim | None:
-    found = find_first(update)
+    found = step_and_average(update)
     if found is None:
         return None
     step, first = found
     second = _second(update, step.second, first)
-    return claim_with(update, "adabelief", step, first, second) if second is not None else None
+    return adam_claim(update, step, first, second) if second is not None else None
 
 
 def _second(update: Update, state: State, first: Average) -> Average | None:
@@ -33,3 +42,13 @@ def _second(update: Update, state: State, first: Average) -> Average | None:
     content, monomial = update.direction(squares) if squares else (0.0, ONE)
     expected = update.forms.factored(update.forms.power(surprise, 2.0))[1]
     return Average(state, update.read(found[0]), squares) if content > 0 and monomial == expected else None
+
+
+RULE = OptimizerRule(
+    name="adabelief",
+    title="AdaBelief",
+    paper="Zhuang et al. 2020, arXiv:2010.07468",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -10,9 +10,18 @@ State: v and d. Reads rate, b2, epsilon, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import find_root, square_average
-from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, key_of
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    Claim,
+    Monomial,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    find_root,
+    key_of,
+    split,
+    square_average,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -33,14 +42,14 @@ def match(update: Update) -> Claim | None:
         if average is None or not _averages(update, steps, above[0][0], unit, root.inner):
             continue
         rate: Sum = {scalars: -value * root.scale}
-        readings = {
+        hyperparameters = {
             "learning_rate": update.read(rate),
             "beta2": average.decay,
             "epsilon": update.read(root.inner),
             "weight_decay": update.decay_of(rate),
         }
-        roles = {"second_moment": second.site, "second_moment_of_steps": steps.site}
-        return Claim("adadelta", rate, gradient, readings, roles)
+        roles = {"second_moment": second.array, "second_moment_of_steps": steps.array}
+        return Claim(rate, gradient, hyperparameters, roles)
     return None
 
 
@@ -60,3 +69,13 @@ def _averages(update: Update, state: State, below: int, unit: Monomial, epsilon:
         return False
     content, monomial = update.direction(rest)
     return content > 0 and monomial == tuple((a, 2 * e) for a, e in unit)
+
+
+RULE = OptimizerRule(
+    name="adadelta",
+    title="Adadelta",
+    paper="Zeiler 2012, arXiv:1212.5701",
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay"),
+    state=("second_moment", "second_moment_of_steps"),
+    match=match,
+)

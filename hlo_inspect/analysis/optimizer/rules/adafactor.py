@@ -15,12 +15,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.moments import holds_square
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, is_constant, scaled
-from hlo_inspect.analysis.optimizer.norms import is_square_of, squares_in, unguarded
-from hlo_inspect.analysis.optimizer.readings import Reading, constant
-from hlo_inspect.analysis.optimizer.sites import Site
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Claim,
+    Hyperparameter,
+    Monomial,
+    OptimizerRule,
+    State,
+    StateArray,
+    Sum,
+    Update,
+    constant,
+    holds_square,
+    is_constant,
+    is_square_of,
+    scaled,
+    split,
+    squares_in,
+    unguarded,
+)
 
 
 @dataclass(slots=True)
@@ -43,8 +56,8 @@ def match(update: Update) -> Claim | None:
         if found is not None and is_constant(found[0]) and update.used(found[1]):
             claim = _direct(update, update.forms.multiply(factor, scaled(found[1], 1 / (1 - found[0][ONE]))))
             if claim is not None:
-                claim.readings["momentum"] = update.read(found[0])
-                claim.roles["first_moment"] = states[0].site
+                claim.hyperparameters["momentum"] = update.read(found[0])
+                claim.roles["first_moment"] = states[0].array
             return claim
     return _direct(update, update.rest)
 
@@ -67,19 +80,19 @@ def _direct(update: Update, step: Sum) -> Claim | None:
         return None
     rate: Sum = {tuple(parts.scalars): -value}
     decay, epsilon = next(moment for moment in moments if moment is not None)
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "beta2": decay,
         "epsilon": epsilon,
         "weight_decay": update.decay_of(rate),
     }
-    return Claim("adafactor", rate, gradient, readings, _roles(states))
+    return Claim(rate, gradient, hyperparameters, _roles(states))
 
 
-def _roles(states: list[State]) -> dict[str, Site]:
+def _roles(states: list[State]) -> dict[str, StateArray]:
     if len(states) == 1:
-        return {"second_moment": states[0].site}
-    return {"second_moment_rows": states[0].site, "second_moment_columns": states[1].site}
+        return {"second_moment": states[0].array}
+    return {"second_moment_rows": states[0].array, "second_moment_columns": states[1].array}
 
 
 def _parts(update: Update, monomial: Monomial, states: list[State]) -> _Parts:
@@ -118,7 +131,7 @@ def _root(update: Update, atom: int, exponent: float) -> int:
     return -1
 
 
-def _moment(update: Update, state: State, gradient: Sum) -> tuple[Reading, Reading] | None:
+def _moment(update: Update, state: State, gradient: Sum) -> tuple[Hyperparameter, Hyperparameter] | None:
     """Decay and epsilon of a state that averages the squares of the gradient, or their means along a dimension."""
     found = update.recursion(state)
     if found is None or not found[1]:
@@ -145,3 +158,13 @@ def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bo
     if squares is None or len(squares) != 1:
         return False
     return is_square_of(update, squares[0], ((update.weight, 1.0),) if exponent > 0 else unit)
+
+
+RULE = OptimizerRule(
+    name="adafactor",
+    title="Adafactor",
+    paper="Shazeer and Stern 2018, arXiv:1804.04235",
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
+    state=("first_moment", "second_moment", "second_moment_rows", "second_moment_columns"),
+    match=match,
+)

@@ -5,19 +5,42 @@
     v' = b2 * v + (1 - b2) * g ** 2
     w' = w - rate * m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon)
 
-State: m, v and the counter t. Reads rate, b1, b2, epsilon, l2. The corrections may be missing, or folded into the rate as
-`sqrt(1 - b2 ** t) / (1 - b1 ** t)`; epsilon may stand below the root.
+AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) has the decay of the weights beside the step:
+
+    w' = w - rate * (m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w)
+
+State: m, v and the counter t. Reads rate, b1, b2, epsilon, l2 or decay; a decay of 0 that is written in the text makes AdamW.
+The corrections may be missing, or folded into the rate as `sqrt(1 - b2 ** t) / (1 - b1 ** t)`; epsilon may be below the root.
 """
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.adaptive import find_adam
-from hlo_inspect.analysis.optimizer.update import Claim, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    Claim,
+    OptimizerRule,
+    Update,
+    adam_claim,
+    find_adam_step,
+    gradient_average,
+    square_average,
+)
 
 
 def match(update: Update) -> Claim | None:
-    claim = update.once(find_adam)
-    if claim is None or claim.readings["weight_decay"].state != "absent":
+    step = find_adam_step(update)
+    if step is None:
         return None
-    claim.rule = "adam"
-    return claim
+    first = gradient_average(update, step.first)
+    second = square_average(update, step.second, first.rest) if first is not None else None
+    return adam_claim(update, step, first, second) if first is not None and second is not None and step.rate else None
+
+
+RULE = OptimizerRule(
+    name="adam",
+    title="Adam",
+    paper="Kingma and Ba 2015, arXiv:1412.6980; AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+    with_decay="adamw",
+)

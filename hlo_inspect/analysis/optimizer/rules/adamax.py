@@ -9,10 +9,23 @@ State: m, u and t. Reads rate, b1, b2, epsilon, decay, l2. Epsilon may stand bes
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import Average, better, gradient_average, l2_of, take_corrections
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, split_zero
-from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
+    ONE,
+    Average,
+    Claim,
+    Hyperparameter,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    exact_decay,
+    gradient_average,
+    l2_of,
+    split,
+    split_zero,
+    take_corrections,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -33,19 +46,19 @@ def match(update: Update) -> Claim | None:
         if not all(update.is_scalar(atom) for atom, _ in scalars):
             continue
         rate: Sum = {scalars: -value}
-        readings = {
+        hyperparameters = {
             "learning_rate": update.read(rate),
-            "beta1": better(average.decay, bases[0][0] if bases else None),
+            "beta1": exact_decay(average.decay, bases[0][0] if bases else None),
             "beta2": norm[0],
             "epsilon": norm[1],
             "weight_decay": update.decay_of(rate),
             "l2": l2_of(update, average),
         }
-        return Claim("adamax", rate, average.rest, readings, {"first_moment": first.site, "second_moment": largest.site})
+        return Claim(rate, average.rest, hyperparameters, {"first_moment": first.array, "second_moment": largest.array})
     return None
 
 
-def _norm(update: Update, state: State, average: Average) -> tuple[Reading, Reading] | None:
+def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparameter, Hyperparameter] | None:
     """Decay and epsilon of `max(b2 * u, abs(g) + epsilon)`."""
     atoms = [update.forms.atoms[m[0][0]] for m in state.form if len(m) == 1 and m[0][1] == 1.0]
     if len(state.form) != 1 or len(atoms) != 1 or atoms[0].op != "maximum":
@@ -62,3 +75,13 @@ def _norm(update: Update, state: State, average: Average) -> tuple[Reading, Read
         epsilon = split_zero({ONE: grown.get(ONE, 0.0)})
         return update.read(decay), update.read(epsilon) if epsilon else ABSENT
     return None
+
+
+RULE = OptimizerRule(
+    name="adamax",
+    title="AdaMax",
+    paper="Kingma and Ba 2015, arXiv:1412.6980, section 7.1",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -8,15 +8,25 @@ State: Adam's m, v and t, and the largest v. Reads rate, b1, b2, epsilon, decay,
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first, state_in
-from hlo_inspect.analysis.optimizer.moments import Average, better, square_average, take_corrections
-from hlo_inspect.analysis.optimizer.normal import Sum
-from hlo_inspect.analysis.optimizer.readings import Reading
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    Average,
+    Claim,
+    Hyperparameter,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    adam_claim,
+    exact_decay,
+    other_state,
+    square_average,
+    step_and_average,
+    take_corrections,
+)
 
 
 def match(update: Update) -> Claim | None:
-    found = find_first(update)
+    found = step_and_average(update)
     if found is None:
         return None
     step, first = found
@@ -24,13 +34,13 @@ def match(update: Update) -> Claim | None:
     if second is None:
         return None
     average, base = second
-    claim = claim_with(update, "amsgrad", step, first, average)
-    claim.readings["beta2"] = better(average.decay, base or step.bases[1])
-    claim.extra.append(step.second.site)
+    claim = adam_claim(update, step, first, average)
+    claim.hyperparameters["beta2"] = exact_decay(average.decay, base or step.bases[1])
+    claim.extra.append(step.second.array)
     return claim
 
 
-def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, Reading | None] | None:
+def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, Hyperparameter | None] | None:
     """The second moment of which a state keeps the largest, and the base of its correction."""
     if len(state.form) != 1:
         return None
@@ -43,7 +53,7 @@ def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, 
     if len(others) != 1 or len(others[0]) != 1:
         return None
     ((inner, factor),) = others[0].items()
-    second = state_in(update, [a for a, e in inner if e == 1.0], [state, first.state])
+    second = other_state(update, [a for a, e in inner if e == 1.0], [state, first.state])
     if second is None or factor != 1.0:
         return None
     bases, left = take_corrections(update, tuple((a, e) for a, e in inner if a != second.new))
@@ -51,3 +61,13 @@ def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, 
     if average is None or left or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
         return None
     return average, bases[0][0] if bases else None
+
+
+RULE = OptimizerRule(
+    name="amsgrad",
+    title="AMSGrad",
+    paper="Reddi, Kale and Kumar 2018, arXiv:1904.09237",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -8,11 +8,21 @@ State: Adam's m, v and t. Reads rate, b1, b2, epsilon, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.adaptive import adam_claim, find_step
-from hlo_inspect.analysis.optimizer.moments import gradient_average, square_average
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, product
-from hlo_inspect.analysis.optimizer.norms import is_trust_ratio, trust_factor
-from hlo_inspect.analysis.optimizer.update import Claim, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Claim,
+    OptimizerRule,
+    Sum,
+    Update,
+    adam_claim,
+    added,
+    find_adam_step,
+    gradient_average,
+    is_trust_ratio,
+    product,
+    square_average,
+    trust_factor,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -22,7 +32,7 @@ def match(update: Update) -> Claim | None:
     divisor = ((trust, -1.0),)
     bare = {product(monomial, divisor): value for monomial, value in update.rest.items()}
     decayed = {product(m, divisor): v for m, v in added(update.kept, {ONE: -1.0}).items() if v != 0.0}
-    step = find_step(update, bare)
+    step = find_adam_step(update, bare)
     if step is None or not update.are_scalar(decayed) or abs(update.kept.get(ONE, 0.0) - 1.0) > 1e-9:
         return None
     first = gradient_average(update, step.first)
@@ -30,10 +40,19 @@ def match(update: Update) -> Claim | None:
     if first is None or second is None:
         return None
     claim = adam_claim(update, step, first, second)
-    claim.rule = "lamb"
-    claim.readings["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
+    claim.hyperparameters["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
     ((rate, value),) = step.rate.items()
     inverse: Sum = {tuple((atom, -exponent) for atom, exponent in rate): -1.0 / value}
     whole = {product(monomial, ((update.weight, 1.0),)): v for monomial, v in decayed.items()} | bare
     coefficient = is_trust_ratio(update, trust, update.forms.multiply(inverse, whole))
     return claim if coefficient == 1.0 else None
+
+
+RULE = OptimizerRule(
+    name="lamb",
+    title="LAMB",
+    paper="You et al. 2020, arXiv:1904.00962",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -9,10 +9,23 @@ State: m. Reads rate (without the coefficient), momentum, decay. The rate may st
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, key_of, product, split_zero
-from hlo_inspect.analysis.optimizer.norms import is_trust_ratio, trust_factor
-from hlo_inspect.analysis.optimizer.readings import ABSENT, Reading
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
+    ONE,
+    Claim,
+    Hyperparameter,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    added,
+    is_trust_ratio,
+    key_of,
+    product,
+    split,
+    split_zero,
+    trust_factor,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -47,10 +60,20 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
         return None
     rate = {m: -v for m, v in update.forms.multiply(step, {scalars: value}).items()}
     kept = update.forms.multiply(inverse, decayed) if decayed else {}
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": update.read(decay),
-        "nesterov": Reading(float(nesterov), "constant"),
+        "nesterov": Hyperparameter(float(nesterov), "constant"),
         "weight_decay": update.read(kept) if set(kept) <= {ONE} and kept else ABSENT,
     }
-    return Claim("lars", rate, gradient, readings, {"first_moment": state.site})
+    return Claim(rate, gradient, hyperparameters, {"first_moment": state.array})
+
+
+RULE = OptimizerRule(
+    name="lars",
+    title="LARS",
+    paper="You, Gitman and Ginsburg 2017, arXiv:1708.03888",
+    hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
+    state=("first_moment",),
+    match=match,
+)

@@ -8,9 +8,7 @@ State: m. Reads rate, b1, b2, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import gradient_average
-from hlo_inspect.analysis.optimizer.normal import Sum
-from hlo_inspect.analysis.optimizer.update import Claim, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, split
 
 
 def match(update: Update) -> Claim | None:
@@ -28,10 +26,20 @@ def match(update: Update) -> Claim | None:
     if average is None or not blend or not update.are_scalar(blend) or not update.same_direction(gradient, average.rest):
         return None
     rate: Sum = {factors: -value}
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "beta1": update.read(blend),
         "beta2": average.decay,
         "weight_decay": update.decay_of(rate),
     }
-    return Claim("lion", rate, average.rest, readings, {"first_moment": state.site})
+    return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
+
+
+RULE = OptimizerRule(
+    name="lion",
+    title="Lion",
+    paper="Chen et al. 2023, arXiv:2302.06675",
+    hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay"),
+    state=("first_moment",),
+    match=match,
+)

@@ -9,10 +9,20 @@ State: m, v and the counter. Reads rate, b1, b2, epsilon, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import Root, find_root, holds_square
-from hlo_inspect.analysis.optimizer.normal import Monomial, Sum, key_of
-from hlo_inspect.analysis.optimizer.readings import ABSENT
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
+    Claim,
+    Monomial,
+    OptimizerRule,
+    Root,
+    State,
+    Sum,
+    Update,
+    find_root,
+    holds_square,
+    key_of,
+    split,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -21,7 +31,7 @@ def match(update: Update) -> Claim | None:
         return None
     first = states[0]
     factor, others = split(update.rest, first.new)
-    seconds = [s for s in update.states if s is not first and s.site.shape.elements == 1]
+    seconds = [s for s in update.states if s is not first and s.array.shape.elements == 1]
     found = _recursion(update, first)
     if len(factor) != 1 or others or not update.are_scalar(factor) or len(seconds) != 1 or found is None:
         return None
@@ -36,14 +46,14 @@ def match(update: Update) -> Claim | None:
         return None
     ((monomial, value),) = factor.items()
     rate: Sum = {monomial: -value * root.scale}
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "beta1": update.read(found[0]),
         "beta2": update.read(second[0]),
         "epsilon": update.read(root.epsilons) if root.epsilons else ABSENT,
         "weight_decay": update.read(decayed) if decayed else ABSENT,
     }
-    return Claim("novograd", rate, gradient, readings, {"first_moment": first.site, "second_moment": seconds[0].site})
+    return Claim(rate, gradient, hyperparameters, {"first_moment": first.array, "second_moment": seconds[0].array})
 
 
 def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
@@ -76,3 +86,13 @@ def _norm(update: Update, form: Sum) -> Sum | None:
     ((monomial, _),) = form.items()
     opaque = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
     return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
+
+
+RULE = OptimizerRule(
+    name="novograd",
+    title="NovoGrad",
+    paper="Ginsburg et al. 2019, arXiv:1905.11286",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

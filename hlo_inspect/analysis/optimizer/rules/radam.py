@@ -11,11 +11,22 @@ from __future__ import annotations
 
 import math
 
-from hlo_inspect.analysis.optimizer.adaptive import Step, claim_with, find_step
-from hlo_inspect.analysis.optimizer.moments import better, gradient_average, square_average, take_corrections
-from hlo_inspect.analysis.optimizer.normal import Sum, close, product
-from hlo_inspect.analysis.optimizer.numeric import value_of_form
-from hlo_inspect.analysis.optimizer.update import Claim, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    AdamStep,
+    Claim,
+    OptimizerRule,
+    Sum,
+    Update,
+    adam_claim,
+    close,
+    exact_decay,
+    find_adam_step,
+    gradient_average,
+    product,
+    square_average,
+    take_corrections,
+    value_of_form,
+)
 
 COUNTS = (50.0, 400.0)
 
@@ -31,19 +42,19 @@ def match(update: Update) -> Claim | None:
         return None
     condition, rectified, plain = update.forms.atoms[choices[0]].parts
     outer: Sum = {tuple(factor for factor in monomial if factor[0] != choices[0]): value}
-    step = find_step(update, update.forms.multiply(outer, rectified)) if len(rectified) == 1 else None
+    step = find_adam_step(update, update.forms.multiply(outer, rectified)) if len(rectified) == 1 else None
     rate = _plain_rate(update, step, update.forms.multiply(outer, plain)) if step is not None and len(plain) == 1 else None
     first = gradient_average(update, step.first) if step is not None else None
     second = square_average(update, step.second, first.rest) if step is not None and first is not None else None
     if step is None or rate is None or first is None or second is None or not update.are_scalar(condition):
         return None
-    b2 = better(second.decay, step.bases[1]).value
+    b2 = exact_decay(second.decay, step.bases[1]).value
     if b2 is None or not _is_rectified(update, step.rate, rate, b2):
         return None
-    return claim_with(update, "radam", Step(step.first, step.second, step.root, rate, step.bases), first, second)
+    return adam_claim(update, AdamStep(step.first, step.second, step.root, rate, step.bases), first, second)
 
 
-def _plain_rate(update: Update, step: Step, term: Sum) -> Sum | None:
+def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:
     """The rate of the step without the second moment."""
     ((monomial, value),) = term.items()
     if dict(monomial).get(step.first.new) != 1.0:
@@ -72,3 +83,13 @@ def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
 def _at(update: Update, form: Sum, count: float) -> float | None:
     """The value of a form of the counter."""
     return value_of_form(update.forms, form, lambda _: count)
+
+
+RULE = OptimizerRule(
+    name="radam",
+    title="RAdam",
+    paper="Liu et al. 2020, arXiv:1908.03265",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

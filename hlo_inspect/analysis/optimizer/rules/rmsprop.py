@@ -11,13 +11,18 @@ State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate ma
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import gradient_average, square_average
-from hlo_inspect.analysis.optimizer.scaled_gradient import find_scaled
-from hlo_inspect.analysis.optimizer.update import Claim, Update
+from hlo_inspect.analysis.optimizer.toolkit import (
+    Claim,
+    OptimizerRule,
+    Update,
+    find_scaled_gradient,
+    gradient_average,
+    square_average,
+)
 
 
 def match(update: Update) -> Claim | None:
-    found = find_scaled(update)
+    found = find_scaled_gradient(update)
     if found is None:
         return None
     second = square_average(update, found.second, found.gradient)
@@ -27,4 +32,14 @@ def match(update: Update) -> Claim | None:
         mean = gradient_average(update, found.average)
         if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, found.gradient):
             return None
-    return found.claim(update, "rmsprop", {"beta2": second.decay})
+    return found.claim(update, {"beta2": second.decay})
+
+
+RULE = OptimizerRule(
+    name="rmsprop",
+    title="RMSProp",
+    paper="Hinton 2012, lecture 6e; centered: Graves 2013, arXiv:1308.0850",
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum", "nesterov"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

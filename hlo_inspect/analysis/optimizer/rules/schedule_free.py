@@ -10,14 +10,29 @@ from. Reads rate, b1, b2, epsilon, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import better, find_root, square_average, take_corrections
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, added, is_constant, key_of, scaled, split_zero
-from hlo_inspect.analysis.optimizer.readings import ABSENT
-from hlo_inspect.analysis.optimizer.update import Claim, Update, quotient, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
+    ONE,
+    Claim,
+    OptimizerRule,
+    Sum,
+    Update,
+    added,
+    exact_decay,
+    find_root,
+    is_constant,
+    key_of,
+    quotient,
+    scaled,
+    split,
+    split_zero,
+    square_average,
+    take_corrections,
+)
 
 
 def match(update: Update) -> Claim | None:
-    states = [state for state in update.used(update.rest) if update.site.shape == state.site.shape]
+    states = [state for state in update.used(update.rest) if update.array.shape == state.array.shape]
     if len(states) != 1 or len(update.used(update.rest)) != 1:
         return None
     state = states[0]
@@ -31,9 +46,9 @@ def match(update: Update) -> Claim | None:
     inner = _adam_step(update, step) if update.used(step) else _plain_step(update, step)
     if inner is None or not update.are_scalar(decayed):
         return None
-    inner.readings["beta1"] = update.read({ONE: blend})
-    inner.readings["weight_decay"] = update.decay_of(inner.rate, added({ONE: 1.0}, decayed))
-    inner.roles["iterate"] = state.site
+    inner.hyperparameters["beta1"] = update.read({ONE: blend})
+    inner.hyperparameters["weight_decay"] = update.decay_of(inner.rate, added({ONE: 1.0}, decayed))
+    inner.roles["iterate"] = state.array
     return inner
 
 
@@ -43,7 +58,7 @@ def _plain_step(update: Update, step: Sum) -> Claim | None:
         return None
     ((monomial, value),) = step.items()
     rate: Sum = {tuple(factor for factor in monomial if update.is_scalar(factor[0])): -value}
-    return Claim("schedule-free", rate, step, {"learning_rate": update.read(rate)})
+    return Claim(rate, step, {"learning_rate": update.read(rate)})
 
 
 def _adam_step(update: Update, step: Sum) -> Claim | None:
@@ -59,12 +74,12 @@ def _adam_step(update: Update, step: Sum) -> Claim | None:
     if root is None or second is None or left or any(exponent != -0.5 for _, exponent in bases):
         return None
     rate: Sum = {tuple(factor for factor in root.rest if update.is_scalar(factor[0])): -value * root.scale}
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
-        "beta2": better(second.decay, bases[0][0] if bases else None),
+        "beta2": exact_decay(second.decay, bases[0][0] if bases else None),
         "epsilon": update.read(root.epsilons) if root.epsilons else ABSENT,
     }
-    return Claim("schedule-free", rate, gradient, readings, {"second_moment": states[0].site})
+    return Claim(rate, gradient, hyperparameters, {"second_moment": states[0].array})
 
 
 def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
@@ -85,3 +100,13 @@ def expanded(update: Update, form: Sum) -> Sum:
         atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
         total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
     return total
+
+
+RULE = OptimizerRule(
+    name="schedule-free",
+    title="Schedule-free SGD and AdamW",
+    paper="Defazio et al. 2024, arXiv:2405.15682",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+    state=("second_moment", "iterate"),
+    match=match,
+)

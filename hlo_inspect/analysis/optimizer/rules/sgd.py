@@ -11,11 +11,27 @@ folds the two, and the rate that is read is their product.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.clipping import clip_of
-from hlo_inspect.analysis.optimizer.moments import Average, gradient_average
-from hlo_inspect.analysis.optimizer.normal import ONE, Monomial, Sum, added, is_constant, scaled
-from hlo_inspect.analysis.optimizer.readings import ABSENT, COMPUTED, Reading, constant
-from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
+    COMPUTED,
+    LEAST_KEPT,
+    ONE,
+    Average,
+    Claim,
+    Hyperparameter,
+    Monomial,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    added,
+    clip_of,
+    constant,
+    gradient_average,
+    is_constant,
+    scaled,
+    split,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -31,8 +47,8 @@ def _plain(update: Update) -> Claim | None:
     rate = _linear(update, update.rest)
     if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0:
         return None
-    readings = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
-    return Claim("sgd", rate, update.rest, readings)
+    hyperparameters = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
+    return Claim(rate, update.rest, hyperparameters)
 
 
 def _linear(update: Update, form: Sum) -> Sum | None:
@@ -91,14 +107,14 @@ def _momentum(update: Update, state: State) -> Claim | None:
     rate: Sum = {monomial: -value}
     if value > 0 and is_constant(factor):
         rate = scaled(inner, value)
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": average.decay,
         "weight_decay": update.decay_of(rate, kept),
         "l2": _l2(update, average),
-        "nesterov": Reading(float(nesterov), "constant"),
+        "nesterov": Hyperparameter(float(nesterov), "constant"),
     }
-    return Claim("sgd", rate, average.rest, readings, {"first_moment": state.site})
+    return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
 
 
 def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] | None:
@@ -118,7 +134,7 @@ def _scale(update: Update, average: Average) -> Sum | None:
     return _linear(update, gradient) if gradient else None
 
 
-def _l2(update: Update, average: Average) -> Reading:
+def _l2(update: Update, average: Average) -> Hyperparameter:
     factor, rest = split(average.rest, update.weight)
     if not factor:
         return ABSENT
@@ -126,3 +142,13 @@ def _l2(update: Update, average: Average) -> Reading:
     if not is_constant(factor) or len(values) != 1:
         return COMPUTED
     return constant(factor[ONE] / values.pop(), max(update.tolerance, 1e-6))
+
+
+RULE = OptimizerRule(
+    name="sgd",
+    title="SGD",
+    paper="momentum: Polyak 1964; Nesterov's: Sutskever et al. 2013",
+    hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay", "l2"),
+    state=("first_moment",),
+    match=match,
+)

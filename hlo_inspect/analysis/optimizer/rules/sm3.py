@@ -10,10 +10,20 @@ State: an accumulator for each dimension (of a vector u itself), and m. Reads ra
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.moments import holds_square
-from hlo_inspect.analysis.optimizer.normal import ONE, Atom, Monomial, Sum, close
-from hlo_inspect.analysis.optimizer.readings import constant
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Atom,
+    Claim,
+    Monomial,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    close,
+    constant,
+    holds_square,
+    split,
+)
 
 
 def match(update: Update) -> Claim | None:
@@ -35,14 +45,14 @@ def match(update: Update) -> Claim | None:
         return None
     ((monomial, value),) = factor.items()
     rate: Sum = {monomial: -value}
-    readings = {
+    hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": decay,
         "epsilon": constant(below.get(ONE, 0.0)),
         "weight_decay": update.decay_of(rate),
     }
-    sites = [other.site for other in accumulators]
-    return Claim("sm3", rate, gradient, readings, {"first_moment": state.site, "second_moment": sites[0]}, sites[1:])
+    arrays = [other.array for other in accumulators]
+    return Claim(rate, gradient, hyperparameters, {"first_moment": state.array, "second_moment": arrays[0]}, arrays[1:])
 
 
 def _scaled(update: Update, monomial: Monomial) -> tuple[Sum, Sum] | None:
@@ -84,3 +94,13 @@ def _accumulates(update: Update, below: Sum, gradient: Sum, states: list[State])
 
 def _is_largest(update: Update, state: State, total: Sum) -> bool:
     return update.reductions.summed(state.new, "maximum") == total
+
+
+RULE = OptimizerRule(
+    name="sm3",
+    title="SM3",
+    paper="Anil et al. 2019, arXiv:1901.11150",
+    hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -8,20 +8,30 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.adaptive import claim_with, find_first
-from hlo_inspect.analysis.optimizer.moments import Average, holds_square
-from hlo_inspect.analysis.optimizer.normal import ONE, Sum, scaled
-from hlo_inspect.analysis.optimizer.readings import constant
-from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Average,
+    Claim,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    adam_claim,
+    constant,
+    holds_square,
+    scaled,
+    split,
+    step_and_average,
+)
 
 
 def match(update: Update) -> Claim | None:
-    found = find_first(update)
+    found = step_and_average(update)
     if found is None:
         return None
     step, first = found
     second = _second(update, step.second, first.rest)
-    return claim_with(update, "yogi", step, first, second) if second is not None else None
+    return adam_claim(update, step, first, second) if second is not None else None
 
 
 def _second(update: Update, state: State, gradient: Sum) -> Average | None:
@@ -38,3 +48,13 @@ def _second(update: Update, state: State, gradient: Sum) -> Average | None:
         return None
     scale = -value / -next(iter(below.values())) * old[ONE]
     return Average(state, constant(1 - scale, max(update.tolerance, 1e-6)), squares)
+
+
+RULE = OptimizerRule(
+    name="yogi",
+    title="Yogi",
+    paper="Zaheer et al. 2018, NeurIPS 31",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

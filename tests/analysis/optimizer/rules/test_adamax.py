@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.programs import ADAM_MOMENTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "adamax": {

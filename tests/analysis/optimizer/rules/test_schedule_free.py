@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import ADAM_CONSTANTS, STAGES, Facts, changed, facts_of, rules_of, text_of
+from tests.analysis.optimizer.programs import ADAM_CONSTANTS, STAGES, Facts, changed, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "schedule_free": {"name": "schedule-free", "update_count": 2, "decayed_count": 0, "learning_rate": 0.1, "beta1": 0.9},

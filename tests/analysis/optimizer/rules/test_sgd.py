@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.reading import STAGES, Facts, facts_of, rules_of, text_of
+from tests.analysis.optimizer.programs import STAGES, Facts, facts_of, rules_of, text_of
 
 CASES: dict[str, Facts] = {
     "sgd": {"name": "sgd", "update_count": 2, "decayed_count": 2, "learning_rate": 0.1, "weight_decay": 0.001},

@@ -1,0 +1,390 @@
+"""From the text of computations to one graph of expressions.
+
+Only what is asked for is read. Reductions, products of matrices and everything else that is neither stepped through
+(`frames.py`) nor done element by element becomes an opaque leaf, which `reductions.py` looks behind when a rule asks.
+
+Everything runs on explicit stacks: neither deep nor cyclic text can exhaust Python's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Sequence
+
+from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
+from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames, small_number
+from hlo_inspect.analysis.optimizer.graph import Graph, Place
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import opcodes, scan
+
+MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls of calls multiply
+MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
+
+ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
+
+SOME_VALUES = frozenset(
+    {
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "dynamic-slice",
+        "gather",
+        "pad",
+        "reverse",
+        "slice",
+    }
+)
+"""The result holds some of the values of the first operand, elsewhere."""
+
+CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
+"""Custom calls that put their operands one behind the other."""
+
+GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
+"""Custom calls that compute alpha * A * B + beta * C."""
+
+_EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
+"""Types whose constants are close to the number that was meant; those of other types (bf16, float8) are not."""
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+class Dataflow:
+    """The values of a module's computations as nodes of `graph`."""
+
+    def __init__(self, views: Views) -> None:
+        self.frames = Frames(views)
+        self.graph = Graph()
+        self._nodes: dict[Place, int] = {}
+        self._equal_fusions = EqualFusions(
+            self.graph, views.fingerprints, self.frames.open, lambda frame, index: self.node(self.frames.root(frame, index))
+        )
+
+    def node(self, place: Place) -> int:
+        """The expression at a place."""
+        nodes, frames = self._nodes, self.frames
+        stack = [place]
+        active: set[Place] = set()
+        while stack:
+            top = stack[-1]
+            if top in nodes:
+                stack.pop()
+                active.discard(top)
+                continue
+            view, row = frames[top[0]].view, top[1]
+            if row >= 0 and not top[2] and view.opcodes[row] in ELEMENTWISE:
+                found = self._operation(top, view)
+            else:
+                found = self._step(top)
+            if isinstance(found, int):
+                nodes[top] = found
+            elif active.isdisjoint(found) and top not in found and len(nodes) + len(active) < MAX_PLACES:
+                active.add(top)
+                stack += found
+            else:
+                is_cycle = len(nodes) + len(active) < MAX_PLACES
+                nodes[top] = self.broken(top, "depends on itself" if is_cycle else "lies behind too many expressions to follow")
+        return nodes[place]
+
+    def opaque(self, place: Place) -> int:
+        """A leaf that stands for a value that is not looked into."""
+        return self.graph.opaque(place, self.frames.size(place))
+
+    def broken(self, place: Place, reason: str) -> int:
+        """A leaf for what could not be followed."""
+        self.frames.note_fault(place, reason)
+        node = self.opaque(place)
+        self.graph.broken.add(node)
+        return node
+
+    def known(self, places: Sequence[Place]) -> tuple[int, ...] | list[Place]:
+        """The nodes at these places, or those of the places whose nodes have to be known first."""
+        nodes = self._nodes
+        missing = [place for place in places if place not in nodes]
+        return missing or tuple([nodes[place] for place in places])
+
+    def _step(self, place: Place) -> int | list[Place]:
+        """The node at a place, or the places that have to be known before it."""
+        opcode = self.frames.opcode(place)
+        if not opcode:
+            return self.broken(place, "is not defined")
+        if opcode == "fusion":
+            found = self._equal_fusion(place)
+            if found is not None:
+                return found
+        before = self.frames.step_back(place)
+        if before is not None:
+            known = self._nodes.get(before)
+            return [before] if known is None else known
+        transfer = _TRANSFER.get(opcode)
+        return transfer(self, place) if transfer is not None else self.opaque(place)
+
+    def _equal_fusion(self, place: Place) -> int | list[Place] | None:
+        """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
+        views = self.frames.views
+        computation = views.computations.get(self.frames.word(place, "calls"))
+        recipe = self._equal_fusions.recipe(computation, place[2]) if computation is not None else None
+        if recipe is None:
+            return None
+        known: dict[int, int] = {}
+        missing: list[Place] = []
+        for node, (number, index) in recipe.arguments:
+            operand = self.frames.operand(place, number, index)
+            if operand is None:
+                return None
+            argument = self._nodes.get(operand)
+            if argument is None:
+                missing.append(operand)
+            else:
+                known[node] = argument
+        return missing or recipe.apply(self.graph, known)
+
+    def _operation(self, place: Place, view: View) -> int | list[Place]:
+        """The node of an operation on all operands, element by element."""
+        nodes, row = self._nodes, place[1]
+        args: list[int] = []
+        missing: list[Place] = []
+        for operand in self.frames.operands(place):
+            node = nodes.get(operand)
+            if node is None:
+                missing.append(operand)
+            else:
+                args.append(node)
+        if missing:
+            return missing
+        op = view.opcodes[row]
+        if len(args) != opcodes.TABLE[op].operands:
+            return self.broken(place, "has operands that cannot be read")
+        if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
+            op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
+        return self.graph.make(op, tuple(args), self.frames.word(place, "direction") if op == "compare" else None)
+
+
+# -- transfer functions: the node of an instruction, or the places that have to be known before it --------------------------
+
+
+def _constant(flow: Dataflow, place: Place) -> int:
+    instruction = flow.frames.instruction(place)
+    value = constant_value(instruction.operand_text) if instruction is not None else None
+    if value is None:
+        return flow.opaque(place)
+    return flow.graph.constant(value, is_coarse=is_rounded(value, flow.frames.dtype(place)))
+
+
+def _input(flow: Dataflow, place: Place) -> int:
+    """A parameter of a computation that was opened with its parameters as inputs."""
+    number = flow.frames.parameter_number(place)
+    if flow.frames[place[0]].arguments is not None or number is None:
+        return flow.opaque(place)
+    return flow.graph.input((place[0], number, place[2]), flow.frames.size(place))
+
+
+def _truncate(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A conversion from floating point to integers."""
+    found = flow.known(flow.frames.operands(place))
+    return found if isinstance(found, list) else flow.graph.make("truncate", found)
+
+
+def _broadcast(flow: Dataflow, place: Place) -> int | list[Place]:
+    """An array that is repeated along further dimensions."""
+    found = flow.known(flow.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    if not found or flow.graph.value(found[0]) is not None:
+        return found[0] if found else flow.opaque(place)
+    return flow.graph.make("broadcast", found[:1], flow.frames.attribute(place, "dimensions"), flow.frames.size(place))
+
+
+def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
+    """Some of an array's values; all of them where they are all the same."""
+    frames, graph = flow.frames, flow.graph
+    place = frames.start(place)
+    opcode = frames.opcode(place).removesuffix("-start")
+    operands = frames.operands(place)
+    found = flow.known(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
+    if isinstance(found, list):
+        return found
+    moved = found if opcode == "all-to-all" else found[:1]
+    if len(set(moved)) == 1 and graph.value(moved[0]) is not None:
+        return moved[0]
+    if len(moved) != 1 or place[2]:
+        return flow.opaque(place)
+    attribute = frames.attribute(place, "slice") if opcode == "slice" else place[:2] if opcode != "dynamic-slice" else None
+    return graph.make(opcode, found, attribute, frames.size(place) or _sliced_size(frames.attribute(place, "slice")))
+
+
+def _sliced_size(text: str) -> int:
+    """Elements of a slice `{[0:3], [2:8]}`, 0 where there is none."""
+    total = 1
+    for extent in text.strip("{}").split(","):
+        low, _, high = extent.strip(" []").partition(":")
+        total *= (small_number(high) or 0) - (small_number(low) or 0)
+    return total if text else 0
+
+
+def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
+    """Arrays one behind the other: one array where they are all the slices of it, in any order of the text."""
+    graph = flow.graph
+    found = flow.known(flow.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    if not found:
+        return flow.opaque(place)
+    if len(set(found)) == 1 and (len(found) == 1 or graph.value(found[0]) is not None):
+        return found[0]
+    if all(graph.ops[node] == "slice" for node in found) and len(set(found)) == len(found):
+        sources = {graph.args[node][0] for node in found}
+        total = sum(graph.sizes[node] for node in found)
+        if len(sources) == 1 and total == graph.sizes[next(iter(sources))]:
+            return sources.pop()
+    return graph.make("concatenate", found, None, flow.frames.size(place))
+
+
+def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
+    """One of two branches; the first of numbered branches is that of number 0, so false."""
+    frames = flow.frames
+    names = frames.attribute(place, "branch_computations").strip("{} ").replace("%", "")
+    branches = [name.strip() for name in names.split(",")] if names else []
+    if not branches:
+        branches = [frames.word(place, "false_computation"), frames.word(place, "true_computation")]
+        order = (1, 0)
+    else:
+        order = (0, 1)
+    operands = frames.operands(place)
+    if len(branches) != 2 or len(operands) != 3:
+        return flow.opaque(place)
+    roots = []
+    for branch, argument in zip(branches, order, strict=True):
+        frame = frames.call(place, branch, (operands[1 + argument],))
+        if frame is None:
+            return flow.opaque(place)
+        roots.append(frames.root(frame, place[2]))
+    found = flow.known((operands[0], *roots))
+    return found if isinstance(found, list) else flow.graph.make("select", (found[0], found[2], found[1]))
+
+
+def _while(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A result of a loop: what goes in, where no iteration changes it."""
+    frames, index = flow.frames, place[2]
+    body, operands = frames.word(place, "body"), frames.operands(place)
+    if not index or not operands or body not in frames.views.computations:
+        return flow.opaque(place)
+    if carried_element(frames.views.of(body), index[0]) != index[0]:
+        return flow.opaque(place)
+    found = flow.known([(operands[0][0], operands[0][1], operands[0][2] + index)])
+    return found if isinstance(found, list) else found[0]
+
+
+def carried_element(body: View, number: int) -> int | None:
+    """Which element of a loop's state its body returns unchanged as element `number`; `None` for a new value."""
+    if body.root is None or body.opcodes[body.root] != "tuple" or number >= len(body.operands(body.root)):
+        return None
+    row, path = body.operand_rows(body.root)[number], body.operands(body.root)[number].path
+    for _ in range(64):
+        if row is None:
+            return None
+        opcode, operands = body.opcodes[row], body.operands(row)
+        if opcode == "parameter":
+            return path[0] if path else None
+        if opcode == "get-tuple-element" and operands:
+            source = body.operand_rows(row)[0]
+            is_state = source is not None and body.opcodes[source] == "parameter"
+            return small_number(body.instruction(row).attribute("index")) if is_state else None
+        if opcode not in {"copy", "copy-done", "copy-start"} or not operands:
+            return None
+        row, path = body.operand_rows(row)[0], operands[0].path
+    return None
+
+
+def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:
+    target = flow.frames.target(place)
+    if target in CONCATENATING_TARGETS:
+        return _concatenate(flow, place)
+    return _gemm(flow, place) if target in GEMM_TARGETS else flow.opaque(place)
+
+
+def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A product of matrices with its factors: alpha * A * B + beta * C."""
+    factors = _gemm_factors(flow.frames.attribute(place, "backend_config"))
+    if factors is None or (place[2] and place[2] != (0,)):
+        return flow.opaque(place)
+    alpha, beta = factors
+    graph, whole = flow.graph, (place[0], place[1], ())
+    product = graph.opaque(whole, flow.frames.size(whole))
+    if alpha != 1.0:
+        product = graph.make("multiply", (graph.constant(alpha), product))
+    if beta == 0.0:
+        return product
+    operands = flow.frames.operands(place)
+    if len(operands) < 3:
+        return flow.opaque(place)
+    found = flow.known(operands[2:3])
+    if isinstance(found, list):
+        return found
+    added = found[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), found[0]))
+    return graph.make("add", (product, added))
+
+
+def _gemm_factors(text: str) -> tuple[float, float] | None:
+    """Alpha and beta of a backend config, `None` where they cannot be read, or where more is done than that."""
+    if text.startswith('"'):
+        text = scan.unquote(text)
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(config, dict):
+        return None
+    config = config.get("gemm_backend_config", config)
+    values = [config.get(key, default) for key, default in (("alpha_real", 1), ("beta", 0), ("alpha_imag", 0))]
+    if not all(isinstance(value, int | float) for value in values) or values[2] != 0:
+        return None
+    return None if config.get("epilogue", "DEFAULT") != "DEFAULT" else (float(values[0]), float(values[1]))
+
+
+_TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
+    "constant": _constant,
+    "parameter": _input,
+    "convert": _truncate,
+    "broadcast": _broadcast,
+    "concatenate": _concatenate,
+    "conditional": _conditional,
+    "while": _while,
+    "custom-call": _custom_call,
+    **dict.fromkeys(SOME_VALUES, _some_values),
+    **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
+}
+
+
+# -- constants ----------------------------------------------------------------------------------------------------------
+
+
+def constant_value(literal: str) -> float | None:
+    """The value of a scalar, or of an array whose elements are all equal; `None` where they differ or are not printed."""
+    text = literal.strip()
+    if text.startswith("{"):
+        if len(text) > MAX_LITERAL:
+            return None
+        elements = set(text.replace("{", " ").replace("}", " ").replace(",", " ").split())
+        if len(elements) != 1:
+            return None
+        (text,) = elements
+    if text in _WORDS:
+        return _WORDS[text]
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def is_rounded(value: float, dtype: str) -> bool:
+    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it."""
+    if dtype not in _EXACT_TYPES:
+        return True
+    if dtype != "f32" or not math.isfinite(value) or float(f"{value:.4g}") == value:
+        return False
+    try:
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    except OverflowError:
+        return False
+    return int(bits) & 0x1FFF == 0

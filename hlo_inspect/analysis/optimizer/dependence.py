@@ -1,0 +1,160 @@
+"""What values depend on: places on the inputs of a region of the text, atoms of the normal form on the training state.
+
+Both are kept as bits of integers. A clipped gradient holds the norms of all gradients: with a set for each of them a model of
+many weights would take the square of their number, while integers are joined at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
+
+EVERYTHING = -1
+"""All inputs there can be: what is assumed of a place where there are too many to follow."""
+
+MAX_PLACES = 500_000
+
+
+class InputDependence:
+    """On which inputs a place depends: through products of matrices, reductions, loops and collectives.
+
+    Instructions are followed one by one; a fusion with one result, a loop or a conditional counts as depending on all its
+    operands.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._bits: dict[Input, int] = {}
+        self._known: dict[Place, int] = {}
+        self._joined: dict[tuple[int, int], int] = {}
+
+    def bit(self, one: Input) -> int:
+        """The bit of one input."""
+        return 1 << self._bits.setdefault(one, len(self._bits))
+
+    def inputs(self, place: Place) -> int:
+        """The inputs on which the values at a place depend."""
+        known = self._known
+        stack = [place]
+        followed: dict[Place, Sequence[Place]] = {}
+        while stack:
+            top = stack[-1]
+            if top in known:
+                stack.pop()
+                continue
+            before = followed.get(top)
+            sources = EVERYTHING if len(known) >= MAX_PLACES else self._sources(top) if before is None else before
+            if isinstance(sources, int):
+                known[top] = sources
+                continue
+            if before is None:
+                missing = [source for source in sources if source not in known and source not in followed]
+                followed[top] = sources
+                if missing:
+                    stack += missing
+                    continue
+            total = 0
+            for source in sources:
+                total |= known.get(source, 0)
+            known[top] = total
+            if len(sources) > 1:  # so these are all operands
+                self._joined[top[0], top[1]] = total
+        return known[place]
+
+    def _sources(self, place: Place) -> int | tuple[Place, ...]:
+        """The places from which a place follows, or the bit of an input."""
+        frames = self._frames
+        opcode = frames.opcode(place)
+        if not opcode:
+            return 0
+        if opcode == "parameter":
+            argument, number = frames.step_back(place), frames.parameter_number(place)
+            if argument is not None or number is None:
+                return (argument,) if argument is not None else 0
+            return self.bit((place[0], number, place[2]))
+        if opcode != "fusion" or place[2]:
+            before = frames.step_back(place)
+            if before is not None:
+                return (before,)
+        joined = self._joined.get((place[0], place[1]))  # of a sum over devices each result depends on all operands
+        return frames.operands(place) if joined is None else joined
+
+
+class AtomDependence:
+    """What atoms hold at any depth: `values` of the training state, old and new, and the `inputs` behind opaque leaves.
+
+    `inputs_of` gives the inputs behind an opaque leaf, as bits. The parts of an atom have smaller numbers than itself.
+    """
+
+    def __init__(self, forms: NormalForms, values: Iterable[int], inputs_of: Callable[[int], int]) -> None:
+        self._forms = forms
+        self._bits = {atom: 1 << n for n, atom in enumerate(values)}
+        self._atoms = list(self._bits)
+        self._inputs_of = inputs_of
+        self._values: list[int] = []
+        self._inputs: list[int] = []
+        self._scalar: list[bool] = []
+
+    def bit(self, atom: int) -> int:
+        """The bit of an old or new value of the training state."""
+        return self._bits.get(atom, 0)
+
+    def atoms(self, bits: int) -> Iterator[int]:
+        """The atoms of bits."""
+        while bits:
+            lowest = bits & -bits
+            yield self._atoms[lowest.bit_length() - 1]
+            bits ^= lowest
+
+    def values(self, form: Sum) -> int:
+        """The values of the training state that a sum holds."""
+        self._extend()
+        return self._joined(form, self._values)
+
+    def values_in(self, atom: int) -> int:
+        self._extend()
+        return self._values[atom]
+
+    def inputs(self, form: Sum) -> int:
+        """The inputs behind what is opaque in a sum."""
+        self._extend()
+        return self._joined(form, self._inputs)
+
+    def inputs_in(self, atom: int) -> int:
+        self._extend()
+        return self._inputs[atom]
+
+    def are_scalars(self, atom: int) -> bool:
+        """Whether every leaf of an atom has one element."""
+        self._extend()
+        return self._scalar[atom]
+
+    @staticmethod
+    def _joined(form: Sum, bits: list[int]) -> int:
+        found = 0
+        for monomial in form:
+            for atom, _ in monomial:
+                found |= bits[atom]
+        return found
+
+    def _extend(self) -> None:
+        """Takes in the atoms that were made since the last time."""
+        atoms, sizes = self._forms.atoms, self._forms.graph.sizes
+        for number in range(len(self._values), len(atoms)):
+            atom = atoms[number]
+            values, inputs, scalar = self._bits.get(number, 0), 0, True
+            if atom.node is not None:
+                inputs = self._inputs_of(number) if atom.op == "opaque" else 0
+                scalar = sizes[atom.node] == 1
+            for part in atom.parts:
+                for monomial in part:
+                    for inner, _ in monomial:
+                        values |= self._values[inner]
+                        inputs |= self._inputs[inner]
+                        scalar = scalar and self._scalar[inner]
+            self._values.append(values)
+            self._inputs.append(inputs)
+            self._scalar.append(scalar)

@@ -1,0 +1,108 @@
+"""Fusions whose computations differ in names alone: a model of many equal layers has one for each weight.
+
+The first two are read; of the others the expression is that of the second one, with their own arguments put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.analysis.optimizer.graph import Graph, Index
+from hlo_inspect.hlo.module import Computation
+
+MAX_ROWS = 1 << 8  # what is larger is not one of many
+
+Argument = tuple[int, Index]
+"""The number of a parameter and an index into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """An expression over arguments: the root, the nodes to make anew, operands first, and the nodes of the arguments."""
+
+    root: int
+    steps: tuple[int, ...]
+    arguments: tuple[tuple[int, Argument], ...]
+
+    def apply(self, graph: Graph, known: dict[int, int]) -> int:
+        """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
+        for node in self.steps:
+            known[node] = graph.make(
+                graph.ops[node],
+                tuple([known.get(arg, arg) for arg in graph.args[node]]),
+                graph.attributes[node],
+                graph.sizes[node],
+            )
+        return known.get(self.root, self.root)
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Computations of one fingerprint: how many were met, and the frame of the one that stands for all."""
+
+    met: int = 0
+    frame: int | None = None
+    recipes: dict[Index, Recipe | None] = field(default_factory=dict)
+
+
+class EqualFusions:
+    """`open_` opens a computation with its parameters as inputs, `node` gives the expression of an element of its root."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        fingerprints: Fingerprints,
+        open_: Callable[[str], int | None],
+        node: Callable[[int, Index], int],
+    ) -> None:
+        self._graph = graph
+        self._fingerprints = fingerprints
+        self._open = open_
+        self._node = node
+        self._kinds: dict[int, _Kind] = {}
+        self._by_name: dict[str, _Kind | None] = {}
+
+    def recipe(self, computation: Computation, index: Index) -> Recipe | None:
+        """How to make an element of the result of a computation like others, `None` where it has to be read itself."""
+        name = computation.name
+        if name not in self._by_name:
+            self._by_name[name] = self._kind(computation)
+        kind = self._by_name[name]
+        if kind is None or kind.met < 2:
+            return None
+        if index not in kind.recipes:
+            if kind.frame is None:
+                kind.frame = self._open(name)
+            kind.recipes[index] = self._learn(kind.frame, index) if kind.frame is not None else None
+        return kind.recipes[index]
+
+    def _kind(self, computation: Computation) -> _Kind | None:
+        if len(computation.rows) > MAX_ROWS:
+            return None
+        fingerprint = self._fingerprints.of(computation.name)
+        if fingerprint is None or not self._fingerprints.is_alone(computation.name):
+            return None
+        kind = self._kinds.setdefault(fingerprint, _Kind())
+        kind.met += 1
+        return kind
+
+    def _learn(self, frame: int, index: Index) -> Recipe | None:
+        """The recipe of an element of the root; `None` where it holds something opaque, which is another value in each."""
+        graph = self._graph
+        root = self._node(frame, index)
+        changed: set[int] = set()
+        steps: list[int] = []
+        arguments: list[tuple[int, Argument]] = []
+        for node in graph.below([root]):
+            if graph.ops[node] == "opaque":
+                return None
+            source = graph.sources.get(node)
+            if source is not None:
+                changed.add(node)
+                arguments.append((node, source[1:]))
+            elif not changed.isdisjoint(graph.args[node]):
+                changed.add(node)
+                steps.append(node)
+        return Recipe(root, tuple(steps), tuple(arguments))

@@ -1,0 +1,337 @@
+"""Calls of computations, and where the values in them come from unchanged.
+
+A place is a value of the text: the frame of a computation (the entry, or one call of another), the row of an instruction, and
+an index into its tuple. Tuples, fusions, calls, asynchronous pairs and what only moves or converts values are stepped through,
+from a place to the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
+
+MAX_DEPTH = 500  # of calls in calls
+MAX_STEPS = 10_000  # through tuples, calls and copies
+MAX_FAULTS = 1000
+
+UNCHANGED = frozenset(
+    {
+        "all-gather",
+        "bitcast",
+        "convert",
+        "copy",
+        "copy-done",
+        "copy-start",
+        "opt-barrier",
+        "reduce-precision",
+        "reshape",
+        "transpose",
+    }
+)
+"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
+
+UNCHANGED_TARGETS = frozenset(
+    {
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+        "pipeline_marker",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GSPMDFullToShardShape",
+        "xla.sdy.GSPMDShardToFullShape",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.Sharding",
+    }
+)
+"""Custom calls that return their operands, element by element of the tuple."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call of a computation. `arguments`: where its parameters come from, `None` where they are inputs."""
+
+    view: View
+    arguments: tuple[Place, ...] | None
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedAt:
+    """Where a value is made: the instruction's computation and line, and the outermost fusion that it is part of."""
+
+    fusion: str
+    computation: str
+    line: int | None
+
+
+class Fault(NamedTuple):
+    """An instruction that could not be followed, and why."""
+
+    computation: str
+    instruction: str
+    reason: str
+
+
+class Frames:
+    """The calls of a module's computations, by number.
+
+    An operand that nothing defines has a place too: its row is the complement of the row that uses it, its index the number of
+    the operand.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self.views = views
+        self.faults: dict[Fault, None] = {}
+        self._frames: list[Frame] = []
+        self._calls: dict[tuple[int, int, str], int] = {}
+        self._called_frames: dict[tuple[int, int], int] = {}
+        self._origins: dict[Place, DefinedAt] = {}
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, number: int) -> Frame:
+        return self._frames[number]
+
+    def open(self, computation: str) -> int | None:
+        """A new frame of a computation whose parameters are inputs; `None` where there is no such computation."""
+        return self._add(computation, None, 0)
+
+    def call(self, place: Place, computation: str, arguments: tuple[Place, ...]) -> int | None:
+        """The frame of the computation that the instruction at `place` calls; `None` where there is none, or too deep."""
+        key = (place[0], place[1], computation)
+        known = self._calls.get(key)
+        if known is None:
+            known = self._add(computation, arguments, self._frames[place[0]].depth + 1)
+            if known is not None:
+                self._calls[key] = known
+        return known
+
+    def _add(self, computation: str, arguments: tuple[Place, ...] | None, depth: int) -> int | None:
+        if computation not in self.views.computations or depth > MAX_DEPTH:
+            return None
+        self._frames.append(Frame(self.views.of(computation), arguments, depth))
+        return len(self._frames) - 1
+
+    def note_fault(self, place: Place, reason: str) -> None:
+        """Notes what could not be followed; of an operand without a name the instruction that uses it."""
+        view, name = self._frames[place[0]].view, self.name(place)
+        if not name:
+            name = view.rows[~place[1]][1] if view.rows else view.computation.name
+            reason = "has an operand without a name" if view.rows else "is empty"
+        if len(self.faults) < MAX_FAULTS:
+            self.faults[Fault(view.computation.name, name, reason)] = None
+
+    # -- instructions ---------------------------------------------------------------------------------------------------
+
+    def root(self, frame: int, index: Index) -> Place:
+        """An element of what a computation returns."""
+        row = self._frames[frame].view.root
+        return frame, ~0 if row is None else row, index
+
+    def opcode(self, place: Place) -> str:
+        """The opcode of the instruction at a place, empty for what is not defined."""
+        return self._frames[place[0]].view.opcodes[place[1]] if place[1] >= 0 else ""
+
+    def shape(self, place: Place) -> Shape | None:
+        """The shape at a place, `None` where it is unknown."""
+        if place[1] < 0:
+            return None
+        shape = self._frames[place[0]].view.shapes[place[1]]
+        return shape if shape is None or not place[2] else subshape(shape, place[2])
+
+    def size(self, place: Place) -> int:
+        """Elements at a place, 0 where that is unknown or it is no array."""
+        shape = self.shape(place)
+        return (shape.elements or 0) if isinstance(shape, ArrayShape) else 0
+
+    def dtype(self, place: Place) -> str:
+        shape = self.shape(place)
+        return shape.dtype if isinstance(shape, ArrayShape) else ""
+
+    def operands(self, place: Place) -> tuple[Place, ...]:
+        """Where the operands of the instruction at a place are."""
+        frame, row, _ = place
+        view = self._frames[frame].view
+        return tuple(
+            [
+                (frame, defined, operand.path) if defined is not None else (frame, ~row, (number, *operand.path))
+                for number, (defined, operand) in enumerate(zip(view.operand_rows(row), view.operands(row), strict=True))
+            ]
+        )
+
+    def operand(self, place: Place, number: int, index: Index = ()) -> Place | None:
+        """Where an element of one operand is; `None` where there is no such operand. A tuple can have thousands of them."""
+        frame, row, _ = place
+        view = self._frames[frame].view
+        rows = view.operand_rows(row)
+        if number >= len(rows):
+            return None
+        path, defined = view.operands(row)[number].path + index, rows[number]
+        return (frame, defined, path) if defined is not None else (frame, ~row, (number, *path))
+
+    def name(self, place: Place) -> str:
+        """The name of the instruction at a place; of an operand that is not defined its own, empty where it has none."""
+        view = self._frames[place[0]].view
+        if place[1] >= 0:
+            return view.rows[place[1]][1]
+        return view.operands(~place[1])[place[2][0]].name or "" if place[2] and view.rows else ""
+
+    def instruction(self, place: Place) -> Instruction | None:
+        """The instruction at a place; `None` where its operands are not closed."""
+        try:
+            return self._frames[place[0]].view.instruction(place[1])
+        except scan.ScanError:
+            return None
+
+    def attribute(self, place: Place, name: str) -> str:
+        """The text of an attribute, empty where there is none."""
+        instruction = self.instruction(place)
+        return instruction.attribute(name) if instruction is not None else ""
+
+    def word(self, place: Place, name: str) -> str:
+        """An attribute that is one word, such as a computation; empty where there is none."""
+        instruction = self.instruction(place)
+        return (instruction.word(name) or "") if instruction is not None else ""
+
+    def target(self, place: Place) -> str:
+        """The target of a custom call."""
+        return self.attribute(place, "custom_call_target").strip('"')
+
+    def parameter_number(self, place: Place) -> int | None:
+        """The number of the parameter at a place."""
+        instruction = self.instruction(place)
+        return instruction.parameter_number if instruction is not None else None
+
+    # -- stepping through -----------------------------------------------------------------------------------------------
+
+    def step_back(self, place: Place) -> Place | None:
+        """Where the value at a place comes from unchanged; `None` where it is made there."""
+        opcode = self.opcode(place)
+        step = _STEPS.get(opcode)
+        if step is not None:
+            return step(self, place)
+        return self._started(place) if opcode.endswith("-done") else None
+
+    def back_from(self, place: Place) -> Iterator[Place]:
+        """A place and those that its value comes from unchanged, up to where it is made."""
+        for _ in range(MAX_STEPS):
+            yield place
+            before = self.step_back(place)
+            if before is None:
+                break
+            place = before
+
+    def origin(self, place: Place) -> DefinedAt:
+        """Where the value at a place is made."""
+        known = self._origins.get(place)
+        if known is None:
+            fusion = ""
+            last = place
+            for last in self.back_from(place):
+                if not fusion and self.opcode(last) == "fusion":
+                    fusion = self.name(last)
+            view = self._frames[last[0]].view
+            line = view.lines[last[1]] if last[1] >= 0 else None
+            known = self._origins[place] = DefinedAt(fusion, view.computation.name, line)
+        return known
+
+    def start(self, place: Place) -> Place:
+        """The instruction that starts what ends at a place; the place itself where nothing ends there."""
+        for _ in range(64):
+            opcode = self.opcode(place)
+            is_end = opcode.endswith("-done") or opcode == "async-update"
+            before = self.operand(place, 0) if is_end else None
+            if before is None or before[1] < 0:
+                break
+            place = before[0], before[1], place[2]
+        return place
+
+    def _element(self, place: Place) -> Place | None:
+        number = small_number(self.attribute(place, "index"))
+        return self.operand(place, 0, (number, *place[2])) if number is not None else None
+
+    def _member(self, place: Place) -> Place | None:
+        index = place[2]
+        return self.operand(place, index[0], index[1:]) if index else None
+
+    def _argument(self, place: Place) -> Place | None:
+        arguments, number = self._frames[place[0]].arguments, self.parameter_number(place)
+        if arguments is None or number is None or number >= len(arguments):
+            return None
+        frame, row, index = arguments[number]
+        return frame, row, index + place[2]
+
+    def called(self, place: Place) -> Place | None:
+        """The result of the computation that a fusion, a call or the start of one runs."""
+        at = (place[0], place[1])
+        frame = self._called_frames.get(at)
+        if frame is None:
+            name = self.word(place, "calls") or self.word(place, "to_apply")
+            frame = self.call(place, name, self.operands(place))
+            if frame is None:
+                return None
+            self._called_frames[at] = frame
+        return self.root(frame, place[2])
+
+    def _started(self, place: Place) -> Place | None:
+        """Behind the end of an asynchronous pair: the wrapped computation, or the operand of a copy or all-gather."""
+        start = self.start(place)
+        opcode = self.opcode(start)
+        if opcode.endswith("-start") and self.word(start, "calls"):
+            return self.called(start)
+        return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
+
+    def _converted(self, place: Place) -> Place | None:
+        """Behind a conversion, except one from floating point to integers."""
+        operand = self.operand(place, 0)
+        is_integer = self.dtype((place[0], place[1], ()))[:1] in {"s", "u"}
+        if is_integer and operand is not None and self.dtype((operand[0], operand[1], ()))[:1] not in {"s", "u", "p"}:
+            return None
+        return self._same(place)
+
+    def _repeated(self, place: Place) -> Place | None:
+        """Behind a broadcast of a scalar."""
+        operand = self.operand(place, 0)
+        return operand if operand is not None and self.size(operand) == 1 else None
+
+    def _custom_call(self, place: Place) -> Place | None:
+        return self._same(place) if self.target(place) in UNCHANGED_TARGETS else None
+
+    def _same(self, place: Place) -> Place | None:
+        """The operand that an instruction returns: the only one, or that of an element of its tuple."""
+        if len(self._frames[place[0]].view.operand_rows(place[1])) == 1:
+            return self.operand(place, 0, place[2])
+        return self._member(place)
+
+
+def small_number(text: str) -> int | None:
+    """A number of at most nine digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+_STEPS: dict[str, Callable[[Frames, Place], Place | None]] = {
+    **dict.fromkeys(UNCHANGED, Frames._same),
+    "get-tuple-element": Frames._element,
+    "tuple": Frames._member,
+    "parameter": Frames._argument,
+    "fusion": Frames.called,
+    "call": Frames.called,
+    "async-update": Frames._started,
+    "copy-done": Frames._started,
+    "convert": Frames._converted,
+    "custom-call": Frames._custom_call,
+    "broadcast": Frames._repeated,
+}

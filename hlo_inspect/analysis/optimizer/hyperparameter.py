@@ -1,0 +1,44 @@
+"""Hyper-parameters as they are read from coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+State = Literal["constant", "computed", "absent"]
+
+EXACT = 3e-7  # a few roundings of float32
+COARSE = 4e-3  # one of bfloat16
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameter:
+    """A value that was read; `None` where it is computed from something else, or where the formula has no such term."""
+
+    value: float | None
+    state: State
+
+
+ABSENT = Hyperparameter(None, "absent")
+COMPUTED = Hyperparameter(None, "computed")
+
+
+def constant(value: float, tolerance: float = EXACT) -> Hyperparameter:
+    return Hyperparameter(shortest(value, tolerance), "constant")
+
+
+def shortest(value: float, tolerance: float = EXACT) -> float:
+    """The shortest decimal within a relative tolerance: the number that somebody wrote."""
+    if value == 0 or value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
+        return value
+    return _shortest(value, tolerance)
+
+
+@lru_cache(maxsize=1024)
+def _shortest(value: float, tolerance: float) -> float:
+    for digits in range(1, 9):
+        rounded = float(f"{value:.{digits}g}")
+        if abs(rounded - value) <= tolerance * abs(value):
+            return rounded
+    return float(f"{value:.8g}")

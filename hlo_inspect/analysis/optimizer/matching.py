@@ -1,0 +1,386 @@
+"""The optimizer of a module: which arrays of its training steps are weights, and by which rule each is updated."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
+from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
+from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
+from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, split_zero
+from hlo_inspect.analysis.optimizer.numeric import agrees, atoms_below
+from hlo_inspect.analysis.optimizer.reductions import Reductions
+from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.analysis.optimizer.state_arrays import Result, StateArray, TrainingStep, find_state_arrays
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Surroundings, Update, split
+from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+
+MAX_NESTING = 3  # loops in loops over steps
+MAX_ROUNDS = 4
+
+
+@dataclass(slots=True)
+class Weight:
+    """One updated weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads."""
+
+    array: StateArray
+    update: Update
+    claim: Claim | None
+    copy: StateArray | None = None
+    counters: list[StateArray] = field(default_factory=list)
+    accumulators: list[StateArray] = field(default_factory=list)
+
+    @property
+    def rule(self) -> str:
+        return self.claim.rule if self.claim is not None else "unknown"
+
+
+@dataclass(slots=True)
+class WeightUpdates:
+    """`weights` by step and output; `parameters` holds the entry parameter that an input of a step comes from."""
+
+    flow: Dataflow
+    weights: list[Weight] = field(default_factory=list)
+    matchers: list[Matcher] = field(default_factory=list)
+    parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
+
+
+def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
+    """The updates of weights in a module that was read with its graph."""
+    flow = Dataflow(views or Views(module.computations))
+    found = WeightUpdates(flow)
+    frame = flow.frames.open(module.entry.name) if module.entry is not None else None
+    if frame is None:
+        return found
+    inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
+    found.parameters = {(at, number, index): (number, index) for at, number, index in inputs}
+    results = [
+        Result(o.index, o.shape, (frame, o.alias.parameter, _index(o.alias.parameter_index, o.index, o.alias.output_index)))
+        if o.alias
+        else Result(o.index, o.shape, None)
+        for o in interface.outputs
+    ]
+    _match_step(found, frame, inputs, results, MAX_NESTING)
+    return found
+
+
+def _index(parameter: Index, output: Index, aliased: Index) -> Index:
+    """The index in the parameter of an output that lies in the tuple that is aliased."""
+    return parameter + output[len(aliased) :]
+
+
+def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int) -> None:
+    step = find_state_arrays(found.flow, frame, inputs, results)
+    matcher = Matcher(found.flow, step)
+    found.matchers.append(matcher)
+    weights = matcher.weights()
+    found.weights += weights
+    if not weights and nesting:
+        for loop in _loops_over_steps(found.flow, step):
+            _match_body(found, loop, nesting - 1)
+
+
+def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
+    """The loops whose results are results of the step."""
+    places = [flow.graph.places[node] for node in step.results if node in flow.graph.places]
+    return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
+
+
+def _match_body(found: WeightUpdates, loop: Place, nesting: int) -> None:
+    """Takes the body of a loop as a step: each element of its state is the new value of itself."""
+    flow, frames = found.flow, found.flow.frames
+    frame = frames.open(frames.word(loop, "body"))
+    if frame is None:
+        return
+    leaves = array_leaves(frames.shape(frames.root(frame, ())))
+    inputs = {(frame, 0, index): shape for index, shape in leaves}
+    for at, row, first in frames.operands(loop)[:1]:
+        for index, _ in leaves:
+            source = flow.graph.sources.get(flow.node((at, row, first + index)))
+            if source in found.parameters:
+                found.parameters[frame, 0, index] = found.parameters[source]
+    _match_step(found, frame, inputs, [Result(index, shape, (frame, 0, index)) for index, shape in leaves], nesting)
+
+
+class Matcher:
+    """Matches the arrays of one step with the rules."""
+
+    def __init__(self, flow: Dataflow, step: TrainingStep) -> None:
+        self.flow = flow
+        self.step = step
+        graph = flow.graph
+        changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
+        self.moving = [array for array in changed if graph.ops[array.new] != "constant"]
+        self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
+        self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
+        cut = frozenset(array.new for array in self.moving if graph.args[array.new])
+        live = frozenset(array.own for array in self.moving)
+        self.forms = NormalForms(graph, cut, live)
+        self.input_dependence = InputDependence(flow.frames)
+        self.reductions = Reductions(flow, step, self.forms)
+        self._by_atom: dict[int, StateArray] = {}
+        for array in self.moving:
+            if array.new in cut:
+                self._by_atom.setdefault(self.forms.leaf(array.new), array)
+            self._by_atom.setdefault(self.forms.leaf(array.own), array)
+        beside = [self.forms.leaf(array.own) for array in self.counters + self.accumulators]
+        self._definitions: dict[int, Sum] = {}
+        self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
+        self._states: list[StateArray] = []
+        self._hidden_bits: dict[frozenset[int | None], int] = {}
+        self._candidates: set[int] = set()
+        self._checked: dict[Hashable, bool] = {}
+        self._chains: dict[int, list[State]] = {}
+        self._own_bits: dict[int, int] = {}
+        self._copies = self._find_copies()
+
+    def weights(self) -> list[Weight]:
+        """The weights of the step, by output."""
+        candidates = [array for array in self.moving if self._feeds_itself(array)]
+        possible = {id(array) for array in candidates}
+        for array in self.moving:
+            if not any(id(one) in possible for one in (array, *array.twins)) and self._is_state(array):
+                self._states.append(array)
+        self._candidates = {array.new for array in candidates if self._is_kept(array)}
+        self._chains.clear()  # other weights are no states
+        primaries = {primary.new: primary for primary in map(self._primary, candidates)}
+        found = [weight for array in primaries.values() if (weight := self._match(array)) is not None]
+        for _ in range(MAX_ROUNDS):
+            known = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
+            if all(w.claim for w in found) or not any(id(array) in known for array in self._states):
+                break  # else: where one network's gradient goes through the update of another, that one's states are explained
+            self._states = [array for array in self._states if id(array) not in known]
+            self._hidden_bits.clear()
+            found = [w if w.claim else self._match(w.array) or w for w in found]
+        if self.forms.is_cut_short:
+            frames = self.flow.frames
+            frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
+        return self._without_followers(found)
+
+    # -- what a array depends on -----------------------------------------------------------------------------------------
+
+    def definition(self, array: StateArray) -> Sum:
+        known = self._definitions.get(array.new)
+        if known is None:
+            known = self._definitions[array.new] = self.forms.definition(array.new)
+        return known
+
+    def _inputs_of(self, leaf: int) -> int:
+        """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
+        node = self.forms.atoms[leaf].node
+        if node in self.flow.graph.broken or node not in self.flow.graph.places:
+            return -1
+        return self.input_dependence.inputs(self.flow.graph.places[node]) if node in self.flow.graph.places else 0
+
+    def _own(self, array: StateArray) -> int:
+        """The inputs that hold the old value of a array: its own and those of its copies."""
+        known = self._own_bits.get(array.new)
+        if known is None:
+            known = 0
+            for one in (array, *array.twins, *self._copies.get(array.new, ())):
+                known |= self.input_dependence.bit(one.source)
+            self._own_bits[array.new] = known
+        return known
+
+    def _find_copies(self) -> dict[int, list[StateArray]]:
+        """Sites that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
+        copies: dict[int, list[StateArray]] = {}
+        for array in self.moving:
+            form = split_zero(self.definition(array))
+            ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
+            if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0:
+                node = self.forms.atoms[monomial[0][0]].node
+                if node is not None and node != array.own:
+                    copies.setdefault(node, []).append(array)
+        return copies
+
+    def _feeds_itself(self, array: StateArray) -> bool:
+        """Whether the new value depends on the old one through something opaque: a gradient does."""
+        inputs = self.dependence.inputs(self.definition(array))
+        for state in self._states_of(array):
+            inputs |= self.dependence.inputs(state.form)
+        return bool(inputs & self._own(array))
+
+    def _is_state(self, array: StateArray) -> bool:
+        """Whether a array that is no weight can be the state of an optimizer: not a scalar, and not just any output that is
+        computed from an input of its shape.
+        """
+        if array.shape.elements == 1:
+            return False
+        factor, _ = split(self.definition(array), self.forms.leaf(array.own))
+        sizes = [self.flow.graph.sizes[self.forms.atoms[leaf].node or 0] for leaf in self.forms.leaves(factor)]
+        return array.is_given or (bool(factor) and all(size == 1 for size in sizes))
+
+    def _is_kept(self, array: StateArray) -> bool:
+        """Whether a new value is the old one, all or most of it, and something added."""
+        factor, rest = split(self.definition(array), self.forms.leaf(array.own))
+        return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
+
+    def _hidden(self, weight: StateArray) -> int:
+        """The inputs that hold states which can belong to a weight: a gradient that depends on one is none."""
+        sizes = frozenset(weight.shape.dimensions)
+        bits = self._hidden_bits.get(sizes)
+        if bits is None:
+            bits = 0
+            for array in self._states:
+                if sizes.issuperset(array.shape.dimensions):
+                    bits |= self.input_dependence.bit(array.source)
+            self._hidden_bits[sizes] = bits
+        return bits
+
+    def _primary(self, array: StateArray) -> StateArray:
+        """Of arrays with the same new value the one whose old value it holds."""
+        values = self.dependence.values(self.definition(array))
+        return next((s for s in (array, *array.twins) if self.dependence.bit(self.forms.leaf(s.own)) & values), array)
+
+    # -- matching -------------------------------------------------------------------------------------------------------
+
+    def _match(self, array: StateArray) -> Weight | None:
+        update = Update(
+            self.forms,
+            array,
+            self._states_of(array),
+            Surroundings(self.dependence, self.reductions, self._own(array), self._hidden(array)),
+            tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
+        )
+        claim = next(claims_of(update), None)
+        if (claim is None or claim.rule == "sgd") and is_one_way(update):
+            return None
+        if claim is not None and not _descends(claim):
+            if not claim.roles:
+                return None  # a step of a solver, a residual: what goes up without a state is no update
+            claim = None
+        if claim is not None and not self._agrees(claim, update):
+            claim = None
+        if claim is None and not update.is_step():
+            return None
+        return Weight(array, update, claim, self._working_copy(array), *self._beside(update))
+
+    def _agrees(self, claim: Claim, update: Update) -> bool:
+        """Whether the algebra holds in numbers; looked at once for each rule and set of constants."""
+        kind = (claim.rule, tuple(claim.hyperparameters.items()))
+        if kind not in self._checked:
+            self._checked[kind] = agrees(self.forms, update.array.new, update.form)
+        return self._checked[kind]
+
+    def _beside(self, update: Update) -> tuple[list[StateArray], list[StateArray]]:
+        """The counters and the accumulators in the expression of an update."""
+        values = self.dependence.values(update.form)
+        for state in update.states:
+            values |= self.dependence.values(state.form)
+        held = set(self.dependence.atoms(values))
+        return [s for s in self.counters if self.forms.leaf(s.own) in held], [
+            s for s in self.accumulators if self.forms.leaf(s.own) in held
+        ]
+
+    def _states_of(self, array: StateArray) -> list[State]:
+        """The other arrays in the expression of a array, and in theirs."""
+        known = self._chains.get(array.new)
+        if known is not None:
+            return known
+        found: dict[int, State] = {}
+        seen = 0
+        open_ = [array]
+        while open_:
+            values = self.dependence.values(self.definition(open_.pop())) & ~seen
+            seen |= values
+            for atom in self.dependence.atoms(values):
+                other = self._by_atom.get(atom)
+                if other is None or other is array or other.new in found or other.new in self._candidates:
+                    continue
+                form = self.definition(other)
+                if other.shape.elements == 1 and not self.dependence.inputs(form) & self._own(array):
+                    continue  # a loss scale, a counter
+                found[other.new] = State(other, self.forms.leaf(other.own), self.forms.leaf(other.new), form)
+                open_.append(other)
+        self._chains[array.new] = list(found.values())
+        return self._chains[array.new]
+
+    def _working_copy(self, array: StateArray) -> StateArray | None:
+        copies = [one for one in (*array.twins, *self._copies.get(array.new, ())) if one.bytes < array.bytes]
+        return copies[0] if copies else None
+
+    def _without_followers(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out what follows another weight (an average of it) or serves one as its state."""
+        serving = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
+        new = 0
+        for weight in found:
+            new |= self.dependence.bit(self.forms.leaf(weight.array.new))
+        kept = []
+        for weight in found:
+            follows = self.dependence.values(weight.update.form) & new
+            if id(weight.array) in serving or (weight.claim is None and follows):
+                continue
+            kept.append(weight)
+        return kept
+
+
+def claims_of(update: Update, rules: Sequence[OptimizerRule] = RULES) -> Iterator[Claim]:
+    """The claims of the rules that explain an update. Constants can be anything: where arithmetic with them fails a rule makes
+    none.
+    """
+    for rule in rules:
+        try:
+            claim = rule.claim(update)
+        except ArithmeticError:
+            continue
+        if claim is not None:
+            yield claim
+
+
+def _descends(claim: Claim) -> bool:
+    """Whether the step goes down: with a rate that is a number, it has to be positive."""
+    return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0
+
+
+# -- steps of simulations that look like descent: `x' = x - h * f(A x)`, with a matrix or a kernel A ------------------------
+#
+# The gradient of a loss with respect to w goes there and back: what w is multiplied with on the way to the loss is multiplied
+# again on the way back, or with w in it twice gives two terms. A single product with values that depend on w element by
+# element, and functions of it, are thus no backward pass: explicit Euler steps and leaky recurrent cells are of this kind.
+
+_ELSEWHERE = SOME_VALUES | {"broadcast", "concatenate"}
+
+
+def is_one_way(update: Update) -> bool:
+    """Whether everything opaque in an update that depends on the weight is one product of it with something else."""
+    atoms, found = update.forms.atoms, 0
+    seen: set[int] = set()
+    forms = [update.rest, *(state.form for state in update.used(update.rest))]
+    level = {atom for form in forms for monomial in form for atom, _ in monomial}
+    while level:
+        for atom in sorted(level):
+            if atoms[atom].node is not None and update.depends_on_itself({((atom, 1.0),): 1.0}):
+                if not _is_one_product(update, atom):
+                    return False  # a gradient shows here, before anything deep is looked at
+                found += 1
+        seen |= level
+        level = {inner for atom in level for part in atoms[atom].parts for monomial in part for inner, _ in monomial} - seen
+    return found == 1
+
+
+def _is_one_product(update: Update, leaf: int) -> bool:
+    """Whether a leaf of the weight's size multiplies values made of the weight, element by element, with others."""
+    node, elements = update.forms.atoms[leaf].node, update.array.shape.elements
+    if node is None or update.forms.graph.sizes[node] != elements or elements == 1:
+        return False
+    factors = update.reductions.factors(leaf, windowed=True)
+    if factors is None or any(update.depends_on_itself(factor) for factor in factors):
+        return False
+    holding = [factor for factor in factors if _holds_weight(update, factor)]
+    return len(holding) == 1 and _is_elementwise(update, holding[0])
+
+
+def _holds_weight(update: Update, form: Sum) -> bool:
+    return any(update.holds(atom, update.weight) for monomial in form for atom, _ in monomial)
+
+
+def _is_elementwise(update: Update, form: Sum) -> bool:
+    """Whether the weight is in a form as it is, not repeated nor in part."""
+    atoms = ((atom, update.forms.atoms[atom].op) for atom in atoms_below(update.forms, form))
+    return not any(op in _ELSEWHERE and update.holds(atom, update.weight) for atom, op in atoms)

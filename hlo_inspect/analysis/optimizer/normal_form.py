@@ -1,0 +1,342 @@
+"""The normal form of expressions: sums of monomials with real exponents.
+
+A monomial is a product of powers of atoms. An atom is a leaf, a function that is not taken apart (select, maximum, sign,
+...), or a sum that stands under a power or in a product. Sums in a product are only multiplied out where they hold a `live`
+atom, the values that a rule looks for: `rate * (update + decay * w)` has to show its `w`, `1 - beta ** t` is one thing.
+
+Two sums that differ by a factor are one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2) ** 2`,
+have the same form. Coefficients are compared to six digits, which is what float32 constants keep through XLA's folding.
+
+Expressions in short form, for people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hlo_inspect.analysis.optimizer.graph import Graph
+
+Monomial = tuple[tuple[int, float], ...]
+"""(atom, exponent) pairs by atom."""
+
+Sum = dict[Monomial, float]
+"""Coefficients by monomial. A coefficient of 0 was written in the text; what cancels out is not there."""
+
+ONE: Monomial = ()
+MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
+MAX_WORK = 2_000_000  # terms of all forms together
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """`op` is that of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node` the leaf;
+    `parts` the operands' forms.
+    """
+
+    op: str
+    node: int | None
+    parts: tuple[Sum, ...]
+    attribute: Hashable = None
+
+
+class NormalForms:
+    """Normal forms of the nodes of `graph`. Nodes in `cut` are atoms; of these and of the nodes in `live` sums are opened."""
+
+    def __init__(self, graph: Graph, cut: frozenset[int] = frozenset(), live: frozenset[int] = frozenset()) -> None:
+        self.graph = graph
+        self.atoms: list[Atom] = []
+        self._cut = cut
+        self._live_nodes = live | cut
+        self._live: set[int] = set()
+        self._numbers: dict[Hashable, int] = {}
+        self._forms: dict[int, Sum] = {}
+        self._work = 0
+        self.zero = self._atom("zero", Atom("zero", None, ()))
+
+    # -- atoms ----------------------------------------------------------------------------------------------------------
+
+    def leaf(self, node: int) -> int:
+        """The atom of a node that is not looked into."""
+        op = "value" if self.graph.args[node] else self.graph.ops[node]
+        number = self._atom(("leaf", node), Atom(op, node, (), self.graph.attributes[node]))
+        if node in self._live_nodes:
+            self._live.add(number)
+        return number
+
+    def is_cut(self, node: int) -> bool:
+        """Whether a node is an atom although it has operands."""
+        return node in self._cut
+
+    def function(self, op: str, parts: tuple[Sum, ...], attribute: Hashable = None) -> Sum:
+        """A function of sums as an atom."""
+        key = (op, attribute, tuple(key_of(part) for part in parts))
+        return {((self._atom(key, Atom(op, None, parts, attribute)), 1.0),): 1.0}
+
+    def _atom(self, key: Hashable, atom: Atom) -> int:
+        number = self._numbers.setdefault(key, len(self.atoms))
+        if number == len(self.atoms):
+            self.atoms.append(atom)
+        return number
+
+    def factored(self, form: Sum) -> tuple[float, Monomial]:
+        """A sum as content times one monomial: itself, or a sum atom whose largest coefficient is 1."""
+        if len(form) == 1:
+            ((monomial, coefficient),) = form.items()
+            return coefficient, monomial
+        kept = {monomial: coefficient for monomial, coefficient in form.items() if coefficient != 0.0}
+        if not kept:
+            return 0.0, ONE
+        if len(kept) == 1:
+            return self.factored(kept)
+        content = kept[min(kept, key=lambda m: (-abs(float(f"{kept[m]:.6g}")), kept[m] < 0, m))]
+        part = {monomial: coefficient / content for monomial, coefficient in kept.items()}
+        number = self._atom(("sum", key_of(part)), Atom("sum", None, (part,)))
+        return content, ((number, 1.0),)
+
+    def is_live(self, form: Sum) -> bool:
+        """Whether a sum is linear in a live atom, in one of its terms."""
+        return any(atom in self._live and exponent == 1.0 for monomial in form for atom, exponent in monomial)
+
+    # -- arithmetic -----------------------------------------------------------------------------------------------------
+
+    def multiply(self, left: Sum, right: Sum) -> Sum:
+        if len(left) > len(right) or is_constant(right):
+            left, right = right, left
+        if len(left) == 1:
+            ((monomial, coefficient),) = left.items()
+            if not monomial:
+                return scaled(right, coefficient) if coefficient else self._nothing(right)
+            if len(right) == 1 or self.is_live(right):
+                return {product(monomial, other): coefficient * value for other, value in right.items()}
+        (a, first), (b, second) = self.factored(left), self.factored(right)
+        if first != second:
+            if self.is_live(right) and not self.is_live(left):
+                return {product(first, other): a * value for other, value in right.items()}
+            if self.is_live(left) and not self.is_live(right):
+                return {product(second, other): b * value for other, value in left.items()}
+        return {product(first, second): a * b}
+
+    def _nothing(self, form: Sum) -> Sum:
+        """0 times a sum: its terms stay visible, each with the factor `zero`."""
+        return {product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
+
+    def power(self, form: Sum, exponent: float) -> Sum:
+        if exponent == 1.0:
+            return form
+        if exponent == 0.0:
+            return {ONE: 1.0}
+        content, monomial = self.factored(form)
+        whole = exponent == int(exponent)
+        if not whole and (content < 0 or any(e % 2 == 0 for _, e in monomial)):
+            return self.function("power", (form, {ONE: exponent}))
+        if content == 0.0 and exponent < 0:
+            return self.function("power", (form, {ONE: exponent}))
+        try:
+            coefficient = float(content**exponent)
+        except (OverflowError, ZeroDivisionError):
+            return self.function("power", (form, {ONE: exponent}))
+        return {tuple((atom, e * exponent) for atom, e in monomial): coefficient}
+
+    # -- nodes ----------------------------------------------------------------------------------------------------------
+
+    def form(self, node: int) -> Sum:
+        """The normal form of a node."""
+        forms = self._forms
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in forms:
+                stack.pop()
+                continue
+            if top in self._cut:
+                forms[top] = {((self.leaf(top), 1.0),): 1.0}
+                continue
+            missing = [arg for arg in self._operands(top) if arg not in forms]
+            if missing:
+                stack += missing
+            else:
+                forms[top] = self.definition(top)
+        return forms[node]
+
+    def definition(self, node: int) -> Sum:
+        """The normal form of a node even where it is cut; of its operands in any case."""
+        args = self.graph.args[node]
+        value = self.graph.value(node)
+        if value is not None and math.isfinite(value):
+            return {ONE: value}
+        if not args:
+            return {((self.leaf(node), 1.0),): 1.0}
+        if self.is_cut_short:
+            return {((self._atom(("leaf", node), Atom("opaque", node, ())), 1.0),): 1.0}
+        operands = self._operands(node)
+        parts = tuple([self.form(arg) for arg in operands])
+        form = self._total(parts) if operands is not args else self._operation(node, parts)
+        self._work += len(form)
+        return form
+
+    def _operands(self, node: int) -> Sequence[int]:
+        """What a node is made of; of an addition of additions all that is added up, so that long sums are made once."""
+        graph = self.graph
+        args = graph.args[node]
+        if graph.ops[node] != "add" or not any(graph.ops[arg] == "add" for arg in args):
+            return args
+        found: list[int] = []
+        stack = [*reversed(args)]
+        while stack and len(found) <= MAX_TERMS:
+            top = stack.pop()
+            if graph.ops[top] == "add" and top not in self._cut and top not in self._forms:
+                stack += reversed(graph.args[top])
+            else:
+                found.append(top)
+        return found if not stack else args
+
+    @staticmethod
+    def _total(parts: Iterable[Sum]) -> Sum:
+        """The sum of many."""
+        total: Sum = {}
+        for part in parts:
+            add_to(total, part)
+        return total
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there was more than can be looked at; what came last is opaque then."""
+        return self._work > MAX_WORK
+
+    def _operation(self, node: int, parts: tuple[Sum, ...]) -> Sum:
+        op = self.graph.ops[node]
+        if op in {"add", "subtract"}:
+            form = added(parts[0], parts[1], 1.0 if op == "add" else -1.0)
+            return form if len(form) <= MAX_TERMS else self.function(op, parts)
+        if op in {"multiply", "divide"}:
+            if op == "divide":
+                return self.multiply(parts[0], self.power(parts[1], -1.0))
+            return self.power(parts[0], 2.0) if parts[0] == parts[1] else self.multiply(parts[0], parts[1])
+        simple = self._unary(op, parts)
+        return simple if simple is not None else self.function(op, parts, self.graph.attributes[node])
+
+    def _unary(self, op: str, parts: tuple[Sum, ...]) -> Sum | None:
+        """A sign, a root or a power with a constant exponent; a choice between equals."""
+        if op == "negate":
+            return scaled(parts[0], -1.0)
+        if op in _ROOTS:
+            return self.power(parts[0], _ROOTS[op])
+        if op == "power" and is_constant(parts[1]):
+            return self.power(parts[0], parts[1].get(ONE, 0.0))
+        return parts[1] if op == "select" and key_of(parts[1]) == key_of(parts[2]) else None
+
+    # -- what an atom holds ---------------------------------------------------------------------------------------------
+
+    def leaves(self, form: Sum) -> frozenset[int]:
+        """The leaf atoms that a sum holds at any depth."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = [atom for monomial in form for atom, _ in monomial]
+        while stack:
+            number = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            atom = self.atoms[number]
+            if atom.node is not None:
+                found.add(number)
+            for part in atom.parts:
+                stack += [inner for monomial in part for inner, _ in monomial]
+        return frozenset(found)
+
+
+_ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
+
+
+@lru_cache(maxsize=1 << 16)
+def product(left: Monomial, right: Monomial) -> Monomial:
+    """Exponents added; a factor to the power of 0 is gone."""
+    if not left or not right:
+        return left or right
+    exponents = dict(left)
+    for atom, exponent in right:
+        exponents[atom] = exponents.get(atom, 0.0) + exponent
+    return tuple(sorted((atom, exponent) for atom, exponent in exponents.items() if abs(exponent) > 1e-9))
+
+
+def added(left: Sum, right: Sum, factor: float = 1.0) -> Sum:
+    """`left + factor * right`."""
+    total = dict(left)
+    add_to(total, right, factor)
+    return total
+
+
+def add_to(total: Sum, right: Sum, factor: float = 1.0) -> None:
+    """Adds `factor * right` to a sum in place."""
+    for monomial, value in right.items():
+        before = total.get(monomial)
+        after = factor * value + (before or 0.0)
+        if before and value and abs(after) <= 1e-12 * abs(before):
+            del total[monomial]
+        else:
+            total[monomial] = after
+
+
+def scaled(form: Sum, factor: float) -> Sum:
+    return {monomial: factor * value for monomial, value in form.items()}
+
+
+def is_constant(form: Sum) -> bool:
+    return not form or (len(form) == 1 and ONE in form)
+
+
+def key_of(form: Sum) -> Hashable:
+    """What two equal sums share: coefficients are cut to six digits, terms with the coefficient 0 left out."""
+    return tuple(sorted((monomial, f"{value:.6g}") for monomial, value in form.items() if value != 0.0))
+
+
+def split_zero(form: Sum) -> Sum:
+    """The terms that are not 0."""
+    return {monomial: value for monomial, value in form.items() if value != 0.0}
+
+
+def close(left: float, right: float, tolerance: float = 1e-5) -> bool:
+    return abs(left - right) <= tolerance * max(abs(left), abs(right))
+
+
+MAX_LENGTH = 400
+
+
+_KINDS = {"opaque": "x", "value": "v"}
+
+
+def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
+    """A sum as one line; what lies deeper than `depth` is an ellipsis."""
+    if not form:
+        return "0"
+    if depth == 0:
+        return "…"
+    parts = []
+    for monomial, value in list(form.items())[:12]:
+        factors = _factors(forms, monomial, depth)
+        parts.append(f"{value:.6g}" if not factors else factors if value == 1.0 else f"{value:.6g}*{factors}")
+    if len(form) > len(parts):
+        parts.append("…")
+    line = " + ".join(parts)
+    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
+
+
+def _factors(forms: NormalForms, monomial: Monomial, depth: int) -> str:
+    return "*".join(_atom(forms, atom, depth) + ("" if exponent == 1.0 else f"**{exponent:g}") for atom, exponent in monomial)
+
+
+def _atom(forms: NormalForms, number: int, depth: int) -> str:
+    atom = forms.atoms[number]
+    if atom.node is not None:
+        source = forms.graph.sources.get(atom.node)
+        if source is not None:
+            return f"p{source[1]}" + "".join(f".{i}" for i in source[2])
+        return f"{_KINDS.get(atom.op, atom.op)}#{number}"
+    inner = ", ".join(describe(forms, part, depth - 1) for part in atom.parts)
+    if atom.op == "sum":
+        return f"({inner})"
+    name = f"{atom.op}.{atom.attribute}" if isinstance(atom.attribute, str) and atom.op == "compare" else atom.op
+    return f"{name}({inner})"

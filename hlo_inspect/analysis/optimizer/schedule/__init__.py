@@ -1,0 +1,1 @@
+"""Learning rates as functions of the number of steps, by name."""

@@ -1,0 +1,235 @@
+"""The arrays of a training state: outputs of a step that are the new values of inputs, and the expressions that compute them.
+
+A step is the entry, or the body of a loop that runs the whole step several times. The input of which an output is the new
+value is the one whose buffer it takes (`input_output_alias`), or the same element of a loop's state. Without donation it is
+the one input of its shape and type that its expression holds, when those of other outputs are set aside.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
+from hlo_inspect.hlo.shapes import ArrayShape
+
+MAX_ROUNDS = 4
+
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+"""Types of weights and moments."""
+
+
+@dataclass(slots=True)
+class StateArray:
+    """An output and the input that it succeeds.
+
+    `own` is the node of the old value, `node` that of the new one as the text has it, `new` the same where every guard lets the
+    update through. `is_given` tells that the text says which input the output succeeds. `twins` are arrays of the same new
+    value: a working copy beside its master.
+    """
+
+    output: Index
+    source: Input
+    shape: ArrayShape
+    place: Place
+    own: int
+    node: int
+    new: int
+    is_given: bool
+    twins: list[StateArray] = field(default_factory=list)
+
+    @property
+    def is_float(self) -> bool:
+        return self.shape.dtype in FLOATS
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.new == self.own
+
+    @property
+    def bytes(self) -> int:
+        return self.shape.bytes or 0
+
+
+@dataclass(slots=True)
+class TrainingStep:
+    """`arrays` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not);
+    `parts` the nodes that stand for a whole input, because no other part of it is used; `results` the nodes of all outputs.
+    """
+
+    frame: int
+    inputs: dict[Input, ArrayShape]
+    arrays: list[StateArray] = field(default_factory=list)
+    guards: dict[int, bool] = field(default_factory=dict)
+    parts: dict[int, int] = field(default_factory=dict)
+    results: tuple[int, ...] = ()
+
+    def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
+        """What the nodes below some are when parts are put as wholes and guards let new values through."""
+        known: dict[int, int] = {}
+        for node in graph.below(nodes):
+            if node in self.parts:
+                known[node] = self.parts[node]
+                continue
+            args = tuple([known[arg] for arg in graph.args[node]])
+            same = node if args == graph.args[node] else None
+            if same is None:
+                same = _decided(graph, graph.ops[node], args)
+            if same is None:
+                same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+            known[node] = graph.truth(self.guards[same]) if same in self.guards else same
+        return known
+
+
+def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    """What an operation comes to when one of its operands is assumed; `None` where that does not decide it."""
+    if graph.assumed.isdisjoint(args):
+        return None
+    values = [graph.value(arg) for arg in args]
+    if op == "select":
+        return args[1 if values[0] else 2] if args[0] in graph.assumed else None
+    if op == "not":
+        return graph.truth(not values[0])
+    return _computed(graph, op, args) if op in _ARITHMETIC and len(args) == 2 else None
+
+
+def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    left, right = (graph.value(arg) for arg in args)
+    if left is not None and right is not None:
+        return graph.truth(_ARITHMETIC[op](left, right))
+    if args[0] in graph.assumed:
+        return _with_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
+    return _with_truth(graph, op, bool(right), args[0])
+
+
+def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
+    """An operation on 0 or 1 and something else."""
+    if op in {"multiply", "and"}:
+        return other if known else graph.truth(0)
+    if op == "or":
+        return graph.truth(1) if known else other
+    return None if known else other
+
+
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "and": lambda left, right: float(bool(left) and bool(right)),
+    "or": lambda left, right: float(bool(left) or bool(right)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An output of a step as it is given: its index, shape, and the input whose buffer it takes."""
+
+    index: Index
+    shape: ArrayShape
+    taken: Input | None
+
+
+def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
+    """The arrays of a step, with its guards taken away."""
+    graph = flow.graph
+    places = [flow.frames.root(frame, result.index) for result in results]
+    nodes = [flow.node(place) for place in places]
+    step = TrainingStep(frame, inputs, parts=_whole_inputs(flow, nodes))
+    whole = step.resolved(graph, nodes)
+    nodes = [whole[node] for node in nodes]
+    step.results = tuple(nodes)
+    own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
+    succeeded = _succeeded(flow, nodes, results, inputs, own)
+    step.arrays = [
+        StateArray(result.index, source, result.shape, place, own[source], node, node, result.taken is not None)
+        for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
+        if source is not None and source in own
+    ]
+    _take_guards_away(flow, step)
+    _find_twins(step.arrays)
+    return step
+
+
+def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
+    """Where only one part of an input is ever used, as a device's own shard of it, that part stands for the input."""
+    graph = flow.graph
+    parts: dict[int, set[int]] = {}
+    for node in graph.below(nodes):
+        if graph.ops[node] in SOME_VALUES and graph.ops[graph.args[node][0]] == "input":
+            parts.setdefault(graph.args[node][0], set()).add(node)
+    return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
+
+
+def _succeeded(
+    flow: Dataflow, nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], own: dict[Input, int]
+) -> list[Input | None]:
+    """The input that each output succeeds."""
+    found: list[Input | None] = [result.taken for result in results]
+    taken = {source for source in found if source is not None}
+    by_node = {node: source for source, node in own.items()}
+    open_: dict[int, set[Input]] = {}
+    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
+        if found[number] is None and (result.shape.dtype in FLOATS or result.shape.elements == 1):
+            held = {by_node[leaf] for leaf in flow.graph.below([node]) if leaf in by_node}
+            fitting = {one for one in held if one not in taken and str(inputs[one]) == str(result.shape)}
+            if fitting and (result.shape.dtype in FLOATS or len(held) == 1):
+                open_[number] = fitting
+    while open_:
+        clear = {number for number, fitting in open_.items() if len(fitting) == 1}
+        number = min(clear or open_)
+        source = min(open_.pop(number))
+        found[number] = source
+        for other in [other for other, fitting in open_.items() if source in fitting]:
+            open_[other] = open_[other] - {source}
+            if not open_[other]:
+                del open_[other]
+    return _with_copies(nodes, results, inputs, found)
+
+
+def _with_copies(
+    nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], found: list[Input | None]
+) -> list[Input | None]:
+    """Gives outputs that hold another one's new value in another type, in their order, the inputs of their shape that are left:
+    the working copy of a master is read by the forward pass alone.
+    """
+    known = {node for node, source in zip(nodes, found, strict=True) if source is not None}
+    taken = set(found)
+    left: dict[str, list[Input]] = {}
+    for one, shape in inputs.items():
+        if one not in taken:
+            left.setdefault(str(shape), []).append(one)
+    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
+        if found[number] is None and node in known and left.get(str(result.shape)) and result.shape.dtype in FLOATS:
+            found[number] = left[str(result.shape)].pop(0)
+    return found
+
+
+def _take_guards_away(flow: Dataflow, step: TrainingStep) -> None:
+    """Assumes of each condition that chooses between a new value and the old one that it chooses the new one."""
+    graph = flow.graph
+    for _ in range(MAX_ROUNDS):
+        guards: dict[int, bool] = {}
+        for array in step.arrays:
+            if graph.ops[array.new] != "select":
+                continue
+            condition, then, other = graph.args[array.new]
+            if array.own in {then, other} and graph.sizes[condition] == 1:
+                guards.setdefault(condition, other == array.own)
+        if not guards:
+            return
+        step.guards |= guards
+        known = step.resolved(graph, [array.new for array in step.arrays])
+        for array in step.arrays:
+            array.new = known[array.new]
+
+
+def _find_twins(arrays: list[StateArray]) -> None:
+    by_new: dict[int, list[StateArray]] = {}
+    for array in arrays:
+        if not array.is_unchanged and array.is_float:
+            by_new.setdefault(array.new, []).append(array)
+    for group in by_new.values():
+        for array in group:
+            array.twins = [other for other in group if other is not array]

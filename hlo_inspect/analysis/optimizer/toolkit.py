@@ -1,0 +1,109 @@
+"""What the rules are written with: the only module of the project that a rule imports.
+
+An update is a sum (`Sum`): coefficients by monomial, each a product of powers of atoms. A rule takes the update apart, from the
+new weight to its states, and gives a claim when it has explained every term, every state and every factor.
+
+* the update: `Update`, its `State`s, `split` a sum by an atom; a `OptimizerRule` gives a `Claim`
+* hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`
+* averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`
+* steps below the root of a second moment: `find_root`, `find_adam_step`, `adam_claim`, `find_scaled_gradient`
+* norms, trust ratios and clipping: `squares_in`, `is_norm_of`, `trust_factor`, `is_trust_ratio`, `clip_of`
+* sums: `added`, `scaled`, `product`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`, `split_zero`
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.adaptive_steps import (
+    AdamStep,
+    adam_claim,
+    find_adam_step,
+    find_scaled_gradient,
+    other_state,
+    step_and_average,
+)
+from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
+from hlo_inspect.analysis.optimizer.moments import (
+    Average,
+    Root,
+    exact_decay,
+    find_root,
+    gradient_average,
+    holds_square,
+    l2_of,
+    square_average,
+    take_corrections,
+)
+from hlo_inspect.analysis.optimizer.normal_form import (
+    ONE,
+    Atom,
+    Monomial,
+    Sum,
+    added,
+    close,
+    is_constant,
+    key_of,
+    product,
+    scaled,
+    split_zero,
+)
+from hlo_inspect.analysis.optimizer.norms import (
+    clip_of,
+    is_norm_of,
+    is_square_of,
+    is_trust_ratio,
+    squares_in,
+    trust_factor,
+    unguarded,
+)
+from hlo_inspect.analysis.optimizer.numeric import value_of_form
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, quotient, split
+
+__all__ = [
+    "ABSENT",
+    "COMPUTED",
+    "LEAST_KEPT",
+    "ONE",
+    "AdamStep",
+    "Atom",
+    "Average",
+    "Claim",
+    "Hyperparameter",
+    "Monomial",
+    "OptimizerRule",
+    "Root",
+    "State",
+    "StateArray",
+    "Sum",
+    "Update",
+    "adam_claim",
+    "added",
+    "clip_of",
+    "close",
+    "constant",
+    "exact_decay",
+    "find_adam_step",
+    "find_root",
+    "find_scaled_gradient",
+    "gradient_average",
+    "holds_square",
+    "is_constant",
+    "is_norm_of",
+    "is_square_of",
+    "is_trust_ratio",
+    "key_of",
+    "l2_of",
+    "other_state",
+    "product",
+    "quotient",
+    "scaled",
+    "split",
+    "split_zero",
+    "square_average",
+    "squares_in",
+    "step_and_average",
+    "take_corrections",
+    "trust_factor",
+    "unguarded",
+    "value_of_form",
+]

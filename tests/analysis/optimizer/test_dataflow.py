@@ -1,0 +1,313 @@
+"""Expressions from text, also from text that makes no sense."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hlo_inspect.analysis.optimizer import dataflow
+from hlo_inspect.analysis.optimizer.dataflow import carried_element, constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.view import View
+from tests.analysis.optimizer.programs import changed, entry_of, flow_of, module_of, root_of, written
+
+P = "%p = f32[8]{0} parameter(0)"
+
+
+def test_elements_by_element() -> None:
+    half = "%h = f32[] constant(0.5)"
+    lines = (P, half, "%b = f32[8]{0} broadcast(%h), dimensions={}", "ROOT %r = f32[8]{0} multiply(%p, %b)")
+    assert root_of(entry_of(*lines)) == "multiply(0.5, p0)"
+
+
+def test_comparisons_keep_their_direction() -> None:
+    flow, frame = flow_of(entry_of(P, "ROOT %r = pred[8]{0} compare(%p, %p), direction=GE"))
+    assert flow.graph.attributes[flow.node(flow.frames.root(frame, ()))] == "GE"
+
+
+def test_what_depends_on_itself_ends() -> None:
+    flow, frame = flow_of(
+        entry_of(P, "%a = f32[8]{0} add(%p, %b)", "%b = f32[8]{0} negate(%a)", "ROOT %r = f32[8]{0} sine(%a)")
+    )
+    flow.node(flow.frames.root(frame, ()))
+    assert {reason for _, _, reason in flow.frames.faults} == {"depends on itself"}
+
+
+def test_a_computation_that_calls_itself_ends() -> None:
+    loop = "%f (x: f32[8]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n  ROOT %y = f32[8]{0} call(%x), to_apply=%f\n}\n"
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} call(%p), to_apply=%f", before=loop))
+    assert flow.graph.ops[flow.node(flow.frames.root(frame, ()))] == "opaque"
+
+
+def test_operands_that_are_not_there() -> None:
+    flow, frame = flow_of(entry_of(P, "%n = f32[8]{0} negate(%nobody)", "ROOT %r = f32[8]{0} add(%p, %n)"))
+    flow.node(flow.frames.root(frame, ()))
+    assert ("main", "nobody", "is not defined") in flow.frames.faults
+
+
+def test_operands_that_are_cut_off() -> None:
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} negate()"))
+    assert flow.graph.ops[flow.node(flow.frames.root(frame, ()))] == "opaque"
+    assert flow.frames.faults
+
+
+def test_a_chain_of_thousands() -> None:
+    lines = [f"%n{i} = f32[8]{{0}} negate(%{f'n{i - 1}' if i else 'p'})" for i in range(20_000)]
+    flow, frame = flow_of(entry_of(P, *lines, "ROOT %r = f32[8]{0} negate(%n19999)"))
+    flow.node(flow.frames.root(frame, ()))
+    assert len(flow.graph.ops) == 20_002
+
+
+def test_calls_of_calls_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each computation calls the next one twice: 2 ** 40 values, one behind the other."""
+    monkeypatch.setattr(dataflow, "MAX_PLACES", 2000)
+    level = "%f{0} (x{0}: f32[8]) -> f32[8] {{\n  %x{0} = f32[8]{{0}} parameter(0)\n"
+    level += "  %a{0} = f32[8]{{0}} call(%x{0}), to_apply=%f{1}\n  ROOT %b{0} = f32[8]{{0}} call(%a{0}), to_apply=%f{1}\n}}\n"
+    last = "%f40 (x40: f32[8]) -> f32[8] {\n  %x40 = f32[8]{0} parameter(0)\n  ROOT %s = f32[8]{0} sine(%x40)\n}\n"
+    before = last + "".join(level.format(n, n + 1) for n in range(39, -1, -1))
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} call(%p), to_apply=%f0", before=before))
+    flow.node(flow.frames.root(frame, ()))
+    assert {reason for _, _, reason in flow.frames.faults} == {"lies behind too many expressions to follow"}
+
+
+# -- What is stepped through on the way to where a value is made --------------------------------------------------------
+
+
+TWICE = "%twice (x: f32[8]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n  ROOT %y = f32[8]{0} add(%x, %x)\n}\n"
+PAIR = "%pair (x: f32[8]) -> (f32[8], f32[8]) {\n  %x = f32[8]{0} parameter(0)\n  %n = f32[8]{0} negate(%x)\n"
+PAIR += "  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%n, %x)\n}\n"
+SAME = [
+    "ROOT %r = bf16[8]{0} convert(%p)",
+    "ROOT %r = f32[8]{0} copy(%p)",
+    "ROOT %r = f32[4,2]{1,0} reshape(%p)",
+    "ROOT %r = f32[4,2]{1,0} bitcast(%p)",
+    "ROOT %r = f32[8]{0} transpose(%p), dimensions={0}",
+    "ROOT %r = f32[8]{0} reduce-precision(%p), exponent_bits=8, mantissa_bits=7",
+    "ROOT %r = f32[64]{0} all-gather(%p), dimensions={0}, replica_groups={}",
+    'ROOT %r = f32[8]{0} custom-call(%p), custom_call_target="Sharding"',
+    'ROOT %r = f32[8]{0} custom-call(%p), custom_call_target="xla.sdy.FuncResultSharding"',
+]
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_what_changes_no_value(line: str) -> None:
+    assert root_of(entry_of(P, line)) == "p0"
+
+
+def test_a_broadcast_of_a_scalar_but_not_of_an_array() -> None:
+    assert root_of(entry_of("%p = f32[] parameter(0)", "ROOT %r = f32[8]{0} broadcast(%p), dimensions={}")) == "p0"
+    assert root_of(entry_of(P, "ROOT %r = f32[8,2]{1,0} broadcast(%p), dimensions={0}")) == "broadcast(p0)"
+
+
+def test_a_conversion_that_cuts_digits_off() -> None:
+    assert root_of(entry_of(P, "ROOT %r = s32[8]{0} convert(%p)")) == "truncate(p0)"
+    assert root_of(entry_of("%p = s32[] parameter(0)", "ROOT %r = s64[] convert(%p)")) == "p0"
+
+
+def test_fusions_calls_and_tuples() -> None:
+    fusion = "%f = (f32[8]{0}, f32[8]{0}) fusion(%p), kind=kLoop, calls=%pair"
+    element = "%e = f32[8]{0} get-tuple-element(%f), index=0"
+    call = "ROOT %r = f32[8]{0} call(%e), to_apply=%twice"
+    assert root_of(entry_of(P, fusion, element, call, before=TWICE + PAIR)) == "add(negate(p0), negate(p0))"
+
+
+def test_asynchronous_pairs() -> None:
+    copy = ("%s = (f32[8]{0}, f32[8]{0}, u32[]) copy-start(%p)", "ROOT %r = f32[8]{0} copy-done(%s)")
+    assert root_of(entry_of(P, *copy)) == "p0"
+    start = "%s = ((f32[8]{0}), f32[8]{0}, u32[]) async-start(%p), calls=%twice"
+    pair = (start, "%u = ((f32[8]{0}), f32[8]{0}, u32[]) async-update(%s)", "ROOT %r = f32[8]{0} async-done(%u)")
+    assert root_of(entry_of(P, *pair, before=TWICE)) == "add(p0, p0)"
+
+
+def test_where_a_value_is_made() -> None:
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} fusion(%p), kind=kLoop, calls=%twice", before=TWICE))
+    made = flow.frames.origin(flow.frames.root(frame, ()))
+    assert (made.fusion, made.computation, made.line) == ("r", "twice", 11)
+
+
+def test_parameters_of_a_tuple_and_what_is_not_there() -> None:
+    tuple_ = "%p = (f32[8]{0}, f32[8]{0}) parameter(0)"
+    assert root_of(entry_of(tuple_, "ROOT %r = f32[8]{0} get-tuple-element(%p), index=1")) == "p0.1"
+    flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} fusion(%p), kind=kLoop, calls=%nobody"))
+    assert flow.graph.ops[flow.node(flow.frames.root(frame, ()))] == "opaque"
+
+
+# -- Instructions that are neither stepped through nor done element by element ------------------------------------------
+
+
+SLICES = ("%a = f32[3]{0} slice(%p), slice={[0:3]}", "%b = f32[5]{0} slice(%p), slice={[3:8]}")
+
+
+def test_slices_that_make_up_the_whole() -> None:
+    assert root_of(entry_of(P, *SLICES, "ROOT %r = f32[8]{0} concatenate(%a, %b), dimensions={0}")) == "p0"
+    assert root_of(entry_of(P, *SLICES, "ROOT %r = f32[8]{0} concatenate(%a, %a), dimensions={0}")) != "p0"
+    joined = 'ROOT %r = f32[8]{0} custom-call(%a, %b), custom_call_target="ConcatBitcast"'
+    assert root_of(entry_of(P, *SLICES, joined)) == "p0"
+
+
+def test_slices_fetched_ahead() -> None:
+    start = "%s = ((f32[8]{0}), f32[3]{0}, s32[]) slice-start(%p), slice={[0:3]}"
+    done = "%a = f32[3]{0} slice-done(%s)"
+    lines = (P, start, done, SLICES[1], "ROOT %r = f32[8]{0} concatenate(%a, %b), dimensions={0}")
+    assert root_of(entry_of(*lines)) == "p0"
+
+
+def test_moving_equal_constants_about() -> None:
+    constant = ("%c = f32[] constant(0.9)", "%b = f32[8]{0} broadcast(%c), dimensions={}")
+    moved = "ROOT %r = f32[8]{0} all-to-all(%b), dimensions={0}, replica_groups={}"
+    assert root_of(entry_of(*constant, moved)) == "0.9"
+    assert root_of(entry_of(*constant, "ROOT %r = f32[16]{0} concatenate(%b, %b), dimensions={0}")) == "0.9"
+
+
+def test_factors_of_a_product_of_matrices() -> None:
+    lines = ("%a = f32[4,4]{1,0} parameter(0)", "%b = f32[4,4]{1,0} parameter(1)", "%c = f32[4,4]{1,0} parameter(2)")
+    config = '"{\\"alpha_real\\":0.25,\\"alpha_imag\\":0,\\"beta\\":1}"'
+    call = 'ROOT %r = f32[4,4]{1,0} custom-call(%a, %b, %c), custom_call_target="__cublas$gemm", backend_config='
+    assert root_of(entry_of(*lines, call + config)) == "add(multiply(0.25, <r>), p2)"
+    assert root_of(entry_of(*lines, call + '"no json"')) == "<r>"
+    assert root_of(entry_of(*lines, call + '"[]"')) == "<r>"
+
+
+def test_branches_become_a_choice() -> None:
+    branch = "%{0} (x: f32[8]) -> f32[8] {{\n  %x{0} = f32[8]{{0}} parameter(0)\n  ROOT %y{0} = f32[8]{{0}} {1}(%x{0})\n}}\n"
+    before = branch.format("t", "sine") + branch.format("f", "cosine")
+    lines = ("%q = pred[] parameter(1)", P)
+    named = "ROOT %r = f32[8]{0} conditional(%q, %p, %p), true_computation=%t, false_computation=%f"
+    numbered = ("%i = s32[] convert(%q)", "ROOT %r = f32[8]{0} conditional(%i, %p, %p), branch_computations={%f, %t}")
+    assert root_of(entry_of(*lines, named, before=before)) == "select(p1, sine(p0), cosine(p0))"
+    assert root_of(entry_of(*lines, *numbered, before=before)) == "select(p1, sine(p0), cosine(p0))"
+
+
+LOOP_BODY = "%body (s: (f32[8], f32[8])) -> (f32[8], f32[8]) {\n  %s = (f32[8]{0}, f32[8]{0}) parameter(0)\n"
+LOOP_BODY += "  %k = f32[8]{0} get-tuple-element(%s), index=0\n  %v = f32[8]{0} get-tuple-element(%s), index=1\n"
+LOOP_BODY += "  %n = f32[8]{0} negate(%v)\n  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%k, %n)\n}\n"
+
+
+def test_what_a_loop_leaves_alone() -> None:
+    lines = (
+        P,
+        "%i = (f32[8]{0}, f32[8]{0}) tuple(%p, %p)",
+        "%w = (f32[8]{0}, f32[8]{0}) while(%i), condition=%c, body=%body",
+    )
+    assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=LOOP_BODY)) == "p0"
+    assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=1", before=LOOP_BODY)) == "<w>"
+    body = View(module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=LOOP_BODY)).computations["body"])
+    assert [carried_element(body, number) for number in (0, 1, 9)] == [0, None, None]
+
+
+def test_a_constant_that_is_not_printed() -> None:
+    assert root_of(entry_of("ROOT %r = f32[8]{0} constant({...})")) == "<r>"
+
+
+# -- Fusions of one text: the third and later ones are not read, and come out the same ----------------------------------
+
+
+FUSED_BODY = """%f{n} (a{n}: f32[8], b{n}: f32[8]) -> f32[8] {{
+  %a{n} = f32[8]{{0}} parameter(0)
+  %b{n} = f32[8]{{0}} parameter(1)
+  %c{n} = f32[8]{{0}} subtract(%{x}{n}, %{y}{n})
+  ROOT %d{n} = f32[8]{{0}} multiply(%c{n}, %c{n})
+}}
+"""
+
+
+def several(*operands: str) -> str:
+    before = "".join(FUSED_BODY.format(n=n, x=pair[0], y=pair[1]) for n, pair in enumerate(operands))
+    parameters = [f"%p{n} = f32[8]{{0}} parameter({n})" for n in range(len(operands) + 1)]
+    fusions = [f"%r{n} = f32[8]{{0}} fusion(%p{n}, %p{n + 1}), kind=kLoop, calls=%f{n}" for n in range(len(operands))]
+    names = ", ".join(f"%r{n}" for n in range(len(operands)))
+    shapes = ", ".join("f32[8]{0}" for _ in operands)
+    return entry_of(*parameters, *fusions, f"ROOT %t = ({shapes}) tuple({names})", before=before)
+
+
+def test_each_gets_its_own_arguments() -> None:
+    flow, frame = flow_of(several("ab", "ab", "ab", "ab", "ba", "ab"))
+    found = [written(flow, flow.node(flow.frames.root(frame, (n,)))) for n in range(6)]
+    square = "multiply(subtract({0}, {1}), subtract({0}, {1}))"
+    pairs = [(n, n + 1) if n != 4 else (n + 1, n) for n in range(6)]
+    assert found == [square.format(f"p{left}", f"p{right}") for left, right in pairs]
+    assert len(flow.frames) < 6
+
+
+def test_what_is_opaque_is_each_computation_s_own() -> None:
+    text = changed(several("ab", "ab", "ab", "ab"), r"multiply\(", "rng-bit-generator(")
+    flow, frame = flow_of(text)
+    assert len({flow.node(flow.frames.root(frame, (n,))) for n in range(4)}) == 4
+
+
+# -- The numbers that constants spell -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("literal", "number"),
+    [("0.1", 0.1), ("-1e-08", -1e-8), ("2147483647", 2147483647.0), ("true", 1.0), ("inf", math.inf), ("{ 0.9, 0.9 }", 0.9)],
+)
+def test_values(literal: str, number: float) -> None:
+    assert constant_value(literal) == number
+
+
+def test_nan() -> None:
+    found = constant_value("nan")
+    assert found is not None
+    assert math.isnan(found)
+
+
+@pytest.mark.parametrize("literal", ["{...}", "{1, 2}", "{}", '"text"', "(1, 2)", "1" * 50, ""])
+def test_what_is_no_single_number(literal: str) -> None:
+    assert constant_value(literal) is None
+
+
+def test_rounded_constants() -> None:
+    """0.001 in bfloat16 is 0x3A83, as a float32 0.000999450684; 0.1 in float16 is 0x2E66, 0.0999755859."""
+    assert is_rounded(0.1, "bf16")
+    assert is_rounded(0.000999450684, "f32")
+    assert is_rounded(0.0999755859375, "f32")
+    assert not is_rounded(0.1, "f32")
+    assert not is_rounded(0.5, "f32")
+    assert not is_rounded(1e300, "f32")
+
+
+# -- Equal expressions are one node, whatever they are called -----------------------------------------------------------
+
+
+def test_equal_expressions_are_one_node() -> None:
+    graph = Graph()
+    x, y = graph.input((0, 0, ()), 8), graph.input((0, 1, ()), 8)
+    assert graph.make("add", (x, y)) == graph.make("add", (y, x))
+    assert graph.make("subtract", (x, y)) != graph.make("subtract", (y, x))
+
+
+def test_a_choice_between_equals_is_no_choice_and_not_turns_it_round() -> None:
+    graph = Graph()
+    p, x, y = (graph.input((0, n, ()), 1) for n in range(3))
+    assert graph.make("select", (p, x, x)) == x
+    assert graph.make("select", (graph.make("not", (p,)), x, y)) == graph.make("select", (p, y, x))
+
+
+def test_an_assumed_truth_is_not_the_constant() -> None:
+    graph = Graph()
+    assert graph.truth(1) != graph.constant(1)
+    assert graph.value(graph.truth(1)) == graph.value(graph.constant(1)) == 1.0
+
+
+def test_nan_is_one_node() -> None:
+    graph = Graph()
+    assert graph.constant(float("nan")) == graph.constant(float("nan"))
+
+
+def test_operands_come_first_however_deep() -> None:
+    graph = Graph()
+    node = graph.input((0, 0, ()), 8)
+    for _ in range(5000):
+        node = graph.make("negate", (node,))
+    order = graph.below([node])
+    assert len(order) == 5001
+    assert all(arg in order[:n] for n, one in enumerate(order[:50]) for arg in graph.args[one])
+
+
+def test_a_rounded_constant_marks_what_holds_it() -> None:
+    graph = Graph()
+    x = graph.input((0, 0, ()), 8)
+    assert graph.coarse[graph.make("multiply", (x, graph.constant(0.1001, is_coarse=True)))]
+    assert not graph.coarse[graph.make("multiply", (x, graph.constant(0.1)))]

@@ -1,0 +1,332 @@
+"""Regions: the entry, and loops over steps."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from hlo_inspect.analysis.optimizer.graph import Input
+from hlo_inspect.analysis.optimizer.matching import find_updates
+from hlo_inspect.analysis.optimizer.state_arrays import Result, TrainingStep, find_state_arrays
+from hlo_inspect.analysis.optimizer.update import Update, split
+from hlo_inspect.analysis.parameters import find_interface
+from hlo_inspect.hlo.shapes import ArrayShape
+from tests.analysis.optimizer.programs import (
+    ADAM,
+    DATA,
+    DESCENT,
+    STAGES,
+    changed,
+    entry_of,
+    facts_of,
+    flow_of,
+    module_of,
+    overview_of,
+    report_of,
+    rules_of,
+    step_of,
+    text_of,
+    written,
+)
+
+
+def test_a_loop_over_steps_leads_to_the_entry_s_parameters() -> None:
+    """The state is (b, w), the counter and two moments of each, in the order of its leaves."""
+    module = module_of(text_of("adamw_loop.after"))
+    found = find_updates(module, find_interface(module))
+    assert len(found.matchers) == 2
+    assert [found.parameters[weight.array.source] for weight in found.weights] == [(0, ()), (1, ())]
+
+
+def test_a_module_without_an_entry() -> None:
+    text = "HloModule test\n\n%f (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
+    assert facts_of(text)["name"] == "none"
+
+
+def test_an_alias_to_a_parameter_that_is_not_there() -> None:
+    text = changed(text_of("sgd.before"), r"\{0\}: \(0, \{\}", "{0}: (99, {}")
+    assert facts_of(text)["update_count"] == 1
+
+
+def test_nan_and_infinity() -> None:
+    for literal in ("nan", "inf", "-inf"):
+        text = changed(text_of("adam.before"), r"constant\(0\.85\)", f"constant({literal})")
+        assert facts_of(text)["update_count"] == 2
+
+
+def test_an_entry_that_gives_its_parameters_back() -> None:
+    text = entry_of("ROOT %p = f32[8]{0} parameter(0)", header=", input_output_alias={ {}: (0, {}, may-alias) }")
+    assert facts_of(text)["name"] == "none"
+
+
+# -- Which arrays are weights, whatever things are called and in whatever order they stand ------------------------------
+
+
+DEFINITION = re.compile(r"^\s+(?:ROOT )?%?([A-Za-z_][\w.\-]*) = ", re.MULTILINE)
+LINE = re.compile(r"^(\s+(?:ROOT )?%?)([A-Za-z_][\w.\-]*)( = .*? [a-z][a-z0-9\-]*\()(.*)$")
+HEADER = re.compile(r"^(ENTRY )?(%?)([A-Za-z_][\w.\-]*) .*\{$")
+WORD = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.\-])[A-Za-z_][\w.\-]*(?![\w.\-=])')
+
+
+def renamed(text: str, seed: int) -> str:
+    """Every instruction and computation under a random name."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    names = DEFINITION.findall(text) + [match[3] for line in text.splitlines() if (match := HEADER.match(line))]
+    new = {name: f"z{n}_{chance.randrange(10**6)}" for n, name in enumerate(dict.fromkeys(names)) if name != "HloModule"}
+
+    def line(old: str) -> str:
+        match = LINE.match(old)
+        if match is not None:
+            rest = WORD.sub(lambda word: new.get(word[0], word[0]), match[4])
+            return f"{match[1]}{new[match[2]]}{match[3]}{rest}"
+        match = HEADER.match(old)
+        if match is None or old.startswith("HloModule"):
+            return old
+        return f"{match[1] or ''}{match[2]}{new[match[3]]} {{"
+
+    return "\n".join(map(line, text.split("\n")))
+
+
+def reordered(text: str, seed: int) -> str:
+    """The instructions of each computation in a random order in which operands come first."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    done: list[str] = []
+    block: dict[str, str] = {}
+    for line in text.split("\n"):
+        match = LINE.match(line)
+        if match is not None:
+            block[match[2]] = line
+            continue
+        waiting = {
+            name: {w for w in WORD.findall(one.split(" = ", 1)[1]) if w in block and w != name} for name, one in block.items()
+        }
+        while waiting:
+            ready = [name for name, needs in waiting.items() if not needs & waiting.keys()]
+            chosen = chance.choice(ready)
+            done.append(block[chosen])
+            del waiting[chosen]
+        block = {}
+        done.append(line)
+    return "\n".join(done)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in DATA.glob("*.after.hlo")))
+def test_names_and_order_decide_nothing(name: str) -> None:
+    text = text_of(name)
+    assert facts_of(reordered(renamed(text, 1), 2)) == facts_of(text)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("kind", ["accumulator", "average", "batch_norm", "cache", "euler", "gru", "residual", "velocity"])
+def test_other_states_are_no_weights(kind: str, stage: str) -> None:
+    assert facts_of(text_of(f"none_{kind}.{stage}")) == {"name": "none", "update_count": 0, "decayed_count": 0}
+
+
+def test_a_second_moment_without_its_square_makes_that_weight_unknown() -> None:
+    text = changed(text_of("adamw_accumulated.before"), r"multiply\((\S+), \1\)", r"abs(\1)", count=1)
+    report = report_of(text)
+    assert sorted(rules_of(text)) == ["adamw", "unknown"]
+    assert report.facts["optimizer.name"] == "mixed"
+    assert any(note.startswith("optimizer.name: parameter ") for note in report.notes)
+
+
+def test_another_decay_in_one_update_shows_in_the_groups() -> None:
+    text = text_of("adamw_accumulated.before")
+    lines = text.splitlines()
+    found = set()
+    for place in [n for n, line in enumerate(lines) if "constant(0.9)" in line]:
+        edited = "\n".join([*lines[:place], lines[place].replace("0.9", "0.8"), *lines[place + 1 :]]) + "\n"
+        report = report_of(edited)
+        found.add((report.facts["optimizer.name"], report.facts["optimizer.beta1"], len(report.table("optimizer_groups").rows)))
+    assert ("adamw", None, 2) in found
+
+
+def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
+    """What Muon does: the momentum goes through products of matrices, which plain descent has no place for."""
+    lines = (
+        "a = multiply m1 nine",
+        "m = add a g",
+        "o = f32[4,4]{1,0} dot(%m, %m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "u = multiply o rate",
+        "new = add w u",
+    )
+    assert rules_of(step_of(*lines, outputs="new m", states=1)) == ["unknown"]
+
+
+def test_what_cannot_be_followed_is_no_gradient() -> None:
+    assert rules_of(step_of("k = multiply g nobody", "u = multiply k rate", "new = add w u")) == ["unknown"]
+    assert rules_of(step_of("u = multiply nobody rate", "new = add w u")) == ["unknown"]
+
+
+def test_an_average_of_the_weights_is_not_counted() -> None:
+    lines = (*DESCENT, "a = multiply m1 nine", "b = multiply new tenth", "e = add a b")
+    assert rules_of(step_of(*lines, outputs="new e", states=1)) == ["sgd"]
+
+
+def test_without_donation() -> None:
+    assert rules_of(step_of(*ADAM, outputs="new m v", states=2, donated=False)) == ["adam"]
+
+
+def test_masters_and_copies() -> None:
+    """A copy in 2 bytes beside a master in 4: 8 * 4 + 4 elements."""
+    overview = overview_of(text_of("adamw_bf16_master.after"))
+    assert [str(row.weight.shape) for row in overview.rows] == ["bf16[4]", "bf16[8,4]"]
+    assert overview.bytes_of(row.weight for row in overview.rows) == 36 * 2
+    assert overview.bytes_of(row.master for row in overview.rows) == 36 * 4
+
+
+# -- Which input an output succeeds, and what guards it -----------------------------------------------------------------
+
+
+ARRAY = ArrayShape("f32", (8,))
+P, Q, C = "%p = f32[8]{0} parameter(0)", "%q = f32[8]{0} parameter(1)", "%c = pred[] parameter(2)"
+
+
+def sites_of(*lines: str, outputs: int, given: bool) -> tuple[TrainingStep, list[str]]:
+    flow, frame = flow_of(entry_of(P, Q, C, *lines))
+    inputs: dict[Input, ArrayShape] = {(frame, n, ()): ARRAY for n in range(2)}
+    results = [Result((n,), ARRAY, (frame, n, ()) if given else None) for n in range(outputs)]
+    region = find_state_arrays(flow, frame, inputs, results)
+    return region, [f"{array.source[1]}: {written(flow, array.new)}" for array in region.arrays]
+
+
+def test_aliases_say_it() -> None:
+    lines = ("%a = f32[8]{0} add(%p, %q)", "%n = f32[8]{0} negate(%q)", "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)")
+    assert sites_of(*lines, outputs=2, given=True)[1] == ["0: add(p0, p1)", "1: negate(p1)"]
+
+
+def test_else_the_expressions_do() -> None:
+    lines = ("%a = f32[8]{0} add(%p, %q)", "%n = f32[8]{0} negate(%p)", "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)")
+    assert sites_of(*lines, outputs=2, given=False)[1] == ["1: add(p0, p1)", "0: negate(p0)"]
+
+
+def test_guards_are_assumed_everywhere() -> None:
+    lines = (
+        "%n = f32[8]{0} negate(%p)",
+        "%s = f32[8]{0} select(%c, %n, %p)",
+        "%f = f32[] convert(%c)",
+        "%b = f32[8]{0} broadcast(%f), dimensions={}",
+        "%m = f32[8]{0} multiply(%n, %b)",
+        "%a = f32[8]{0} add(%q, %m)",
+        "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%s, %a)",
+    )
+    region, found = sites_of(*lines, outputs=2, given=True)
+    assert found == ["0: negate(p0)", "1: add(negate(p0), p1)"]
+    assert list(region.guards.values()) == [True]
+
+
+def test_a_guard_that_keeps_the_old_value_when_true() -> None:
+    lines = ("%n = f32[8]{0} negate(%p)", "%s = f32[8]{0} select(%c, %p, %n)", "ROOT %t = (f32[8]{0}) tuple(%s)")
+    region, found = sites_of(*lines, outputs=1, given=True)
+    assert found == ["0: negate(p0)"]
+    assert list(region.guards.values()) == [False]
+
+
+def test_a_device_s_own_part_stands_for_the_whole() -> None:
+    part = "%d = f32[2]{0} slice(%p), slice={[2:4]}"
+    lines = (
+        part,
+        "%n = f32[2]{0} negate(%d)",
+        "%g = f32[8]{0} all-gather(%n), dimensions={0}",
+        "ROOT %t = (f32[8]{0}) tuple(%g)",
+    )
+    assert sites_of(*lines, outputs=1, given=True)[1] == ["0: negate(p0)"]
+
+
+def test_two_parts_stay_apart() -> None:
+    lines = (
+        "%d = f32[2]{0} slice(%p), slice={[0:2]}",
+        "%e = f32[2]{0} slice(%p), slice={[2:4]}",
+        "%a = f32[2]{0} add(%d, %e)",
+        "%g = f32[8]{0} all-gather(%a), dimensions={0}",
+        "ROOT %t = (f32[8]{0}) tuple(%g)",
+    )
+    assert sites_of(*lines, outputs=1, given=True)[1] == ["0: add(slice(p0), slice(p0))"]
+
+
+# -- What goes one way is no gradient: products of `w` with another input, in steps that look like descent --------------
+
+
+CONTRACTED = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+DOWN = ("u = multiply o rate", "new = add w u")
+
+
+def dot(name: str, left: str, right: str) -> str:
+    return f"{name} = f32[4,4]{{1,0}} dot(%{left}, %{right}), {CONTRACTED}"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (dot("o", "m1", "w"),),
+        (dot("o", "w", "m1"),),
+        (dot("h", "m1", "w"), "o = tanh h"),
+        ("s = sine w", dot("o", "m1", "s")),
+        ("o = f32[4,4]{1,0} convolution(%w, %m1), window={size=3x3 pad=1_1x1_1}, dim_labels=01_01->01",),
+    ],
+)
+def test_one_product_is_no_gradient(lines: tuple[str, ...]) -> None:
+    assert rules_of(step_of(*lines, *DOWN, states=1)) == []
+
+
+def test_with_a_velocity() -> None:
+    lines = (dot("f", "m2", "w"), "a = multiply m1 nine", "o = add a f")
+    assert rules_of(step_of(*lines, *DOWN, outputs="new o", states=2)) == []
+
+
+def test_there_and_back() -> None:
+    lines = (dot("h", "m1", "w"), "t = tanh h", dot("o", "m1", "t"))
+    assert rules_of(step_of(*lines, *DOWN, states=1)) == ["sgd"]
+
+
+def test_beside_a_gradient() -> None:
+    assert rules_of(step_of(dot("f", "m1", "w"), "o = add f g", *DOWN, states=1)) == ["sgd"]
+
+
+def test_two_products_can_be_the_gradient_of_a_quadratic_form() -> None:
+    assert rules_of(step_of(dot("f", "m1", "w"), dot("h", "w", "m1"), "o = add f h", *DOWN, states=1)) != []
+
+
+# -- What of an update is explained, and what is read of it -------------------------------------------------------------
+
+
+def update_of(*lines: str) -> Update:
+    (row,) = overview_of(step_of(*lines)).rows
+    return row.matched.update
+
+
+def test_the_weight_the_gradient_and_what_is_added() -> None:
+    update = update_of(*DESCENT)
+    assert update.is_plain()
+    assert update.is_step()
+    assert update.is_gradient(update.rest)
+    assert not update.are_scalar(update.rest)
+    assert split(update.form, update.weight) == (update.kept, update.rest)
+
+
+@pytest.mark.parametrize(
+    ("lines", "decay"),
+    [
+        (("d = multiply w tenth", "s = add g d", "u = multiply s rate", "new = add w u"), 0.1),
+        (("d = multiply w zero", "s = add g d", "u = multiply s rate", "new = add w u"), 0.0),
+    ],
+)
+def test_decay_beside_the_step(lines: tuple[str, ...], decay: float) -> None:
+    assert facts_of(step_of(*lines))["weight_decay"] == decay
+
+
+def test_a_gradient_from_elsewhere_is_none() -> None:
+    """Without the weight in it, what is added can be anything."""
+    other = "o = f32[4,4]{1,0} dot(%x, %x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    assert rules_of(step_of(other, "u = multiply o rate", "new = add w u")) == []
+
+
+def test_a_step_upwards_is_none() -> None:
+    assert rules_of(step_of("u = multiply g tenth", "new = add w u")) == []
+
+
+def test_a_gate_is_no_decay() -> None:
+    lines = ("k = logistic g", "i = subtract one k", "a = multiply w i", "b = multiply g k", "new = add a b")
+    assert rules_of(step_of(*lines)) == []
