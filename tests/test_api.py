@@ -12,6 +12,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect import HloInspectError, InputError, Report, UsageError, inspect, inspect_all
+from hlo_inspect.passes import MODULE_FACTS
 
 DATA = Path(__file__).parent / "data"
 DIRECTORY = DATA / "xla_dump_to"
@@ -220,6 +221,29 @@ def test_garbage_collection_is_left_as_it_was() -> None:
     with pytest.raises(InputError):
         inspect("nowhere.txt")
     assert gc.isenabled()
+
+
+def test_objects_that_the_caller_has_frozen_stay_frozen() -> None:
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        inspect(TEXT)
+        assert gc.get_freeze_count() == before > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_what_was_read_is_left_to_the_slow_collection() -> None:
+    """Nothing stays frozen: a report can be freed."""
+    inspect(TEXT)
+    assert gc.get_freeze_count() == 0
+
+
+def test_the_module_s_own_facts_alone() -> None:
+    """No pass runs, and next to nothing is kept."""
+    report = inspect(TEXT, "module_facts")
+    assert list(report.facts) == [spec.name for spec in MODULE_FACTS.specs]
+    assert (report.tables, report.facts["module.num_partitions"]) == ((), 2)
 
 
 def test_what_is_public() -> None:

@@ -38,11 +38,25 @@ def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
     if found is None:
         raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, _names(specs), cutoff=_LIKE_A_NAME)}")
     spec, member = found
+    if member is None and spec.members is not None:
+        _require_known_values(assertion, spec, spec.members)
     try:
         condition = bind(assertion.expression, spec.unit)
     except ValueError as error:
         raise assertion.place.error(f"{name}: {error}") from error
     return Check(name, spec, member, condition, assertion)
+
+
+def _require_known_values(assertion: Assertion, spec: FactSpec, known: frozenset[str]) -> None:
+    """Refuses a value that the fact, a text with a closed list of values, never has."""
+    for value in assertion.expression.values:
+        if value.text not in known:
+            hint = did_you_mean(value.text, sorted(known))
+            raise assertion.place.error(f"{spec.name} is never {value.text!r}{hint or f'; it is one of {_listed(known)}'}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | None] | None:

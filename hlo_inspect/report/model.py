@@ -25,7 +25,8 @@ class FactSpec:
     """What a pass promises about a fact.
 
     `name` is dotted; a segment in angle brackets stands for a family (`opcode.<opcode>`): a member that does not occur is 0.
-    `members` lists what the segment can be; `None` leaves it open. Scripts rely on these: names and units are never changed.
+    `members` lists what the segment can be, and of a text fact of its own the values that it can have; `None` leaves it open.
+    Scripts rely on these: names and units are never changed.
     """
 
     name: str

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from hlo_inspect.rules.base import HEADINGS
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
@@ -103,6 +106,32 @@ def test_a_narrow_encoding_gets_escapes(run: Run, monkeypatch: pytest.MonkeyPatc
     assert result.stdout.isascii()
 
 
+@pytest.mark.parametrize("name", ["HI506", "replicated-optimizer-state"])
+def test_the_page_of_a_rule(run: Run, name: str) -> None:
+    lines = run("rule", name).stdout.splitlines()
+    assert lines[0] == "HI506 replicated-optimizer-state (info)"
+    assert [line for line in lines[1:] if line and line[0] != " "][1:] == list(HEADINGS)
+    report = json.loads(run("rule", name, "--format", "json").stdout)
+    assert report["facts"]["rule.code"] == "HI506"
+    assert "ZeRO" in report["facts"]["rule.why_it_matters"]
+    page = run("rule", name, "--format", "markdown").stdout
+    assert "**Why it matters**\n" in page
+    assert "```\nHloModule" in page
+
+
+def test_the_rules_in_a_table(run: Run) -> None:
+    rows = {row["code"]: row for row in csv.DictReader(StringIO(run("rules", "--format", "csv").stdout))}
+    assert rows["HI007"] == {
+        "code": "HI007",
+        "name": "duplicate-name",
+        "severity": "error",
+        "summary": "A name that is defined twice.",
+    }
+    assert list(rows) == sorted(rows)
+    assert len(json.loads(run("rules", "--format", "json").stdout)["tables"][0]["rows"]) == len(rows)
+    assert all(code in run("rules").stdout for code in rows)
+
+
 class TestExitStatuses:
     def test_0_and_1_of_a_check(self, run: Run) -> None:
         assert run("check", COLLECTIVES, "--assert", "collectives.all-to-all.count >= 1").returncode == 0
@@ -136,6 +165,11 @@ class TestExitStatuses:
             (("check", COLLECTIVES, "--assert", "opcode.aad == 0"), "opcode.add"),
             (("check", COLLECTIVES, "--assert", "params.bytes < 3 ms"), "unit"),
             (("check", COLLECTIVES, "--policy", "missing.yaml"), "missing.yaml"),
+            (("check", COLLECTIVES, "--assert", "optimizer.name != adammw"), "did you mean 'adamw'"),
+            (("check", COLLECTIVES, "--assert", "module.shapes == perdevice"), "did you mean 'per_device'"),
+            (("check", COLLECTIVES, "--assert", "optimizer.name one of {lion, adammw}"), "never 'adammw'"),
+            (("rule", "HI507"), "did you mean 'HI506'"),
+            (("rule", "unused-params"), "did you mean 'unused-parameter'"),
         ],
     )
     def test_2_for_wrong_usage(self, run: Run, arguments: tuple[str | Path, ...], message: str) -> None:
@@ -181,15 +215,17 @@ class TestExitStatuses:
         assert result.stderr == "0\n"
 
     def test_130_when_interrupted(self, tmp_path: Path) -> None:
+        """A named pipe can be opened for writing once the command has opened it for reading, and then waits for its input."""
+        pipe = tmp_path / "pipe.txt"
+        os.mkfifo(pipe)
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        with subprocess.Popen(
-            [*COMMAND, "summary", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-        ) as process:
-            time.sleep(1.5)  # it waits for its input
+        with (
+            subprocess.Popen([*COMMAND, "summary", str(pipe)], stderr=subprocess.PIPE, env=environment) as process,
+            pipe.open("wb"),
+        ):
             process.send_signal(signal.SIGINT)
-            _, stderr = process.communicate(timeout=20)
-        assert process.returncode == 130
-        assert b"Traceback" not in stderr
+            _, stderr = process.communicate(timeout=60)
+        assert (process.returncode, stderr.strip()) == (130, b"hlo-inspect: interrupted")
 
 
 def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -192,15 +193,41 @@ def test_every_command_says_the_same_of_the_module(fact: str) -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("command", ["params", "fusions", "collectives"])
-def test_an_answer_does_not_depend_on_what_else_is_read(command: str) -> None:
-    """Alone a command skips what it does not need; beside the summary every line is read."""
-    wrong = []
-    for (name, alone), (_, beside) in zip(reports(command), reports("summary", command), strict=True):
-        known = {fact: value for fact, value in alone.facts.items() if value is not None}
-        wrong += [(name, fact, value, beside.facts[fact]) for fact, value in known.items() if value != beside.facts[fact]]
-        wrong += [(name, table.name, "", "") for table in alone.tables if table != beside.table(table.name)]
-    assert wrong == []
+DUMPS = (
+    "cpu/adamw_step.after.txt",
+    "cpu/scan_fsdp.before.txt",
+    "gpu/collectives.generic_async.txt",
+    "handmade/control_flow.txt",
+)
+
+
+@cache
+def answer(dump: str, *commands: str) -> Report:
+    return hlo_inspect.inspect(DATA / dump, commands)
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize(("one", "other"), list(permutations([one.name for one in PASSES], 2)))
+def test_an_answer_does_not_depend_on_what_else_is_asked(one: str, other: str, dump: str) -> None:
+    """Facts, tables, notes and findings of each pass, beside each other pass. Lines that could not be read are counted, and
+    the problems of a text found, where every line is read.
+    """
+    alone, beside = answer(dump, one), answer(dump, one, other)
+    both = {name: beside.facts[name] for name in alone.facts}
+    assert {**both, "module.unparsed_lines": 0} == {**alone.facts, "module.unparsed_lines": 0}
+    assert beside.tables[: len(alone.tables)] == alone.tables
+    assert [f for f in alone.findings if f.rule > "HI1" and f not in beside.findings] == []
+    assert [note for note in alone.notes if note not in beside.notes and not note.startswith("module.unparsed_lines")] == []
+
+
+def test_a_pass_shows_more_where_that_is_asked_for() -> None:
+    """`also` gives the parameters their roles and the summary its costs; another pass beside them does not."""
+    dump = DATA / "cpu/adamw_step.after.txt"
+    for report in (hlo_inspect.inspect(dump, "params"), hlo_inspect.inspect(dump, ("params", "optimizer"))):
+        assert set(column(report, "params", "role")) == {None}
+    assert "weight" in column(hlo_inspect.inspect(dump, "params", also=("optimizer",)), "params", "role")
+    tables = [{table.name for table in hlo_inspect.inspect(dump, "summary", also=also).tables} for also in ((), ("cost",))]
+    assert tables[1] - tables[0] == {"cost_by_phase"}
 
 
 def test_specs_are_promised_once() -> None:
