@@ -15,22 +15,24 @@ class UnfollowedDataflow(Rule):
     """Instructions through which the data flow to the weights cannot be followed.
 
     What it finds
-        Instructions whose operands or attributes contradict their shapes, such as an index of `get-tuple-element`
-        that the tuple does not have. At most 20 are reported.
+        Instructions with operands that are not defined, cannot be read or are too few, instructions that depend on
+        themselves, and expressions that are too large to compare. At most 20 are reported.
 
     Why it matters
-        What such an instruction feeds is not followed. An optimizer update behind it is not found, or not
+        What such an instruction feeds is not followed. An optimizer update that depends on it is not found, or not
         recognised.
 
     How to fix it
-        Look at the instruction. Such text comes from a dump that was cut or edited; XLA's own dumps have none.
+        Look at the instruction. A text in which operands do not fit comes from a dump that was cut or edited. If an
+        expression of a real training step is too large, please report it.
 
     Example
         HloModule step
 
         ENTRY main {
-          p = (f32[8], f32[8]) parameter(0)
-          ROOT w = f32[8]{0} get-tuple-element(p), index=2
+          w = f32[8]{0} parameter(0)
+          g = f32[8]{0} parameter(1)
+          ROOT new = f32[8]{0} subtract(w)
         }
     """
 

@@ -28,7 +28,7 @@ class UnreadableDeviceGroups(Rule):
 
         ENTRY main {
           x = f32[8]{0} parameter(0)
-          ROOT sum = f32[8]{0} all-reduce(x), channel_id=1, to_apply=add,
+          ROOT all = f32[16]{0} all-gather(x), channel_id=1, use_global_device_ids=true, dimensions={0},
             replica_groups=[2,4]<=[4]
         }
     """

@@ -1,0 +1,65 @@
+"""The example in the documentation of each rule makes it fire, and one change makes it silent."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.rules import RULES, rule_pages
+from hlo_inspect.rules.reading_problems import READING_PROBLEMS
+
+DOT = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}'
+
+# rule -> what to replace in its example so that nothing is wrong any more
+MENDED: dict[str, tuple[str, str]] = {
+    "HI001": ("this is no instruction", "q = f32[4]{0} negate(p)"),
+    "HI002": ("  p = f32[4]{0} parameter(0)", "  p = f32[4]{0} parameter(0)\n}\n"),
+    "HI003": ("many", "2"),
+    "HI004": ("negative", "negate"),
+    "HI005": ("\\xff", "w"),
+    "HI006": ("f99", "f16"),
+    "HI007": ("ROOT p", "ROOT n"),
+    "HI008": ("negate(q)", "negate(p)"),
+    "HI009": ("calls=gone\n}", "calls=gone\n}\n\ngone {\n  ROOT a = f32[4]{0} parameter(0)\n}"),
+    "HI010": ("ENTRY f", "f"),
+    "HI013": ("{1,0}", "{0}"),
+    "HI101": ("HloModule step", "HloModule step, input_output_alias={ {}: (0, {}, may-alias) }"),
+    "HI102": ("f32[8]{0} negate(x)", 'f32[8]{0} custom-call(x, mask), custom_call_target="masked"'),
+    "HI103": ("(3, {}", "(0, {}"),
+    "HI201": ("[2,4]<=[4]", "[2,2]<=[4]"),
+    "HI202": ("{{0,1,2},{3}}", "{{0,1},{2,3}}"),
+    "HI203": ("{{0,1},{2,4}}", "{{0,1},{2,3}}"),
+    "HI204": ("devices=[2]<=[2]", "devices=[4]<=[4]"),
+    "HI501": ("many", "3"),
+    "HI502": ("call(x), to_apply=again\n}\n\nENTRY", "negate(x)\n}\n\nENTRY"),
+    "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),
+    "HI504": ("subtract(w)", "subtract(w, g)"),
+}
+ELSEWHERE = {"HI205": "test_devices", "HI505": "test_optimizer_state", "HI506": "test_optimizer_state"}
+ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
+"""Rules whose example is no module of its own, and the file that tests them."""
+
+PAGES = {page.code: page for page in rule_pages()}
+PASSES = {rule.code: rule.passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
+
+
+def fired(text: str, command: str) -> set[str]:
+    return {finding.rule for finding in hlo_inspect.inspect(text.encode().replace(b"\\xff", b"\xff"), command).findings}
+
+
+def test_each_rule_is_tested() -> None:
+    assert MENDED.keys() | ELSEWHERE.keys() == PAGES.keys()
+
+
+@pytest.mark.parametrize("code", MENDED)
+def test_the_example_makes_the_rule_fire(code: str) -> None:
+    for command in PASSES[code]:
+        assert code in fired(PAGES[code].example, command)
+
+
+@pytest.mark.parametrize("code", MENDED)
+def test_a_mended_example_is_silent(code: str) -> None:
+    wrong, right = MENDED[code]
+    assert PAGES[code].example.count(wrong) == 1
+    for command in PASSES[code]:
+        assert code not in fired(PAGES[code].example.replace(wrong, right), command)
