@@ -63,6 +63,7 @@ NAMED_TWICE = {
     "Reading",
     "Scope",
     "Source",
+    "WindowDimension",
 }
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves

@@ -55,7 +55,7 @@ REFUSED = {
 # XLA makes instructions of what is written inside of others, and names computations that have no name.
 WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/inline_bodies.txt"}
 # Opcodes that this jaxlib does not have: each is older or newer than it.
-OTHER_OPCODES = {"bitcast-move", "cross-replica-sum", "trace", "tuple-select"}
+OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "trace", "tuple-select"}
 
 
 def ask(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:

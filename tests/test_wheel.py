@@ -24,7 +24,7 @@ def test_an_installed_wheel(tmp_path: Path) -> None:
     subprocess.run(install, check=True, capture_output=True)
 
     def run(program: str, *arguments: str) -> str:
-        command = [environment / "bin" / program, *arguments]
+        command = [str(environment / "bin" / program), *arguments]
         clean = {"LANG": "C.UTF-8"}
         return subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=clean).stdout
 
