@@ -8,19 +8,21 @@ Everything runs on explicit stacks: neither deep nor cyclic text can exhaust Pyt
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from itertools import combinations
 
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
-from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames, small_number
+from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import opcodes, scan
+from hlo_inspect.hlo import opcodes
+from hlo_inspect.hlo.values import BackendConfig, SliceDimension
 
 MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls of calls multiply
+MAX_SLICES = 64  # that are put together again
 MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
@@ -125,7 +127,7 @@ class Dataflow:
     def _equal_fusion(self, place: Place) -> int | list[Place] | None:
         """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
         views = self.frames.views
-        computation = views.computations.get(self.frames.word(place, "calls"))
+        computation = views.computations.get(self.frames.callee(place, "calls"))
         recipe = self._equal_fusions.recipe(computation, place[2]) if computation is not None else None
         if recipe is None:
             return None
@@ -160,7 +162,11 @@ class Dataflow:
             return self.broken(place, "has operands that cannot be read")
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
             op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
-        return self.graph.make(op, tuple(args), self.frames.word(place, "direction") if op == "compare" else None)
+        return self.graph.make(op, tuple(args), self._direction(place) if op == "compare" else None)
+
+    def _direction(self, place: Place) -> str | None:
+        instruction = self.frames.instruction(place)
+        return instruction.attr("direction") if instruction is not None else None
 
 
 # -- transfer functions: the node of an instruction, or the places that have to be known before it --------------------------
@@ -168,7 +174,7 @@ class Dataflow:
 
 def _constant(flow: Dataflow, place: Place) -> int:
     instruction = flow.frames.instruction(place)
-    value = constant_value(instruction.operand_text) if instruction is not None else None
+    value = constant_value(instruction.literal) if instruction is not None else None
     if value is None:
         return flow.opaque(place)
     return flow.graph.constant(value, is_coarse=is_rounded(value, flow.frames.dtype(place)))
@@ -195,7 +201,9 @@ def _broadcast(flow: Dataflow, place: Place) -> int | list[Place]:
         return found
     if not found or flow.graph.value(found[0]) is not None:
         return found[0] if found else flow.opaque(place)
-    return flow.graph.make("broadcast", found[:1], flow.frames.attribute(place, "dimensions"), flow.frames.size(place))
+    instruction = flow.frames.instruction(place)
+    dimensions = instruction.attr("dimensions") if instruction is not None else None
+    return flow.graph.make("broadcast", found[:1], dimensions, flow.frames.size(place))
 
 
 def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -212,17 +220,17 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
         return moved[0]
     if len(moved) != 1 or place[2]:
         return flow.opaque(place)
-    attribute = frames.attribute(place, "slice") if opcode == "slice" else place[:2] if opcode != "dynamic-slice" else None
-    return graph.make(opcode, found, attribute, frames.size(place) or _sliced_size(frames.attribute(place, "slice")))
+    if opcode == "dynamic-slice":
+        return graph.make(opcode, found, None, frames.size(place))
+    instruction = frames.instruction(place) if opcode == "slice" else None
+    parts = instruction.attr("slice") if instruction is not None else None
+    if parts is None:
+        return graph.make(opcode, found, place[:2], frames.size(place))
+    return graph.make(opcode, found, parts, math.prod(len(_range(part)) for part in parts))
 
 
-def _sliced_size(text: str) -> int:
-    """Elements of a slice `{[0:3], [2:8]}`, 0 where there is none."""
-    total = 1
-    for extent in text.strip("{}").split(","):
-        low, _, high = extent.strip(" []").partition(":")
-        total *= (small_number(high) or 0) - (small_number(low) or 0)
-    return total if text else 0
+def _range(part: SliceDimension) -> range:
+    return range(part.start, part.limit, part.stride or 1)
 
 
 def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -235,24 +243,39 @@ def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
         return flow.opaque(place)
     if len(set(found)) == 1 and (len(found) == 1 or graph.value(found[0]) is not None):
         return found[0]
-    if all(graph.ops[node] == "slice" for node in found) and len(set(found)) == len(found):
+    if all(graph.ops[node] == "slice" for node in found):
         sources = {graph.args[node][0] for node in found}
-        total = sum(graph.sizes[node] for node in found)
-        if len(sources) == 1 and total == graph.sizes[next(iter(sources))]:
+        if len(sources) == 1 and _are_whole(graph, found, next(iter(sources))):
             return sources.pop()
     return graph.make("concatenate", found, None, flow.frames.size(place))
+
+
+def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
+    """Whether slices of an array hold each of its elements once."""
+    if sum(graph.sizes[node] for node in slices) != graph.sizes[source] or len(slices) > MAX_SLICES:
+        return False
+    parts = [graph.attributes[node] for node in slices]
+    return all(_are_apart(one, other) for one, other in combinations(parts, 2))
+
+
+def _are_apart(one: Hashable, other: Hashable) -> bool:
+    """Whether two slices without strides share no element."""
+    if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) != len(other):
+        return False
+    pairs = list(zip(one, other, strict=True))
+    if any(not isinstance(part, SliceDimension) or part.stride != 1 for pair in pairs for part in pair):
+        return False
+    return any(left.limit <= right.start or right.limit <= left.start for left, right in pairs)
 
 
 def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
     """One of two branches; the first of numbered branches is that of number 0, so false."""
     frames = flow.frames
-    names = frames.attribute(place, "branch_computations").strip("{} ").replace("%", "")
-    branches = [name.strip() for name in names.split(",")] if names else []
+    instruction = frames.instruction(place)
+    branches = instruction.callee_names("branch_computations") if instruction is not None else ()
+    order = (0, 1)
     if not branches:
-        branches = [frames.word(place, "false_computation"), frames.word(place, "true_computation")]
-        order = (1, 0)
-    else:
-        order = (0, 1)
+        branches, order = (frames.callee(place, "false_computation"), frames.callee(place, "true_computation")), (1, 0)
     operands = frames.operands(place)
     if len(branches) != 2 or len(operands) != 3:
         return flow.opaque(place)
@@ -269,7 +292,7 @@ def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
 def _while(flow: Dataflow, place: Place) -> int | list[Place]:
     """A result of a loop: what goes in, where no iteration changes it."""
     frames, index = flow.frames, place[2]
-    body, operands = frames.word(place, "body"), frames.operands(place)
+    body, operands = frames.callee(place, "body"), frames.operands(place)
     if not index or not operands or body not in frames.views.computations:
         return flow.opaque(place)
     if carried_element(frames.views.of(body), index[0]) != index[0]:
@@ -292,7 +315,7 @@ def carried_element(body: View, number: int) -> int | None:
         if opcode == "get-tuple-element" and operands:
             source = body.operand_rows(row)[0]
             is_state = source is not None and body.opcodes[source] == "parameter"
-            return small_number(body.instruction(row).attribute("index")) if is_state else None
+            return body.instruction(row).attr("index") if is_state else None
         if opcode not in {"copy", "copy-done", "copy-start"} or not operands:
             return None
         row, path = body.operand_rows(row)[0], operands[0].path
@@ -308,7 +331,8 @@ def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:
 
 def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
     """A product of matrices with its factors: alpha * A * B + beta * C."""
-    factors = _gemm_factors(flow.frames.attribute(place, "backend_config"))
+    instruction = flow.frames.instruction(place)
+    factors = _gemm_factors(instruction.attr("backend_config")) if instruction is not None else None
     if factors is None or (place[2] and place[2] != (0,)):
         return flow.opaque(place)
     alpha, beta = factors
@@ -328,21 +352,15 @@ def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
     return graph.make("add", (product, added))
 
 
-def _gemm_factors(text: str) -> tuple[float, float] | None:
-    """Alpha and beta of a backend config, `None` where they cannot be read, or where more is done than that."""
-    if text.startswith('"'):
-        text = scan.unquote(text)
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
+def _gemm_factors(config: BackendConfig | None) -> tuple[float, float] | None:
+    """Alpha and beta of a product of matrices, `None` where they cannot be read, or where more is done than that."""
+    if config is None or not config.fields:
         return None
-    if not isinstance(config, dict):
-        return None
-    config = config.get("gemm_backend_config", config)
-    values = [config.get(key, default) for key, default in (("alpha_real", 1), ("beta", 0), ("alpha_imag", 0))]
+    fields = config.member("gemm_backend_config") or config.fields
+    values = [fields.get(key, default) for key, default in (("alpha_real", 1), ("beta", 0), ("alpha_imag", 0))]
     if not all(isinstance(value, int | float) for value in values) or values[2] != 0:
         return None
-    return None if config.get("epilogue", "DEFAULT") != "DEFAULT" else (float(values[0]), float(values[1]))
+    return None if fields.get("epilogue", "DEFAULT") != "DEFAULT" else (float(values[0]), float(values[1]))
 
 
 _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {

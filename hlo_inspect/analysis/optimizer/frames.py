@@ -16,6 +16,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
+from hlo_inspect.hlo.values import CalleeAttribute
 
 MAX_DEPTH = 500  # of calls in calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
@@ -196,19 +197,15 @@ class Frames:
         except scan.ScanError:
             return None
 
-    def attribute(self, place: Place, name: str) -> str:
-        """The text of an attribute, empty where there is none."""
+    def callee(self, place: Place, attribute: CalleeAttribute) -> str:
+        """The first computation that an attribute names, empty where there is none."""
         instruction = self.instruction(place)
-        return instruction.attribute(name) if instruction is not None else ""
-
-    def word(self, place: Place, name: str) -> str:
-        """An attribute that is one word, such as a computation; empty where there is none."""
-        instruction = self.instruction(place)
-        return (instruction.word(name) or "") if instruction is not None else ""
+        return (instruction.callee(attribute) or "") if instruction is not None else ""
 
     def target(self, place: Place) -> str:
         """The target of a custom call."""
-        return self.attribute(place, "custom_call_target").strip('"')
+        instruction = self.instruction(place)
+        return (instruction.attr("custom_call_target") or "") if instruction is not None else ""
 
     def parameter_number(self, place: Place) -> int | None:
         """The number of the parameter at a place."""
@@ -260,7 +257,8 @@ class Frames:
         return place
 
     def _element(self, place: Place) -> Place | None:
-        number = small_number(self.attribute(place, "index"))
+        instruction = self.instruction(place)
+        number = instruction.attr("index") if instruction is not None else None
         return self.operand(place, 0, (number, *place[2])) if number is not None else None
 
     def _member(self, place: Place) -> Place | None:
@@ -279,7 +277,7 @@ class Frames:
         at = (place[0], place[1])
         frame = self._called_frames.get(at)
         if frame is None:
-            name = self.word(place, "calls") or self.word(place, "to_apply")
+            name = self.callee(place, "calls") or self.callee(place, "to_apply")
             frame = self.call(place, name, self.operands(place))
             if frame is None:
                 return None
@@ -290,7 +288,7 @@ class Frames:
         """Behind the end of an asynchronous pair: the wrapped computation, or the operand of a copy or all-gather."""
         start = self.start(place)
         opcode = self.opcode(start)
-        if opcode.endswith("-start") and self.word(start, "calls"):
+        if opcode.endswith("-start") and self.callee(start, "calls"):
             return self.called(start)
         return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
 
@@ -315,11 +313,6 @@ class Frames:
         if len(self._frames[place[0]].view.operand_rows(place[1])) == 1:
             return self.operand(place, 0, place[2])
         return self._member(place)
-
-
-def small_number(text: str) -> int | None:
-    """A number of at most nine digits."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 _STEPS: dict[str, Callable[[Frames, Place], Place | None]] = {

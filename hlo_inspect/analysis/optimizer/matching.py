@@ -94,7 +94,7 @@ def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
 def _match_body(found: WeightUpdates, loop: Place, nesting: int) -> None:
     """Takes the body of a loop as a step: each element of its state is the new value of itself."""
     flow, frames = found.flow, found.flow.frames
-    frame = frames.open(frames.word(loop, "body"))
+    frame = frames.open(frames.callee(loop, "body"))
     if frame is None:
         return
     leaves = array_leaves(frames.shape(frames.root(frame, ())))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from hlo_inspect.analysis.optimizer.dataflow import GEMM_TARGETS, Dataflow
 from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, split_zero
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep
+from hlo_inspect.hlo.values import SliceDimension
 
 MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over devices
 
 _OVER_DEVICES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"})
 _OVER_ELEMENTS = frozenset({"reduce", "reduce-window"})
-_FIRST = re.compile(r"\{\[(\d{1,18}):", re.ASCII)
 
 
 class Reductions:
@@ -69,10 +67,10 @@ class Reductions:
             return self._operand(places[found.node], kind) if found.node in places else None
         if found.op == "slice" and len(found.parts[0]) == 1:
             ((monomial, _),) = found.parts[0].items()
-            first = _FIRST.match(str(found.attribute))
             node = self._forms.atoms[monomial[0][0]].node if len(monomial) == 1 else None
-            if node in places and first is not None:
-                return self._part(places[node], int(first[1]), kind)
+            first = found.attribute[0] if isinstance(found.attribute, tuple) and found.attribute else None
+            if node in places and isinstance(first, SliceDimension):
+                return self._part(places[node], first.start, kind)
         return None
 
     def _part(self, place: Place, offset: int, kind: str) -> Place | None:
@@ -103,7 +101,7 @@ class Reductions:
         return operands[number] if opcode in _OVER_DEVICES else None
 
     def _applies(self, place: Place, kind: str) -> bool:
-        applied = self._frames.word(place, "to_apply")
+        applied = self._frames.callee(place, "to_apply")
         views = self._frames.views
         view = views.of(applied) if applied in views.computations else None
         return view is not None and view.root is not None and view.opcodes[view.root] == kind
@@ -111,5 +109,6 @@ class Reductions:
     def _is_product(self, place: Place, *, windowed: bool) -> bool:
         opcode = self._frames.opcode(place)
         if opcode == "convolution":
-            return windowed or not self._frames.attribute(place, "window")
+            instruction = self._frames.instruction(place)
+            return windowed or (instruction is not None and not instruction.has("window"))
         return opcode == "dot" or (opcode == "custom-call" and self._frames.target(place) in GEMM_TARGETS)

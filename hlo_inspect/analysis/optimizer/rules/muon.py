@@ -19,7 +19,7 @@ array that is handed in.
 
 from __future__ import annotations
 
-import re
+import math
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.toolkit import (
@@ -44,8 +44,6 @@ from hlo_inspect.analysis.optimizer.toolkit import (
 
 MAX_STEPS = 30
 MAX_TERMS = 64  # one for each step, and the momentum's
-
-_ONE_ELEMENT = re.compile(r"\{\[(\d{1,9}):(\d{1,9})\]\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +212,9 @@ def _is_coefficient(update: Update, atom: int) -> bool:
         return True
     found = update.forms.atoms[atom]
     if found.op == "slice" and len(found.parts[0]) == 1:
-        one = _ONE_ELEMENT.fullmatch(str(found.attribute))
         ((monomial, value),) = found.parts[0].items()
-        if one is None or int(one[2]) != int(one[1]) + 1 or value != 1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
+        is_one = isinstance(found.attribute, tuple) and math.prod(limit - start for start, limit, _ in found.attribute) == 1
+        if not is_one or value != 1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
             return False
         atom = monomial[0][0]
     known = {update.weight, *(state.old for state in update.states)}
