@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.cost.traversal import module_cost
+from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import OPCODES
 from tests.analysis.cost.every_opcode import MAKERS, generated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.collectives import Collective, find_collectives
-from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
+from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.device_faults import CollectiveFault, collective_faults
 from hlo_inspect.analysis.devices import device_counts
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals

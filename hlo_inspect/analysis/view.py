@@ -102,6 +102,16 @@ class View:
             self._operand_rows[index] = known
         return known
 
+    def parameter_number(self, index: int) -> int | None:
+        """The number of a parameter, `None` where it cannot be read."""
+        text = self.rows[index][3].partition(")")[0]
+        if text.isascii() and text.isdigit() and len(text) < 10:
+            return int(text)
+        try:
+            return self.instruction(index).parameter_number
+        except scan.ScanError:
+            return None
+
     def operand_shape(self, index: int, number: int) -> Shape | None:
         """The shape of an operand: that of its definition, else the one that is printed."""
         operand, row = self.operands(index)[number], self.operand_rows(index)[number]

@@ -7,7 +7,8 @@ from collections import Counter
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.computation import UnknownCall
-from hlo_inspect.analysis.cost.model import FIGURES, Figure, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, Figure, Tally
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import (
     bound,
     compute_seconds,
@@ -15,7 +16,6 @@ from hlo_inspect.analysis.cost.roofline import (
     why_no_compute_time,
     why_no_memory_time,
 )
-from hlo_inspect.analysis.cost.traversal import ModuleCost
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass

@@ -1,4 +1,4 @@
-"""What a computation costs, given what those that it calls cost."""
+"""What the rows of a computation cost, given what the computations cost that they call."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.cost.body import Body, Fusing
-from hlo_inspect.analysis.cost.cost import CUSTOM_CALL, Cost
+from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls import call_cost
-from hlo_inspect.analysis.cost.fusion import FusedTraffic, fused_traffic
-from hlo_inspect.analysis.cost.memory import accessed_bytes
-from hlo_inspect.analysis.cost.model import WORK, Gap, Part, Tally, UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, Role, callees, elements, wrapped
-from hlo_inspect.analysis.cost.units import COMPARING, elementwise_part, part_of
-from hlo_inspect.analysis.cost.work import ELEMENTWISE, WORKLESS, work_of
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
+from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
+from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, elements, row_gap, wrapped
+from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.analysis.view import View
 
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
@@ -43,9 +41,9 @@ class Fused:
     `kernel` is what the first gather or scatter in it costs.
     """
 
-    cost: Cost
+    cost: InstructionCost
     traffic: FusedTraffic | Gap
-    kernel: Cost | None
+    kernel: InstructionCost | None
 
 
 class Costs:
@@ -64,27 +62,24 @@ class Costs:
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
 
-    def of_row(self, body: Body, index: int) -> Cost:
-        """The cost of a row that runs no other computation."""
-        if body.opcodes[index] == "fusion":
-            return self._fusion(body.fusing(index))
-        return self._cost(body.operation(index))
+    # -- instructions ---------------------------------------------------------------------------------------------------
 
-    def _fusion(self, fusing: Fusing) -> Cost:
-        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
-        fused = found(self.fused, fusing.callee)
-        return fused.kernel if fused.kernel and fusing.kind == "kCustom" else fused.cost
-
-    def _cost(self, op: Operation) -> Cost:
-        if op.opcode == "fusion":  # in the short spelling `fusion-start`
-            return self._fusion(Fusing(op.attributes.get("kind", ""), called(op, "fused")[0]))
+    def of(self, op: Operation) -> InstructionCost:
+        """The cost of an operation that runs no other computation."""
+        if op.opcode == "fusion":
+            return self._fusion(op)
         if op.opcode == CUSTOM_CALL:
             return self._custom_call(op)
         try:
             size: int | Gap = accessed_bytes(op)
         except UnknownCostError as error:
-            size = gap_of(op, error)
-        return Cost.of(op.opcode, self._work(op), size)
+            size = op.gap(error)
+        return InstructionCost.of(op.opcode, self._work(op), size)
+
+    def _fusion(self, op: Operation) -> InstructionCost:
+        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
+        fused = found(self.fused, callee_names(op)[0])
+        return fused.kernel if fused.kernel and op.attribute("kind") == "kCustom" else fused.cost
 
     def _work(self, op: Operation) -> Tally:
         """The work of what is no fusion, no custom call and runs nothing."""
@@ -92,128 +87,111 @@ class Costs:
         if op.opcode not in WORKLESS:
             try:
                 done = work_of(op, self._applied_work)
-                work.add(part_of(op, done), done)
+                work.add(tally_key(op, done), done)
             except UnknownCostError as error:
-                work.miss(Part(op.opcode), WORK, gap_of(op, error))
+                work.miss(TallyKey(op.opcode), WORK, op.gap(error))
         return work
 
-    def _custom_call(self, op: Operation) -> Cost:
+    def _applied_work(self, op: Operation, attribute: str) -> Work:
+        names = op.instruction.callee_names(attribute)
+        if not names:
+            raise UnknownCostError(f"it has no {attribute} that can be read")
+        return found(self.applied, names[0]).work
+
+    def _custom_call(self, op: Operation) -> InstructionCost:
         name, line = op.instruction.name, op.instruction.line
+        place = (op.view.computation.name, name)
         work, cost = Tally(), call_cost(op)
         if cost is None or cost.fault:
-            self.unknown_calls[op.instruction.computation.name, name] = UnknownCall(op.custom_call_target, line)
+            self.unknown_calls[place] = UnknownCall(op.custom_call_target, line)
         if cost is None:
-            return Cost.of(CUSTOM_CALL, work, 0)
+            return InstructionCost.of(CUSTOM_CALL, work, 0)
         gap = Gap(line, f"{name}: {cost.fault}")
         if cost.fault:
-            self.broken_calls[op.instruction.computation.name, name] = BrokenCall(name, line, cost.fault)
+            self.broken_calls[place] = BrokenCall(name, line, cost.fault)
         if cost.work is None:
-            work.miss(Part(CUSTOM_CALL), WORK, gap)
+            work.miss(TallyKey(CUSTOM_CALL), WORK, gap)
         else:
-            work.add(part_of(op, cost.work) if cost.work.matmul_flops else Part(CUSTOM_CALL), cost.work)
-        return Cost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes)
+            work.add(tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL), cost.work)
+        return InstructionCost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes)
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def is_alike(self, role: Role, name: str) -> bool:
-        """Whether a computation costs the same as one that was counted; then it is known from here on."""
-        fingerprint = self._fingerprints.of(name)
-        if fingerprint is None:
-            return False
-        if role == "fused" and fingerprint in self._fused_alike:
-            self.fused[name] = self._fused_alike[fingerprint]
-        elif role == "applied" and fingerprint in self._applied_alike:
-            self.applied[name] = self._applied_alike[fingerprint]
-        else:
-            return False
-        return True
+    def knows_fused(self, name: str) -> bool:
+        """Whether a fused computation was counted, or one that is like it, which is as good."""
+        return _knows_alike(name, self._fingerprints, self.fused, self._fused_alike)
 
-    def fuse(self, name: str, body: Body) -> None:
+    def knows_applied(self, name: str) -> bool:
+        """The same of an applied computation."""
+        return _knows_alike(name, self._fingerprints, self.applied, self._applied_alike)
+
+    def fuse(self, view: View) -> None:
         """Counts a fused computation."""
-        work = self._work_by_opcode(body)
-        traffic, size = self._traffic(body)
-        fused = self.fused[name] = Fused(Cost.of("fusion", work, size), traffic, self._kernel(body))
+        name = view.computation.name
+        traffic = self._traffic(view)
+        size = traffic if isinstance(traffic, Gap) else traffic.bytes
+        cost = InstructionCost.of("fusion", self._work_by_opcode(view), size)
+        fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
         fingerprint = self._fingerprints.of(name)
-        if fingerprint is not None and not fused.cost.gaps and not (fused.kernel and fused.kernel.gaps):
+        if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_alike[fingerprint] = fused
 
-    def _kernel(self, body: Body) -> Cost | None:
-        indexed = next((i for i, opcode in enumerate(body.opcodes) if opcode in _GATHERS), None)
-        if indexed is None:
-            return None
-        try:
-            return self.of_row(body, indexed)
-        except UnknownCostError as error:
-            return Cost.unknown(body.opcodes[indexed], body.gap(indexed, error))
-
-    def apply(self, name: str, body: Body) -> None:
+    def apply(self, view: View) -> None:
         """Counts an applied computation."""
-        work = self.applied[name] = self._work_by_opcode(body)
+        name = view.computation.name
+        work = self.applied[name] = self._work_by_opcode(view)
         fingerprint = self._fingerprints.of(name)
         if fingerprint is not None and not work.gaps:
             self._applied_alike[fingerprint] = work
 
-    # -- work -----------------------------------------------------------------------------------------------------------
+    def _kernel(self, view: View) -> InstructionCost | None:
+        indexed = next((row for row, opcode in enumerate(view.opcodes) if opcode in _GATHERS), None)
+        if indexed is None:
+            return None
+        try:
+            return self.of(Operation(view, indexed))
+        except UnknownCostError as error:
+            return InstructionCost.unknown(view.opcodes[indexed], row_gap(view, indexed, error))
 
-    def _work_by_opcode(self, body: Body) -> Tally:
+    def _work_by_opcode(self, view: View) -> Tally:
         tally = Tally()
-        for index, (opcode, shape) in enumerate(body.heads):
+        for row, (opcode, shape) in enumerate(view.heads):
             if opcode in WORKLESS:
                 continue
             try:
                 column = ELEMENTWISE.get(opcode)
                 if column is None or opcode in COMPARING:
-                    self._add_work(tally, body, index)
+                    self._add_work(tally, Operation(view, row))
                 else:
-                    tally.add_one(elementwise_part(opcode, getattr(shape, "dtype", "")), column, elements(shape))
+                    tally.add_one(elementwise_key(opcode, getattr(shape, "dtype", "")), column, elements(shape))
             except UnknownCostError as error:
-                tally.miss(Part(opcode), WORK, body.gap(index, error))
+                tally.miss(TallyKey(opcode), WORK, row_gap(view, row, error))
         return tally
 
-    def _add_work(self, tally: Tally, body: Body, index: int) -> None:
-        opcode = wrapped(body.opcodes[index])
-        if opcode in {"fusion", CUSTOM_CALL}:
-            tally.add_all(self.of_row(body, index).work)
-            return
-        op = body.operation(index)
-        if opcode not in RUNNERS:
+    def _add_work(self, tally: Tally, op: Operation) -> None:
+        if op.opcode in {"fusion", CUSTOM_CALL}:
+            tally.add_all(self.of(op).work)
+        elif op.opcode not in RUNNERS:
             tally.add_all(self._work(op))
-            return
-        works = [found(self.applied, name) for name in called(op, "applied")]
-        if op.opcode == "conditional":
-            tally.add_largest(works)
         else:
-            for work in works:
-                tally.add_all(work)
+            works = [found(self.applied, name) for name in callee_names(op)]
+            if op.opcode == "conditional":
+                tally.add_largest(works)
+            else:
+                for work in works:
+                    tally.add_all(work)
 
-    def _applied_work(self, op: Operation, attribute: str) -> Work:
-        names = op.callees.get(attribute)
-        if not names:
-            raise UnknownCostError(f"it has no {attribute} that can be read")
-        return found(self.applied, names[0]).work
-
-    def _traffic(self, body: Body) -> tuple[FusedTraffic | Gap, int | Gap]:
-        """What memory a fused computation touches, and how many bytes that are."""
-        nested: dict[str, FusedTraffic | None] = {}
-        for index in body.callers:
-            if wrapped(body.opcodes[index]) == "fusion":
-                known = next((self.fused[name] for _, name in body.callees(index, "fused") if name in self.fused), None)
-                traffic = known.traffic if known else None
-                nested[body.rows[index][1]] = traffic if isinstance(traffic, FusedTraffic) else None
+    def _traffic(self, view: View) -> FusedTraffic | Gap:
+        """What memory a fused computation touches."""
+        nested: dict[int, FusedTraffic | None] = {}
         try:
-            touched = fused_traffic(body, nested)
+            for row, opcode in enumerate(view.opcodes):
+                if wrapped(opcode) == "fusion":
+                    known = self.fused.get(next(iter(Operation(view, row).instruction.callee_names("calls")), ""))
+                    nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
+            return fused_traffic(view, nested)
         except UnknownCostError as error:
-            gap = error.gap or Gap(body.computation.line, error.reason)
-            return gap, gap
-        return touched, touched.bytes
-
-
-def called(op: Operation, role: Role) -> list[str]:
-    """The names of the computations that an operation calls in a role."""
-    names = [name for _, name in callees(op, role)]
-    if not names:
-        raise UnknownCostError("the computation that it calls is not named")
-    return names
+            return error.gap or Gap(view.computation.line, error.reason)
 
 
 def found(table: Mapping[str, _T], name: str) -> _T:
@@ -222,6 +200,11 @@ def found(table: Mapping[str, _T], name: str) -> _T:
     return table[name]
 
 
-def gap_of(op: Operation, error: UnknownCostError) -> Gap:
-    """The gap that an error leaves at an instruction."""
-    return error.gap or Gap(op.instruction.line, f"{op.instruction.name}: {error.reason}")
+def _knows_alike(name: str, fingerprints: Fingerprints, known: dict[str, _T], alike: Mapping[int, _T]) -> bool:
+    """Whether a computation is known; it becomes known where one with its fingerprint is."""
+    if name not in known:
+        fingerprint = fingerprints.of(name)
+        if fingerprint is None or fingerprint not in alike:
+            return False
+        known[name] = alike[fingerprint]
+    return True

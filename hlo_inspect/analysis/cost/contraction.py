@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.model import UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.shapes import ArrayShape
 
@@ -77,13 +76,13 @@ def matmul(flops: int) -> Work:
 
 def convolution_flops(op: Operation, lhs: ArrayShape, rhs: ArrayShape, result: ArrayShape) -> int:
     """`HloCostAnalysis::GetConvolutionFlops`: multiply-adds whose input is neither padding nor a hole of dilation."""
-    labels = _LABELS.fullmatch(op.attributes.get("dim_labels", ""))
+    labels = _LABELS.fullmatch(op.attribute("dim_labels"))
     feature_groups, batch_groups = op.integer("feature_group_count", 1), op.integer("batch_group_count", 1)
     if labels is None or not feature_groups or not batch_groups:
         raise UnknownCostError("dim_labels or group counts are missing or make no sense")
     inputs, kernel, outputs = labels.groups()
     positions = 1
-    for i, step in enumerate(window(op.attributes.get("window", ""))):
+    for i, step in enumerate(window(op.attribute("window"))):
         sizes = (_labelled(lhs, inputs, str(i)), _labelled(rhs, kernel, str(i)), _labelled(result, outputs, str(i)))
         positions *= valid_positions(*sizes, step)
     input_features = _labelled(lhs, inputs, "f") // feature_groups
@@ -98,7 +97,6 @@ def _labelled(shape: ArrayShape, labels: str, label: str) -> int:
     return dimension(shape, index)
 
 
-@lru_cache(maxsize=4096)
 def valid_positions(inputs: int, kernel: int, outputs: int, step: WindowDimension) -> int:
     """Pairs of a kernel position k and an output o that meet an input element.
 

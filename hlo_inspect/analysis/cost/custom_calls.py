@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.cost.contraction import convolution_flops, dot_flops, matmul
-from hlo_inspect.analysis.cost.model import UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, elements, shape_size
 from hlo_inspect.hlo import scan
 
@@ -115,7 +115,7 @@ def _is_small(number: object) -> bool:
 
 def _config(op: Operation) -> dict[str, Any]:
     """The `backend_config`, an object as it is or in quotes; `UnknownCostError` where it is no JSON."""
-    text = op.attributes.get("backend_config", "")
+    text = op.attribute("backend_config")
     try:
         return _parsed_once(text) if len(text) <= _SHORT else _parsed(text)
     except (ValueError, RecursionError):

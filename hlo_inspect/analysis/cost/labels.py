@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.body import Body
-from hlo_inspect.analysis.cost.model import UnknownCostError
 from hlo_inspect.analysis.metadata import Origin, origin
 from hlo_inspect.analysis.phases import phase_of
 from hlo_inspect.analysis.scopes import UNKNOWN, Scope, scope_of
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import StackFrames
 
 NOT_TOLD = "(not told)"
-"""The source of what has no metadata, and the kind of a fusion that does not print it."""
+"""The source of what has no metadata, and the kind of a fusion that does not print it or what it calls."""
 NOT_FUSED = "(not a fusion)"
 
 _OP_NAME = re.compile(r'\{op_name="([^"\\]*+)"(?=[ }])')
@@ -36,24 +36,21 @@ class Labeller:
         self._sources: dict[str, str] = {}
         self._scopes: dict[str, Scope] = {}
 
-    def of(self, body: Body, index: int) -> Labels:
+    def of(self, view: View, index: int) -> Labels:
         kind = NOT_FUSED
-        phase, source = self._phase_and_source(body, index)
-        if body.opcodes[index].removesuffix("-start") == "fusion":
-            try:
-                kind = body.fusing(index).kind or NOT_TOLD
-            except UnknownCostError:
-                kind = NOT_TOLD
+        phase, source = self._phase_and_source(view, index)
+        if view.opcodes[index].removesuffix("-start") == "fusion":
+            kind = (_attribute(view, index, "calls") and _attribute(view, index, "kind")) or NOT_TOLD
         return Labels(kind, phase, source)
 
-    def _phase_and_source(self, body: Body, index: int) -> tuple[str, str]:
+    def _phase_and_source(self, view: View, index: int) -> tuple[str, str]:
         """The phase and the line of source. Strings that stand before the metadata may hold what looks like it."""
-        tail = body.rows[index][3]
+        tail = view.rows[index][3]
         place = tail.find(", metadata=")
         if place < 0 and "metadata=" not in tail:
             return UNKNOWN, NOT_TOLD
         plain = _METADATA.match(tail, place) if place >= 0 and _is_outside_of_strings(tail, place) else None
-        text = plain[1] if plain is not None else _metadata(body, index)
+        text = plain[1] if plain is not None else _attribute(view, index, "metadata")
         known = self._told.get(text)
         if known is None:
             found = self._origin(text)
@@ -78,8 +75,9 @@ def _is_outside_of_strings(tail: str, place: int) -> bool:
     return tail.count('"', 0, place) % 2 == 0 and tail.find("\\", 0, place) < 0
 
 
-def _metadata(body: Body, index: int) -> str:
+def _attribute(view: View, index: int, name: str) -> str:
+    """The text of an attribute of a row, empty where it has none that can be read."""
     try:
-        return body.operation(index).attributes.get("metadata", "")
-    except UnknownCostError:
+        return view.instruction(index).attribute(name)
+    except scan.ScanError:
         return ""

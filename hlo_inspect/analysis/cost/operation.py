@@ -1,71 +1,58 @@
-"""An instruction as the rules see it, and the computations that it calls.
+"""One row as the rules of costs see it, the sizes of shapes, and the computations that a row calls.
 
-What a rule needs and the text does not tell raises `UnknownCostError`.
+What a rule needs and the text does not say raises `UnknownCostError`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
-from hlo_inspect.analysis.cost.model import UnknownCostError
+from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import OPCODES
+from hlo_inspect.hlo.opcodes import TABLE, callee_roles, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
 """The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""
 
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
-_START = "-start"
 
-Role = Literal["running", "fused", "applied"]
-"""A computation runs itself, is fused into one kernel, or is applied to elements."""
+Counted = Literal["running", "fused", "applied"]
+"""How a computation counts: it runs itself, is fused into one kernel, or is applied to elements."""
 
-CALLERS: dict[str, tuple[Role, tuple[str, ...]]] = {
-    "fusion": ("fused", ("calls",)),
-    "call": ("running", ("to_apply",)),
-    "async-start": ("running", ("calls",)),
-    "while": ("running", ("body", "condition")),
-    "conditional": ("running", ("true_computation", "false_computation", "branch_computations")),
-    "map": ("applied", ("to_apply",)),
-    "reduce": ("applied", ("to_apply",)),
-    "scan": ("applied", ("to_apply",)),
-    "scatter": ("applied", ("to_apply",)),
-    "reduce-window": ("applied", ("to_apply",)),
-    "select-and-scatter": ("applied", ("select", "scatter")),
-}
-"""Opcodes that call computations which add to their cost: in which role, by which attributes."""
+APPLYING = frozenset({"map", "reduce", "scan", "scatter", "reduce-window", "select-and-scatter"})
+"""Opcodes whose cost is that of the computation that they apply. XLA does not count what a sort or a collective applies."""
 
-RUNNERS = frozenset(opcode for opcode, (role, _) in CALLERS.items() if role == "running")
+RUNNERS = frozenset(
+    opcode for opcode in opcodes_that_call("run", "body", "condition", "branch") if not TABLE[opcode].is_wrapper
+)
 """Opcodes that run other computations and do nothing else."""
 
-
-class Shapes(Protocol):
-    """What knows the shapes that instructions are defined with, by name."""
-
-    @property
-    def shapes(self) -> Mapping[str, Shape | None]: ...
+_WRAPPED = {opcode.name: opcode.base for opcode in TABLE.values() if opcode.is_wrapper and opcode.half == "start"}
+CALLERS = RUNNERS | APPLYING | {"fusion"}
+"""Opcodes that call computations which add to their cost."""
+CALLER_SPELLINGS = CALLERS | {opcode for opcode, wrapped in _WRAPPED.items() if wrapped in CALLERS}
 
 
 class Operation:
-    """One instruction with what its operands are.
+    """One row of a view.
 
     A short spelling `X-start` of an asynchronous operation stands for the `X` that it wraps: `opcode` and `shape` are that
-    one's. `uses` are the operands as they are spelled, `definitions` those of the same computation.
+    one's.
     """
 
-    __slots__ = ("_attributes", "_callees", "definitions", "instruction", "opcode", "uses")
+    __slots__ = ("index", "instruction", "opcode", "view")
 
-    def __init__(self, instruction: Instruction, uses: Sequence[str], definitions: Shapes) -> None:
-        self.instruction = instruction
-        self.uses = uses
-        self.definitions = definitions
-        self.opcode = wrapped(instruction.opcode)
-        self._attributes: dict[str, str] | None = None
-        self._callees: dict[str, tuple[str, ...]] | None = None
+    def __init__(self, view: View, index: int) -> None:
+        try:
+            self.instruction = view.instruction(index)
+        except scan.ScanError as error:
+            raise UnknownCostError(error.message) from None
+        self.view = view
+        self.index = index
+        self.opcode = wrapped(self.instruction.opcode)
 
     @property
     def shape(self) -> Shape:
@@ -82,42 +69,33 @@ class Operation:
         return first_array(self.shape)
 
     @property
-    def attributes(self) -> dict[str, str]:
-        if self._attributes is None:
-            self._attributes = self.instruction.attributes
-        return self._attributes
+    def operand_count(self) -> int:
+        return len(self.view.operands(self.index))
 
-    @property
-    def callees(self) -> dict[str, tuple[str, ...]]:
-        """The names of the computations that each attribute calls."""
-        if self._callees is None:
-            self._callees = self.instruction.callees(self.attributes)
-        return self._callees
-
-    def operand_shape(self, index: int) -> Shape:
+    def operand_shape(self, number: int) -> Shape:
         """The shape of an operand: that of its definition, else the one that is printed."""
-        if index >= len(self.uses):
-            raise UnknownCostError(f"operand {index} is missing")
-        name, *path = self.uses[index].split("#")
-        defined = self.definitions.shapes.get(name)
-        if defined is not None:
-            shape = subshape(defined, map(int, path))
-        else:
-            shape = self.instruction.computation.values.shapes.get(self.instruction.operands[index].shape)
+        if number >= self.operand_count:
+            raise UnknownCostError(f"operand {number} is missing")
+        shape = self.view.operand_shape(self.index, number)
         if shape is None:
-            raise UnknownCostError(f"the shape of operand {name or '(without a name)'} is not known")
+            name = self.view.operands(self.index)[number].name or "(without a name)"
+            raise UnknownCostError(f"the shape of operand {name} is not known")
         return shape
 
-    def operand_array(self, index: int) -> ArrayShape:
+    def operand_array(self, number: int) -> ArrayShape:
         """The shape of an operand, or of its first array."""
-        return first_array(self.operand_shape(index))
+        return first_array(self.operand_shape(number))
 
     def operand_shapes(self) -> list[Shape]:
-        return [self.operand_shape(index) for index in range(len(self.uses))]
+        return [self.operand_shape(number) for number in range(self.operand_count)]
+
+    def attribute(self, name: str) -> str:
+        """The text of an attribute, empty where it is missing."""
+        return self.instruction.attribute(name)
 
     def integers(self, attribute: str) -> tuple[int, ...]:
         """The numbers of a list `{0,1}`; none where the attribute is missing, as printers leave out empty lists."""
-        return tuple(map(int, _INTEGER.findall(self.attributes.get(attribute, ""))))
+        return tuple(map(int, _INTEGER.findall(self.attribute(attribute))))
 
     def integer(self, attribute: str, default: int) -> int:
         numbers = self.integers(attribute)
@@ -125,28 +103,49 @@ class Operation:
 
     @property
     def custom_call_target(self) -> str:
-        return scan.unquote(self.attributes.get("custom_call_target", ""))
+        return scan.unquote(self.attribute("custom_call_target"))
+
+    def gap(self, error: UnknownCostError) -> Gap:
+        """The gap that an error leaves here."""
+        return row_gap(self.view, self.index, error)
 
 
-def callees(op: Operation, caller: Role) -> list[tuple[Role, str]]:
-    """The computations that an operation calls and the role in which they count.
+def row_gap(view: View, index: int, error: UnknownCostError) -> Gap:
+    """The gap that an error leaves at a row."""
+    return error.gap or Gap(view.lines[index], f"{view.rows[index][1]}: {error.reason}")
+
+
+# -- computations that a row calls --------------------------------------------------------------------------------------------
+
+
+def callees(op: Operation, caller: Counted) -> list[tuple[Counted, str]]:
+    """The computations whose cost adds to that of an operation, and how they count; `caller` says how its own one does.
 
     What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
     """
     if op.opcode not in CALLERS:
         return []
-    role, attributes = CALLERS[op.opcode]
-    if role == "running" and caller != "running":
-        role = "applied"
-    called = op.callees
-    return [(role, name) for attribute in attributes for name in called.get(attribute, ())]
+    if op.opcode == "fusion":
+        counted: Counted = "fused"
+    else:
+        counted = "running" if op.opcode in RUNNERS and caller == "running" else "applied"
+    return [(counted, name) for attribute in callee_roles(op.opcode) for name in op.instruction.callee_names(attribute)]
+
+
+def callee_names(op: Operation) -> list[str]:
+    """The names of the computations that an operation runs or fuses; `UnknownCostError` where it names none."""
+    names = [name for _, name in callees(op, "running")]
+    if not names:
+        raise UnknownCostError("the computation that it calls is not named")
+    return names
 
 
 def wrapped(opcode: str) -> str:
     """The `X` of a short spelling `X-start`; any other opcode as it is."""
-    if opcode.endswith(_START) and opcode not in OPCODES:
-        return opcode.removesuffix(_START)
-    return opcode
+    return _WRAPPED.get(opcode, opcode)
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------------------
 
 
 def first_array(shape: Shape) -> ArrayShape:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from hlo_inspect.analysis.cost.model import FIGURES, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.hardware import HardwareProfile
 
 _FLOPS = FIGURES.index("flops")
@@ -59,7 +59,7 @@ def bound(compute: float | None, memory: float | None) -> str | None:
 def _by_unit(tally: Tally) -> Counter[str]:
     """FLOPs by the unit that does them, none of 0."""
     by_unit: Counter[str] = Counter()
-    for part, row in tally.rows.items():
+    for key, row in tally.rows.items():
         if row[_FLOPS]:
-            by_unit[part.unit] += row[_FLOPS]
+            by_unit[key.unit] += row[_FLOPS]
     return by_unit

@@ -1,14 +1,21 @@
-"""The work of one instruction, but for fusions and what runs other computations."""
+"""The work of one instruction, except fusions, custom calls and what runs other computations, and the hardware that does it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 
-from hlo_inspect.analysis.cost import contraction, reductions
-from hlo_inspect.analysis.cost.model import WORK, UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import CALLERS, Operation, elements
-from hlo_inspect.analysis.cost.reductions import Applied
+from hlo_inspect.analysis.cost import contraction
+from hlo_inspect.analysis.cost.contraction import WindowDimension, window
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
+from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
+from hlo_inspect.hlo import dtypes
 from hlo_inspect.hlo.opcodes import OPCODES, is_known
+from hlo_inspect.hlo.shapes import TupleShape, array_leaves
+
+Applied = Callable[[Operation, str], Work]
+"""The work of one run of the computation that an attribute names."""
 
 _ONE_FLOP = """
     abs add and bitcast-convert ceil clamp compare complex convert count-leading-zeros divide floor imag is-finite maximum
@@ -46,30 +53,176 @@ def work_of(op: Operation, applied: Applied) -> Work:
     return _NO_WORK
 
 
+# -- computations applied to elements -----------------------------------------------------------------------------------------
+
+
+def mapped(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleMap`: once per element of the result."""
+    return applied(op, "to_apply").times(elements(op.shape))
+
+
+def reduced(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleReduce`: once per element that vanishes, however many arrays are reduced together."""
+    return applied(op, "to_apply").times(elements(op.operand_shape(0)) - elements(op.array))
+
+
+def scanned(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleScan`: once per element of the second operand."""
+    return applied(op, "to_apply").times(elements(op.operand_shape(1)))
+
+
+def scattered(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleScatter`: once per element of the first update."""
+    first_update = op.operand_count // 2 + 1
+    return applied(op, "to_apply").times(elements(op.operand_shape(first_update)))
+
+
+def reduce_window(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleReduceWindow`: a window of n elements takes n - 1 applications.
+
+    A window that spans one whole dimension from every position is taken for a reduce and a broadcast.
+    """
+    dimensions = window(op.attribute("window"))
+    outputs = elements(op.array)
+    count = (math.prod([d.size for d in dimensions]) - 1) * outputs
+    spanned = _spanned_dimension(op, dimensions)
+    if spanned:
+        count = outputs // spanned + spanned - 1
+    return applied(op, "to_apply").times(count)
+
+
+def _spanned_dimension(op: Operation, dimensions: list[WindowDimension]) -> int:
+    """The size of the only dimension that is reduced, padded and spanned as a whole; 0 if there is none."""
+    reducing = [i for i, d in enumerate(dimensions) if d.size != 1]
+    padded = [i for i, d in enumerate(dimensions) if d.pad_low or d.pad_high]
+    if len(reducing) != 1 or reducing != padded or isinstance(op.shape, TupleShape):
+        return 0
+    step, size = dimensions[reducing[0]], dimension(op.array, reducing[0])
+    spans = step.pad_low == step.pad_high == size - 1 and step.size == 2 * step.pad_low + 1
+    return size if spans else 0
+
+
+def select_and_scatter(op: Operation, applied: Applied) -> Work:
+    """`HloCostAnalysis::HandleSelectAndScatter`: for each source element n - 1 selects and one scatter."""
+    sources = elements(op.operand_shape(1))
+    size = math.prod([d.size for d in window(op.attribute("window"))])
+    return applied(op, "select").times(sources * (size - 1)).plus(applied(op, "scatter").times(sources))
+
+
+# -- formulas -----------------------------------------------------------------------------------------------------------------
+
+
+def sort(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleSort`: n · ⌈log2 n⌉, whatever the comparison costs."""
+    count = elements(op.operand_shape(0))
+    return Work(count * (count - 1).bit_length()) if count else Work()
+
+
+def fft(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleFft`: four multiply-adds per element and the product of ⌊log2⌋ of the lengths."""
+    return Work(8 * math.prod([n.bit_length() - 1 for n in op.integers("fft_length")]) * elements(op.operand_array(0)))
+
+
+def triangular_solve(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleTriangularSolve`: n multiply-adds per element of the right-hand side."""
+    return Work(2 * _last_dimension(op) * elements(op.operand_shape(1)))
+
+
+def cholesky(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleCholesky`: n³ / 3 for each matrix."""
+    return Work(_last_dimension(op) * elements(op.operand_shape(0)) // 3)
+
+
+def _last_dimension(op: Operation) -> int:
+    matrix = op.operand_array(0)
+    if not matrix.dimensions:
+        raise UnknownCostError("a scalar stands where a matrix is needed")
+    return dimension(matrix, len(matrix.dimensions) - 1)
+
+
+def random(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleRng` and `HandleRngBitGenerator`: a transcendental per element of every result."""
+    return Work(transcendentals=_all_elements(op))
+
+
+def all_reduce(op: Operation) -> Work:
+    """`HloCostAnalysis::HandleAllReduce`: an operation per element of every result, as if between two replicas."""
+    return Work(_all_elements(op))
+
+
+def _all_elements(op: Operation) -> int:
+    return sum(elements(leaf) for _, leaf in array_leaves(op.shape))
+
+
 _RULES: dict[str, Callable[[Operation], Work]] = {
     "dot": contraction.dot,
     "scaled-dot": contraction.dot,
     "ragged-dot": contraction.ragged_dot,
     "convolution": contraction.convolution,
-    "sort": reductions.sort,
-    "fft": reductions.fft,
-    "triangular-solve": reductions.triangular_solve,
-    "cholesky": reductions.cholesky,
-    "rng": reductions.random,
-    "rng-bit-generator": reductions.random,
-    "all-reduce": reductions.all_reduce,
-    "all-reduce-start": reductions.all_reduce,
-    "cross-replica-sum": reductions.all_reduce,
+    "sort": sort,
+    "fft": fft,
+    "triangular-solve": triangular_solve,
+    "cholesky": cholesky,
+    "rng": random,
+    "rng-bit-generator": random,
+    "all-reduce": all_reduce,
+    "all-reduce-start": all_reduce,
+    "cross-replica-sum": all_reduce,
 }
 
 _APPLYING: dict[str, Callable[[Operation, Applied], Work]] = {
-    "map": reductions.mapped,
-    "reduce": reductions.reduced,
-    "scan": reductions.scanned,
-    "scatter": reductions.scattered,
-    "reduce-window": reductions.reduce_window,
-    "select-and-scatter": reductions.select_and_scatter,
+    "map": mapped,
+    "reduce": reduced,
+    "scan": scanned,
+    "scatter": scattered,
+    "reduce-window": reduce_window,
+    "select-and-scatter": select_and_scatter,
 }
 
-WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - set(_APPLYING) - set(CALLERS) - {"custom-call"}
+WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - CALLERS - {CUSTOM_CALL}
 """Opcodes that move data, or not even that, and compute nothing."""
+
+
+# -- units --------------------------------------------------------------------------------------------------------------------
+
+# Named as in hardware profiles: `matmul.bf16`, `vector.f32`. Matrix multiplications run on the matrix unit in the wider type of
+# their operands, everything else on the vector unit in the type of the result, comparisons in that of what they compare.
+# Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes.
+
+COMPARING = frozenset({"compare", "is-finite"})
+"""Opcodes whose result says nothing of the type in which they compute."""
+
+_FLOATS = {"f64": "f64", "f32": "f32", "bf16": "bf16", "f16": "f16"}
+_MATMUL = _FLOATS | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
+_VECTOR = _FLOATS | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32))], "s32")
+
+
+def tally_key(op: Operation, work: Work) -> TallyKey:
+    """The sum that an instruction's work belongs to."""
+    try:
+        if work.matmul_flops:
+            return TallyKey(op.opcode, matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype))
+        shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
+        return elementwise_key(op.opcode, first_array(shape).dtype)
+    except UnknownCostError:
+        return TallyKey(op.opcode)
+
+
+@lru_cache(maxsize=1024)
+def elementwise_key(opcode: str, dtype: str) -> TallyKey:
+    name = _name(_VECTOR, dtype)
+    return TallyKey(opcode, f"vector.{name}") if name else TallyKey(opcode)
+
+
+def matmul_unit(lhs: str, rhs: str) -> str:
+    """The unit that multiplies matrices of two types."""
+    wider = max(lhs, rhs, key=lambda dtype: dtypes.BITS.get(dtype, 0))
+    name = _name(_MATMUL, wider)
+    return f"matmul.{name}" if name else ""
+
+
+def _name(names: dict[str, str], dtype: str) -> str:
+    """A type as profiles call it; nothing for one that they have no figure for."""
+    if dtype.startswith("f8"):
+        return "f8"
+    return names.get(dtype, "")

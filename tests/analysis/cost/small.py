@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlo_inspect.analysis.cost.body import Body
-from hlo_inspect.analysis.cost.model import FIGURES, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, Tally
+from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.analysis.cost.traversal import ModuleCost, module_cost
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Module, Wants
 from hlo_inspect.hlo.reader import read_modules
@@ -55,13 +54,13 @@ def by_label(tally: Tally) -> dict[str, tuple[int, ...]]:
     return {label: one.known for label, one in tally.by_label()}
 
 
-def body_of(*lines: str, before: str = "") -> Body:
-    """The entry, opened."""
+def view_of(*lines: str, before: str = "") -> View:
+    """The view of the entry, whose first line is line 11."""
     entry = module_of(*lines, before=before).entry
     assert entry is not None
-    return Body(View(entry))
+    return View(entry)
 
 
 def operation(*lines: str) -> Operation:
     """The last of these lines."""
-    return body_of(*lines).operation(len(lines) - 1)
+    return Operation(view_of(*lines), len(lines) - 1)

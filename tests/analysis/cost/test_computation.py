@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.computation import BrokenCall, UnknownCall
-from hlo_inspect.analysis.cost.model import FIGURES
+from hlo_inspect.analysis.cost.figures import FIGURES
 from tests.analysis.cost.small import as_xla, by_label, cost_of, executed
 
 P = "%p = f32[8] parameter(0)"

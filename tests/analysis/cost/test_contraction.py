@@ -16,7 +16,7 @@ from hlo_inspect.analysis.cost.contraction import (
     valid_positions,
     window,
 )
-from hlo_inspect.analysis.cost.model import UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from tests.analysis.cost.small import operation
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.custom_calls import ANNOTATIONS, CallCost, call_cost
-from hlo_inspect.analysis.cost.model import Work
+from hlo_inspect.analysis.cost.figures import Work
 from tests.analysis.cost.small import operation
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_TOLD, Labeller, Labels
-from hlo_inspect.analysis.cost.traversal import module_cost
+from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
-from tests.analysis.cost.small import body_of, by_label, cost_of
+from tests.analysis.cost.small import by_label, cost_of, view_of
 
 P = "%p = f32[8] parameter(0)"
 TWICE = "%twice {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] add(%x, %x)\n}\n"
 
 
 def labels(line: str) -> Labels:
-    return Labeller(StackFrames()).of(body_of(P, line), 1)
+    return Labeller(StackFrames()).of(view_of(P, line), 1)
 
 
 def test_kinds() -> None:
@@ -109,5 +109,5 @@ def test_what_looks_like_metadata_in_a_string() -> None:
     real = 'metadata={source_file="x.py" source_line=7}'
     fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'
     labeller = Labeller(StackFrames())
-    body = body_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
-    assert [labeller.of(body, index).source for index in (1, 2)] == [NOT_TOLD, "x.py:7"]
+    view = view_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
+    assert [labeller.of(view, index).source for index in (1, 2)] == [NOT_TOLD, "x.py:7"]

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.model import UnknownCostError
-from hlo_inspect.analysis.cost.operation import callees, dimension, elements, leaf_size, shape_size
+from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
+from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, leaf_size, shape_size
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shape_text import parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape
 from tests.analysis.cost.small import operation
@@ -115,3 +117,27 @@ def test_callees_and_their_roles() -> None:
 def test_the_target_of_a_custom_call() -> None:
     assert operation(r'%c = f32[] custom-call(), custom_call_target="a\"b"').custom_call_target == 'a"b'
     assert operation("%c = f32[] custom-call()").custom_call_target == ""
+
+
+def test_a_fusion_that_names_its_computation_in_any_place() -> None:
+    attributes = 'frontend_attributes={a=", kind=kOut, calls=%g"}, kind=kLoop, calls=%f'
+    op = operation("%a = f32[] parameter(0)", f"%b = f32[] fusion(%a), {attributes}")
+    assert (callees(op, "running"), op.attribute("kind")) == ([("fused", "f")], "kLoop")
+    with pytest.raises(UnknownCostError, match="not named"):
+        callee_names(operation("%b = f32[] fusion(), kind=kLoop"))
+
+
+def test_lines_of_gaps() -> None:
+    """The entry of these texts starts at line 10."""
+    op = operation("%a = f32[4] parameter(0)", "%b = f32[4] negate(%a)")
+    assert op.gap(UnknownCostError("no shape")) == Gap(12, "b: no shape")
+    elsewhere = Gap(3, "there")
+    assert op.gap(UnknownCostError("no shape", elsewhere)) == elsewhere
+
+
+def test_operands_that_are_not_closed() -> None:
+    """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
+    computation = Computation("broken", 3, is_entry=False)
+    computation.keep_rows([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
+    with pytest.raises(UnknownCostError, match="not closed"):
+        Operation(View(computation), 0)

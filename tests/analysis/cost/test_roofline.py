@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.model import WORK, Gap, Part, Tally
+from hlo_inspect.analysis.cost.figures import WORK, Gap, Tally, TallyKey
 from hlo_inspect.analysis.cost.roofline import (
     bound,
     compute_seconds,
@@ -20,7 +20,7 @@ H100, V5E = load_profile("h100-sxm"), load_profile("tpu-v5e")
 def tally(**flops: int) -> Tally:
     found = Tally()
     for unit, count in flops.items():
-        found.add(Part("x", unit.replace("_", ".")), (count, 3 * count, 0, 0))
+        found.add(TallyKey("x", unit.replace("_", ".")), (count, 3 * count, 0, 0))
     return found
 
 
@@ -40,7 +40,7 @@ def test_a_rate_that_no_source_states() -> None:
 
 def test_work_of_a_unit_that_is_not_told() -> None:
     found = Tally()
-    found.add(Part("x"), (8,))
+    found.add(TallyKey("x"), (8,))
     assert compute_seconds(found, H100) is None
     assert "not told" in why_no_compute_time(found, H100)
 
@@ -52,13 +52,13 @@ def test_nothing_takes_no_time() -> None:
 def test_bytes_at_the_bandwidth() -> None:
     """3352 GB/s."""
     found = Tally()
-    found.add(Part("x"), (0, 0, 0, 3_352_000))
+    found.add(TallyKey("x"), (0, 0, 0, 3_352_000))
     assert memory_seconds(found, H100) == pytest.approx(1e-6, rel=1e-12)
 
 
 def test_a_figure_that_is_not_known_has_no_time() -> None:
     found = tally(vector_f32=8)
-    found.miss(Part("y"), (*WORK, "bytes"), Gap(4, "no shape"))
+    found.miss(TallyKey("y"), (*WORK, "bytes"), Gap(4, "no shape"))
     assert (compute_seconds(found, H100), memory_seconds(found, H100)) == (None, None)
     assert why_no_compute_time(found, H100) == why_no_memory_time(found, H100) == "line 4: no shape"
 

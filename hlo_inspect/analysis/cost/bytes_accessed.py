@@ -1,4 +1,4 @@
-"""Bytes that an instruction reads and writes, but for fusions, custom calls and what runs other computations."""
+"""Bytes that an instruction reads and writes, except fusions, custom calls and what runs other computations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _gather(op: Operation) -> int:
 
 def _scatter(op: Operation) -> int:
     """`HloCostAnalysis::HandleScatter`: each update is read, and what it changes read and written; and the indices."""
-    arrays = len(op.uses) // 2
+    arrays = op.operand_count // 2
     updates = sum(shape_size(op.operand_shape(i)) for i in range(arrays + 1, 2 * arrays + 1))
     return 3 * updates + shape_size(op.operand_shape(arrays))
 

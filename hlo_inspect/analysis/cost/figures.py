@@ -1,0 +1,284 @@
+"""What costs are counted in, and sums of them that keep apart what could not be counted."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
+
+WORK: tuple[Figure, ...] = ("flops", "transcendentals", "matmul_flops")
+FIGURES: tuple[Figure, ...] = (*WORK, "bytes")
+
+MAX_COUNT = 2**127
+"""More than a float32 holds, and than any program computes: such a sum is not known."""
+TOO_LARGE = "more than can be counted"
+
+CUSTOM_CALL = "custom-call"
+
+_EXACT = FIGURES.index("matmul_flops")
+_EXACT_UP_TO = 2**24
+"""No float32 rounds an integer up to here."""
+_FLOAT = struct.Struct("f")
+
+
+class Gap(NamedTuple):
+    """Why something could not be counted; `line` is that of the input."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+class UnknownCostError(Exception):
+    """A rule lacks what it needs: a shape, an attribute, a computation. `gap` is set where the fault lies elsewhere."""
+
+    def __init__(self, reason: str, gap: Gap | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.gap = gap
+
+
+class Work(NamedTuple):
+    """What an instruction computes. `matmul_flops` are those of its FLOPs that are matrix multiplications."""
+
+    flops: int = 0
+    transcendentals: int = 0
+    matmul_flops: int = 0
+
+    def times(self, count: int) -> Work:
+        return Work(self.flops * count, self.transcendentals * count, self.matmul_flops * count)
+
+    def plus(self, other: Work) -> Work:
+        return Work(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.matmul_flops + other.matmul_flops,
+        )
+
+
+class TallyKey(NamedTuple):
+    """What a sum is for: a label (an opcode, a phase, a line of source) and the unit of the hardware that does the work.
+
+    A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty for bytes, and where it is not known.
+    """
+
+    label: str
+    unit: str = ""
+
+
+class Tally:
+    """Sums of the figures by label and unit, and which of them have gaps.
+
+    A row holds one amount for each of `FIGURES`.
+    """
+
+    __slots__ = ("gaps", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[TallyKey, list[int]] = {}
+        self.gaps: dict[tuple[TallyKey, Figure], Gap] = {}
+
+    def add(self, key: TallyKey, amounts: Sequence[int], times: int = 1) -> None:
+        """Adds amounts of the first few figures."""
+        row = self.rows.get(key)
+        if row is None:
+            row = self.rows[key] = [0] * len(FIGURES)
+        for i, amount in enumerate(amounts):
+            row[i] += amount * times
+
+    def add_one(self, key: TallyKey, column: int, amount: int) -> None:
+        row = self.rows.get(key)
+        if row is None:
+            row = self.rows[key] = [0] * len(FIGURES)
+        row[column] += amount
+
+    def miss(self, key: TallyKey, figures: Iterable[Figure], gap: Gap) -> None:
+        """Notes that figures of a key are not known."""
+        for figure in figures:
+            self.gaps.setdefault((key, figure), gap)
+
+    def add_all(self, other: Tally, times: int | Gap = 1, label: str | None = None) -> None:
+        """Adds the sums and gaps of `other` so many times, under another label where one is given. Where it is not known how
+        many times, all that is not 0 becomes unknown.
+        """
+        for key, row in other.rows.items():
+            named = key if label is None else TallyKey(label, key.unit)
+            if isinstance(times, Gap):
+                self.miss(named, [figure for figure, amount in zip(FIGURES, row, strict=True) if amount], times)
+            else:
+                self.add(named, row, times)
+        if times != 0:
+            for (key, figure), gap in other.gaps.items():
+                self.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)
+
+    def add_largest(self, others: Sequence[Tally]) -> None:
+        """Adds of each figure the tally in which it is largest, and the gaps of all."""
+        for i in range(len(FIGURES) if others else 0):
+            amounts = [other.known[i] for other in others]
+            for key, row in others[amounts.index(max(amounts))].rows.items():
+                self.add_one(key, i, row[i])
+        for other in others:
+            for (key, figure), gap in other.gaps.items():
+                self.miss(key, (figure,), gap)
+
+    def by_label(self) -> Iterator[tuple[str, Tally]]:
+        """The tally of each label of which something is not 0, or not known."""
+        split: dict[str, Tally] = {}
+        for key, row in self.rows.items():
+            if any(row):
+                split.setdefault(key.label, Tally()).rows[key] = row
+        for (key, figure), gap in self.gaps.items():
+            split.setdefault(key.label, Tally()).gaps[key, figure] = gap
+        return iter(split.items())
+
+    def total(self, figure: Figure) -> int | None:
+        """The sum over all keys, `None` where some of it is not known."""
+        return None if self.why_unknown(figure) else self.known[FIGURES.index(figure)]
+
+    def why_unknown(self, figure: Figure) -> str:
+        """Why a figure has no total; nothing where it has one."""
+        gap = self.first_gap(figure)
+        if gap is not None:
+            return str(gap)
+        return TOO_LARGE if any(row[FIGURES.index(figure)] > MAX_COUNT for row in self.rows.values()) else ""
+
+    def first_gap(self, figure: Figure) -> Gap | None:
+        """The first gap in the order of the text."""
+        return min((gap for (_, of), gap in self.gaps.items() if of == figure), default=None) if self.gaps else None
+
+    @property
+    def known(self) -> tuple[int, ...]:
+        """The sums over all keys, one for each of `FIGURES`, as far as they are known."""
+        return tuple(map(sum, zip(*self.rows.values(), strict=True))) or (0,) * len(FIGURES)
+
+    @property
+    def work(self) -> Work:
+        """The work of all keys; raises `UnknownCostError` where some of it is not known."""
+        for figure in WORK:
+            gap = self.first_gap(figure)
+            if gap is not None:
+                raise UnknownCostError(gap.reason, gap)
+        return Work(*self.known[: len(WORK)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstructionCost:
+    """The cost of one run of an instruction; a figure with a gap is not known. Instructions that are alike share one.
+
+    `work` is by the opcodes that do it: of a fusion those inside of it. `amounts` are the sums, one for each of `FIGURES`.
+    `as_xla` and `gaps_of_xla` are the same without custom calls, except that matrix multiplications count in
+    `matmul_flops`, which is no figure of XLA's.
+    """
+
+    opcode: str
+    work: Tally
+    amounts: tuple[int, ...]
+    gaps: dict[Figure, Gap]
+    as_xla: tuple[int, ...]
+    gaps_of_xla: dict[Figure, Gap]
+
+    @classmethod
+    def of(cls, opcode: str, work: Tally, size: int | Gap) -> InstructionCost:
+        """From the work of an instruction and the bytes that it accesses."""
+        amounts, gaps = _figures(work, size)
+        if all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
+            return cls(opcode, work, amounts, gaps, amounts, gaps)
+        counted = Tally()
+        counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}
+        counted.gaps = {(key, of): gap for (key, of), gap in work.gaps.items() if key.label != CUSTOM_CALL}
+        (flops, transcendentals, *_, moved), gaps_of_xla = _figures(counted, 0 if opcode == CUSTOM_CALL else size)
+        if "matmul_flops" in gaps:
+            gaps_of_xla["matmul_flops"] = gaps["matmul_flops"]
+        return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla)
+
+    @classmethod
+    def unknown(cls, opcode: str, gap: Gap) -> InstructionCost:
+        """The cost of an instruction of which nothing is known."""
+        work = Tally()
+        work.miss(TallyKey(opcode), WORK, gap)
+        return cls.of(opcode, work, gap)
+
+
+def _figures(work: Tally, size: int | Gap) -> tuple[tuple[int, ...], dict[Figure, Gap]]:
+    """The amounts of all figures, and why some of them are not known."""
+    gaps: dict[Figure, Gap] = {}
+    for figure in WORK if work.gaps else ():
+        gap = work.first_gap(figure)
+        if gap is not None:
+            gaps[figure] = gap
+    if isinstance(size, Gap):
+        gaps["bytes"] = size
+        size = 0
+    return (*work.known[: len(WORK)], size), gaps
+
+
+class XlaSum:
+    """Sums of the four figures as XLA adds them up, in float32, one instruction after the other, and why they may not be known.
+
+    What is small beside the sum so far is rounded away, up to some millionths of the whole. The same order and rounding give
+    what `compiled.cost_analysis()` of JAX prints, in nearly all modules to the last digit. The FLOPs of matrix multiplications,
+    which XLA has no sum of, are exact.
+    """
+
+    __slots__ = ("_addends", "amounts", "gaps")
+
+    def __init__(self) -> None:
+        self.amounts: list[float] = [0] * len(FIGURES)
+        self.gaps: dict[Figure, Gap] = {}
+        self._addends: dict[float, float] = {}  # most instructions are like some others
+
+    def add(self, amounts: Sequence[float]) -> None:
+        sums = self.amounts
+        for i, amount in enumerate(amounts):
+            if amount:
+                whole = sums[i] + amount
+                if whole > _EXACT_UP_TO and i != _EXACT:
+                    known = self._addends.get(amount)
+                    if known is None:
+                        known = self._addends[amount] = _rounded(amount)
+                    whole = _rounded(sums[i] + known)
+                sums[i] = whole
+
+    def miss(self, figures: Iterable[Figure], gap: Gap) -> None:
+        for figure in figures:
+            self.gaps[figure] = min(gap, self.gaps.get(figure, gap))
+
+    def add_sum(self, other: XlaSum) -> None:
+        self.add(other.amounts)
+        self._add_gaps(other)
+
+    def add_largest(self, others: Sequence[XlaSum]) -> None:
+        """Adds of each figure the largest sum, and the gaps of all."""
+        if others:
+            self.add([max(amounts) for amounts in zip(*(other.amounts for other in others), strict=True)])
+        for other in others:
+            self._add_gaps(other)
+
+    def _add_gaps(self, other: XlaSum) -> None:
+        for figure, gap in other.gaps.items():
+            self.miss((figure,), gap)
+
+    def total(self, figure: Figure) -> int | None:
+        """The sum, `None` where part of it is not known."""
+        return None if self.why_unknown(figure) else int(self.amounts[FIGURES.index(figure)])
+
+    def why_unknown(self, figure: Figure) -> str:
+        """Why a figure has no total; nothing where it has one."""
+        if figure in self.gaps:
+            return str(self.gaps[figure])
+        return TOO_LARGE if self.amounts[FIGURES.index(figure)] > MAX_COUNT else ""
+
+
+def _rounded(value: float) -> float:
+    """The float32 next to `value`. A sum of two of them is exact enough in float64 to be rounded once more."""
+    try:
+        rounded: float = _FLOAT.unpack(_FLOAT.pack(float(value)))[0]
+    except OverflowError:
+        return math.inf
+    return rounded

@@ -1,0 +1,248 @@
+"""Figures, their sums by label, the cost of one instruction, and sums as XLA rounds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
+    FIGURES,
+    MAX_COUNT,
+    TOO_LARGE,
+    WORK,
+    Figure,
+    Gap,
+    InstructionCost,
+    Tally,
+    TallyKey,
+    UnknownCostError,
+    Work,
+    XlaSum,
+)
+from tests.analysis.cost.small import by_label
+
+HERE, THERE = Gap(3, "no shape"), Gap(9, "no window")
+
+
+def tally(**rows: tuple[int, ...]) -> Tally:
+    found = Tally()
+    for label, amounts in rows.items():
+        found.add(TallyKey(label.replace("_", "-")), amounts)
+    return found
+
+
+def get(found: Tally, label: str, figure: Figure) -> int | None:
+    return dict(found.by_label()).get(label, Tally()).total(figure)
+
+
+def labels(found: Tally) -> set[str]:
+    return {label for label, _ in found.by_label()}
+
+
+def test_work() -> None:
+    assert Work(2, 3, 4).times(5) == Work(10, 15, 20)
+    assert Work(2, 3, 4).plus(Work(1, 1, 1)) == Work(3, 4, 5)
+
+
+def test_sums_by_label_and_over_all() -> None:
+    found = tally(add=(4, 0, 0, 32), dot=(16, 0, 16))
+    found.add_one(TallyKey("add"), FIGURES.index("flops"), 6)
+    assert by_label(found) == {"add": (10, 0, 0, 32), "dot": (16, 0, 16, 0)}
+    assert found.known == (26, 0, 16, 32)
+    assert [found.total(figure) for figure in FIGURES] == [26, 0, 16, 32]
+    assert found.work == Work(26, 0, 16)
+
+
+def test_nothing_is_0() -> None:
+    assert Tally().known == (0, 0, 0, 0)
+    assert Tally().total("flops") == 0
+    assert get(Tally(), "add", "flops") == 0
+    assert labels(Tally()) == set()
+
+
+def test_a_gap_hides_a_label_and_the_total_of_its_figure() -> None:
+    found = tally(add=(4, 0, 0, 32), dot=(16, 0, 16, 8))
+    found.miss(TallyKey("dot"), WORK, THERE)
+    found.miss(TallyKey("pad"), ("flops",), HERE)
+    found.miss(TallyKey("dot"), ("flops",), HERE)  # the first reason stays
+    assert get(found, "dot", "flops") is None
+    assert get(found, "dot", "bytes") == 8
+    assert get(found, "add", "flops") == 4
+    assert (found.total("flops"), found.total("bytes")) == (None, 40)
+    assert found.why_unknown("flops") == "line 3: no shape"
+    assert found.why_unknown("transcendentals") == "line 9: no window"
+    assert found.why_unknown("bytes") == ""
+    assert labels(found) == {"add", "dot", "pad"}
+    with pytest.raises(UnknownCostError) as raised:
+        _ = found.work
+    assert raised.value.gap == HERE
+
+
+def test_a_label_of_zeros_is_none() -> None:
+    assert labels(tally(copy=(0, 0, 0, 0), add=(0, 0, 0, 1))) == {"add"}
+
+
+def test_added_several_times() -> None:
+    once = tally(add=(4, 1, 0, 32))
+    once.miss(TallyKey("dot"), ("flops",), HERE)
+    found = tally(add=(1, 0, 0, 1))
+    found.add_all(once, 3)
+    assert found.rows[TallyKey("add")] == [13, 3, 0, 97]
+    assert found.why_unknown("flops") == "line 3: no shape"
+
+
+def test_not_run_at_all() -> None:
+    once = tally(add=(4, 1, 0, 32))
+    once.miss(TallyKey("dot"), ("flops",), HERE)
+    found = Tally()
+    found.add_all(once, 0)
+    assert (found.total("flops"), found.total("bytes")) == (0, 0)
+
+
+def test_run_unknown_times() -> None:
+    """What is 0 stays 0, however often it runs."""
+    found = Tally()
+    found.add_all(tally(add=(4, 0, 0, 32), copy=(0, 0, 0, 8)), Gap(7, "a loop"))
+    assert [found.total(figure) for figure in FIGURES] == [None, 0, 0, None]
+    assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, None)
+    assert found.why_unknown("bytes") == "line 7: a loop"
+
+
+def test_the_largest_of_each_figure() -> None:
+    found = tally(add=(1, 0, 0, 0))
+    few, many = tally(dot=(5, 0, 5, 100)), tally(tanh=(0, 9, 0, 10), add=(7, 0, 0, 20))
+    few.miss(TallyKey("pad"), ("bytes",), HERE)
+    found.add_largest([few, many])
+    assert by_label(found) == {"add": (8, 0, 0, 0), "tanh": (0, 9, 0, 0), "dot": (0, 0, 5, 100), "pad": (0, 0, 0, 0)}
+    assert found.total("bytes") is None
+    found.add_largest([])
+    assert get(found, "add", "flops") == 8
+
+
+def test_more_than_can_be_counted() -> None:
+    found = tally(dot=(MAX_COUNT + 1,))
+    assert (found.total("flops"), get(found, "dot", "flops")) == (None, None)
+    assert found.why_unknown("flops") == TOO_LARGE
+
+
+def test_parts_of_a_label_add_up() -> None:
+    """What runs on other units is told apart, and goes under one label."""
+    found = Tally()
+    found.add(TallyKey("add", "vector.f32"), (4,), 2)
+    found.add(TallyKey("add", "vector.s32"), (1,))
+    assert found.rows == {TallyKey("add", "vector.f32"): [8, 0, 0, 0], TallyKey("add", "vector.s32"): [1, 0, 0, 0]}
+    assert by_label(found) == {"add": (9, 0, 0, 0)}
+
+
+def test_another_label_keeps_the_units_apart() -> None:
+    once = Tally()
+    once.add(TallyKey("add", "vector.f32"), (4,))
+    once.add(TallyKey("dot", "matmul.bf16"), (16, 0, 16))
+    once.miss(TallyKey("pad"), ("bytes",), HERE)
+    found = Tally()
+    found.add_all(once, 2, "here")
+    assert found.rows == {TallyKey("here", "vector.f32"): [8, 0, 0, 0], TallyKey("here", "matmul.bf16"): [32, 0, 32, 0]}
+    assert found.gaps == {(TallyKey("here"), "bytes"): HERE}
+
+
+# -- one instruction -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_of_an_instruction() -> None:
+    cost = InstructionCost.of("fusion", tally(add=(4,), tanh=(0, 4)), 48)
+    assert (cost.amounts, cost.as_xla, cost.gaps) == ((4, 4, 0, 48), (4, 4, 0, 48), {})
+
+
+def test_xla_does_not_count_custom_calls() -> None:
+    """But for the FLOPs of matrix multiplications, which XLA has no figure for."""
+    alone = InstructionCost.of(CUSTOM_CALL, tally(custom_call=(210, 3, 210)), 284)
+    assert (alone.amounts, alone.as_xla) == ((210, 3, 210, 284), (0, 0, 210, 0))
+    inside = InstructionCost.of("fusion", tally(custom_call=(210, 3, 210), add=(9,)), 284)
+    assert inside.as_xla == (9, 0, 210, 284)
+
+
+def test_gaps() -> None:
+    work = tally(add=(4,))
+    work.miss(TallyKey("dot"), WORK, HERE)
+    assert InstructionCost.of("fusion", work, 48).gaps == dict.fromkeys(WORK, HERE)
+    assert InstructionCost.of("fusion", tally(add=(4,)), HERE).gaps == {"bytes": HERE}
+    assert InstructionCost.of("fusion", tally(add=(4,)), HERE).amounts == (4, 0, 0, 0)
+
+
+def test_gaps_of_custom_calls_are_none_of_xla_s() -> None:
+    """But for the FLOPs of matrix multiplications."""
+    work = tally(add=(4,))
+    work.miss(TallyKey(CUSTOM_CALL), WORK, HERE)
+    inside = InstructionCost.of("fusion", work, 48)
+    assert (inside.gaps, inside.gaps_of_xla) == (dict.fromkeys(WORK, HERE), {"matmul_flops": HERE})
+    assert InstructionCost.of("fusion", work, HERE).gaps_of_xla == {"matmul_flops": HERE, "bytes": HERE}
+    assert InstructionCost.of(CUSTOM_CALL, work, HERE).gaps_of_xla == {"matmul_flops": HERE}
+
+
+def test_nothing_can_be_told() -> None:
+    cost = InstructionCost.unknown("while", HERE)
+    assert cost.gaps == cost.gaps_of_xla == dict.fromkeys((*WORK, "bytes"), HERE)
+
+
+# -- as XLA adds them up -------------------------------------------------------------------------------------------------------
+
+
+EXACT = 2**24  # from here on a float32 holds every second integer only
+
+
+def summed(*rows: tuple[int, ...]) -> XlaSum:
+    found = XlaSum()
+    for row in rows:
+        found.add(row)
+    return found
+
+
+def totals(found: XlaSum) -> list[int | None]:
+    return [found.total(figure) for figure in FIGURES]
+
+
+def test_small_sums_are_exact() -> None:
+    assert totals(summed((1, 2, 3, 4), (10, 20, 30, 40))) == [11, 22, 33, 44]
+
+
+def test_each_step_is_rounded_to_a_float32() -> None:
+    """A one is lost beside 2^24, once and again; two are not."""
+    assert totals(summed((EXACT, EXACT, EXACT, EXACT), (1, 2, 1, 1), (1, 0, 1, 1))) == [EXACT, EXACT + 2, EXACT + 2, EXACT]
+    assert totals(summed((1, 0, 0, 1), (1, 0, 0, 1), (EXACT, 0, 0, EXACT))) == [EXACT + 2, 0, 0, EXACT + 2]
+
+
+def test_an_amount_is_rounded_before_it_is_added() -> None:
+    """2^24 + 1 lies between two float32: the even one is taken."""
+    assert totals(summed((EXACT + 1, EXACT + 3, EXACT + 1, 0))) == [EXACT, EXACT + 4, EXACT + 1, 0]
+
+
+def test_another_sum_is_added_as_a_whole() -> None:
+    other = summed((1,), (1,))
+    found = summed((EXACT,))
+    found.add_sum(other)
+    assert found.total("flops") == EXACT + 2
+
+
+def test_the_largest_sum_of_each_figure() -> None:
+    found = summed((1, 1, 1, 1))
+    found.add_largest([summed((5, 0, 0, 9)), summed((3, 4, 0, 10))])
+    assert totals(found) == [6, 5, 1, 11]
+
+
+def test_gaps_go_with_the_sums() -> None:
+    branch = summed((5, 0, 0, 9))
+    branch.miss(("flops",), Gap(9, "later"))
+    branch.miss(("flops",), Gap(4, "earlier"))
+    called, chosen = XlaSum(), XlaSum()
+    called.add_sum(branch)
+    chosen.add_largest([branch, summed((6,))])
+    for found in (branch, called, chosen):
+        assert found.total("flops") is None
+        assert found.why_unknown("flops") == "line 4: earlier"
+        assert (found.total("bytes"), found.why_unknown("bytes")) == (9, "")
+
+
+def test_more_than_a_float32_holds() -> None:
+    found = summed((10**5000, 10**40, MAX_COUNT + 1, MAX_COUNT), (1, 0, 0, 1))
+    assert totals(found) == [None, None, None, MAX_COUNT]
+    assert found.why_unknown("flops") == TOO_LARGE

@@ -1,0 +1,176 @@
+"""A whole module: each computation once, callees first, whatever calls what; as XLA counts it and as often as it runs."""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.cost.figures import FIGURES
+from hlo_inspect.analysis.cost.module_cost import Label, module_cost, xla_order
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.module import Computation, Module, Wants
+from tests.analysis.cost.small import as_xla, by_label, cost_of, executed, view_of
+
+LABELS: tuple[Label, ...] = ("kind", "phase", "source")
+P = "%p = f32[8] parameter(0)"
+STEP = "%step {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] negate(%x)\n}\n"
+TEST = "%test {\n  %x = f32[8] parameter(0)\n  ROOT %c = pred[] compare(%x, %x), direction=LT\n}\n"
+LOOP = (P, "%a = f32[8] abs(%p)", "%w = f32[8] while(%a), condition=%test, body=%step")
+
+
+def test_loops_as_often_as_they_run() -> None:
+    cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": 12, "test": 13})
+    assert executed(cost) == (8 + 12 * 8 + 13, 0, 0, 64 + 12 * 64 + 13 * 65)
+    assert cost.as_xla.total("flops") == 8 + 8 + 1
+    for label in LABELS:
+        assert executed(cost) == tuple(cost.by(label).total(figure) for figure in FIGURES)
+
+
+def test_a_loop_that_does_not_run() -> None:
+    assert executed(cost_of(*LOOP, before=STEP + TEST, executions={"step": 0, "test": 1})) == (8 + 1, 0, 0, 64 + 65)
+
+
+def test_a_loop_that_runs_unknown_times() -> None:
+    """What it has nothing of stays known."""
+    cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": None, "test": None})
+    assert executed(cost) == (None, 0, 0, None)
+    assert cost.opcodes.why_unknown("flops") == "line 9: step runs unknown times"
+    assert by_label(cost.opcodes)["abs"] == (8, 0, 0, 64)
+    assert cost.as_xla.total("flops") == 17
+
+
+def test_a_computation_in_two_roles() -> None:
+    """Run by a call and applied by a map: eight and eight times a negation of what it says."""
+    before = "%one {\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] negate(%x)\n}\n"
+    lines = ("%o = f32[] parameter(1)", "%c = f32[] call(%o), to_apply=%one", "%m = f32[8] map(%p), to_apply=%one")
+    assert as_xla(P, *lines, before=before) == (1 + 8, 0, 0, 8 + 64)
+
+
+def test_a_computation_that_calls_itself() -> None:
+    before = "%a {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] call(%x), to_apply=%b\n}\n"
+    before += "%b {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] call(%x), to_apply=%a\n}\n"
+    assert as_xla(P, "%c = f32[8] call(%p), to_apply=%a", before=before) == (None, None, None, None)
+    assert as_xla(P, "%c = f32[8] call(%p), to_apply=%main") == (None, None, None, None)
+    fused = "%f {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] fusion(%x), kind=kLoop, calls=%f\n}\n"
+    assert as_xla(P, "%c = f32[8] fusion(%p), kind=kLoop, calls=%f", before=fused)[0] is None
+
+
+def test_callees_that_come_later_in_the_text() -> None:
+    before = "%a {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] call(%x), to_apply=%step\n}\n" + STEP
+    assert as_xla(P, "%c = f32[8] call(%p), to_apply=%a", before=before) == (8, 0, 0, 64)
+
+
+def test_calls_nested_deeper_than_python_recurses() -> None:
+    before = STEP + "".join(
+        f"%c{i} {{\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] call(%x), to_apply={f'%c{i - 1}' if i else '%step'}\n}}\n"
+        for i in range(3000)
+    )
+    assert as_xla(P, "%c = f32[8] call(%p), to_apply=%c2999", before=before) == (8, 0, 0, 64)
+
+
+def test_calls_that_double_without_end() -> None:
+    """2^600 negations are more than any figure holds."""
+    before = STEP + "".join(
+        f"%c{i} {{\n  %x = f32[8] parameter(0)\n  %y = f32[8] call(%x), to_apply={callee}\n"
+        f"  ROOT %z = f32[8] call(%y), to_apply={callee}\n}}\n"
+        for i in range(600)
+        for callee in [f"%c{i - 1}" if i else "%step"]
+    )
+    cost = cost_of(P, "%c = f32[8] call(%p), to_apply=%c599", before=before, executions={"step": 2**600})
+    assert (cost.as_xla.total("flops"), cost.as_xla.total("transcendentals")) == (None, 0)
+    assert executed(cost) == (None, 0, 0, None)
+
+
+def test_what_the_entry_does_not_reach_is_not_counted() -> None:
+    unused = '%unused {\n  %x = f32[?] parameter(0)\n  ROOT %y = f32[?] custom-call(%x), custom_call_target="odd"\n}\n'
+    cost = cost_of(P, "%n = f32[8] negate(%p)", before=unused)
+    assert (executed(cost), cost.unknown_calls) == ((8, 0, 0, 64), ())
+
+
+def test_a_module_without_an_entry() -> None:
+    cost = module_cost(Module(Header("m"), "m.txt", 4, Wants(graph=True)), {}, str)
+    for figure in FIGURES:
+        assert (cost.as_xla.total(figure), cost.opcodes.total(figure), cost.by("kind").total(figure)) == (None, None, None)
+    assert cost.as_xla.why_unknown("flops") == "line 4: the module has no entry computation"
+
+
+# -- computations that run themselves ------------------------------------------------------------------------------------------
+
+
+FLOPS = "%flops {\n  %x = f32[8] parameter(0)\n  %y = f32[8] add(%x, %x)\n  ROOT %z = f32[8] add(%y, %y)\n}\n"
+TANH = "%tanh {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] tanh(%x)\n}\n"
+ADDS = 2 * 3 * 32
+"""Bytes of the two additions of `%flops`."""
+
+
+def test_a_loop_counts_its_body_and_its_condition_once() -> None:
+    found = as_xla(P, "%w = f32[8] while(%p), condition=%test, body=%flops", before=FLOPS + TEST)
+    assert found == (16 + 1, 0, 0, ADDS + 1 + 32 + 32)
+
+
+def test_of_branches_the_largest_of_each_figure() -> None:
+    line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%flops, %tanh}"
+    assert as_xla(P, line, before=FLOPS + TANH) == (16, 8, 0, ADDS)
+
+
+def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
+    lines = ("%c = f32[8] call(%p), to_apply=%flops", "%s = ((f32[8]), f32[8], u32[]) async-start(%c), calls=%tanh")
+    found = as_xla(P, *lines, "%d = f32[8] async-done(%s)", before=FLOPS + TANH)
+    assert found == (16, 8, 0, ADDS + 64 + (32 + 3 * 8))  # the done reads three pointers and writes the result
+
+
+def test_what_is_run_is_not_in_the_own_tallies() -> None:
+    cost = cost_of(P, "%c = f32[8] call(%p), to_apply=%flops", before=FLOPS, executions={"flops": 5})
+    assert executed(cost) == (5 * 16, 0, 0, 5 * ADDS)
+
+
+def test_a_gap_is_noted_everywhere() -> None:
+    cost = cost_of(P, "%a = f32[8] negate(%gone)", "%w = f32[8] while(%a), body=%lost, condition=%lost")
+    for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source")):
+        assert (tally.total("flops"), tally.total("bytes")) == (None, None)
+    assert {label for label, _ in cost.opcodes.by_label()} == {"negate", "while"}
+    assert cost.as_xla.why_unknown("bytes") == "line 12: a: the shape of operand gone is not known"
+    assert cost.as_xla.why_unknown("flops") == "line 13: w: computation lost is not in the text, or calls itself"
+
+
+def test_the_sum_is_rounded_in_the_order_of_xla() -> None:
+    """An addition of one element is lost beside 2^24 FLOPs that come before it, and counted where it comes first."""
+    big = ("%q = f32[4096,4096] parameter(1)", "%b = f32[4096,4096] negate(%q)")
+    one = ("%o = f32[] parameter(2)", "%n = f32[] negate(%o)")
+    for first, second in ((big, one), (one, big)):
+        root = f"ROOT %t = (f32[], f32[]) tuple({second[1].split()[0]}, {first[1].split()[0]})"
+        found = as_xla(*big, *one, root)
+        assert found[0] == 2**24 + (0 if second is one else 1) - (1 if second is big else 0)
+
+
+# -- the order in which XLA adds -----------------------------------------------------------------------------------------------
+
+
+def order(*lines: str) -> list[str]:
+    view = view_of(*lines)
+    return [view.rows[index][1] for index in xla_order(view)]
+
+
+def test_operands_come_first_and_in_their_order() -> None:
+    lines = ["%a = f32[] parameter(0)", "%b = f32[] parameter(1)", "%c = f32[] negate(%a)", "%d = f32[] negate(%b)"]
+    assert order(*lines, "ROOT %r = f32[] subtract(%d, %c)") == ["b", "d", "a", "c", "r"]
+
+
+def test_what_nothing_uses_comes_before_the_root() -> None:
+    lines = ["%a = f32[] parameter(0)", "ROOT %r = f32[] negate(%a)", "%unused = f32[] abs(%a)"]
+    assert order(*lines) == ["a", "unused", "r"]
+
+
+def test_the_last_is_the_root_where_none_is_marked() -> None:
+    assert order("%a = f32[] parameter(0)", "%b = f32[] negate(%a)", "%c = f32[] abs(%a)") == ["a", "b", "c"]
+
+
+def test_uses_that_go_round_and_names_that_are_not_there() -> None:
+    assert sorted(order("%a = f32[] negate(%b)", "%b = f32[] negate(%a)", "ROOT %r = f32[] abs(%gone)")) == ["a", "b", "r"]
+
+
+def test_a_chain_longer_than_python_recurses() -> None:
+    lines = ["%x0 = f32[] parameter(0)", *(f"%x{i} = f32[] negate(%x{i - 1})" for i in range(1, 5000))]
+    assert order(*lines) == [f"x{i}" for i in range(5000)]
+
+
+def test_a_computation_without_instructions() -> None:
+    assert list(xla_order(View(Computation("empty", 3, is_entry=False)))) == []
