@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.checks.resolve import find_spec
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 from hlo_inspect.report.model import Report, Value
 
@@ -211,8 +212,7 @@ def report(dump: str, command: str = "summary") -> Report:
 
 @pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in FACTS.values() for case in cases])
 def test_fact(dump: str, fact: str, number: Value) -> None:
-    family = fact.partition(".")[0]
-    command = {"cost": "cost", "time": "cost", "optimizer": "optimizer"}.get(family, "summary")
+    command = next((one.name for one in PASSES if find_spec(fact, one.specs)), "summary")
     found = report(dump, command).facts[fact]
     assert (type(found), found) == (type(number), number)
 

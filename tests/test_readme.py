@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.report import FORMATS
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOURS = re.findall(r"^```\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
@@ -67,3 +70,26 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     assert "pytest" in commands[1]
     assert "README.md" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_readme_names_each_command_and_format() -> None:
+    for command in COMMANDS:
+        assert command.hidden or f"`{command.name}" in README or f"hlo-inspect {command.name}" in README, command.name
+    (formats,) = re.findall(r"^\| `--format ([^`]*)`", README, re.MULTILINE)
+    assert formats.split("\\|") == list(FORMATS)
+
+
+def test_pre_commit_runs_what_ci_runs_first() -> None:
+    hooks = re.findall(r"entry: ([^,]*),", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    start = script.index(hooks[0])
+    assert script[start : start + len(hooks)] == hooks
+    assert set(script[start + len(hooks) :]).isdisjoint(hooks)
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:hlo_inspect|tests|configs|analysis|report)/[\w./-]+)`", text))
+    paths = {name for name in named if not re.search(r"[A-Z]{4}", name)}
+    assert len(paths) > 15
+    assert {name for name in paths if not any((folder / name).exists() for folder in (ROOT, ROOT / "hlo_inspect"))} == set()

@@ -8,12 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.model import SEVERITIES
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-FORMAT_NAMES = ("table", "json", "csv", "markdown")
-SEVERITY_NAMES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class ReadOptions:
 
 _OUTPUT = (
     click.option(
-        "--format", "format_", type=click.Choice(FORMAT_NAMES), default="table", help="Output format.", show_default=True
+        "--format", "format_", type=click.Choice(tuple(FORMATS)), default="table", help="Output format.", show_default=True
     ),
     click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
     click.option(
@@ -79,7 +77,7 @@ def read_options(function: F) -> F:
 
 def fail_on_option(function: F) -> F:
     help_text = "Exit with 1 when a finding of this severity or above is reported."
-    return click.option("--fail-on", type=click.Choice(SEVERITY_NAMES), help=help_text)(function)
+    return click.option("--fail-on", type=click.Choice(SEVERITIES), help=help_text)(function)
 
 
 def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:

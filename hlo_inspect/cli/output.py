@@ -11,13 +11,12 @@ from typing import TextIO
 
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.report import FORMATS
 from hlo_inspect.report.model import Report
 
 
 def deliver(reports: Sequence[Report], options: OutputOptions) -> None:
     """Renders the reports. A pipe that its reader closed ends the output quietly."""
-    from hlo_inspect.report import FORMATS
-
     render = FORMATS[options.format]
     if options.output is not None:
         path = Path(options.output)

@@ -5,7 +5,9 @@ import sys
 from io import StringIO
 
 import pytest
+from click import Choice
 
+from hlo_inspect.cli.commands import COMMANDS
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 
@@ -19,7 +21,11 @@ class ClosedPipe(StringIO):
 
 
 def test_the_formats_of_the_command_line() -> None:
-    assert list(FORMATS) == ["table", "json", "csv", "markdown"]
+    """The contract's, and those that `--format` offers."""
+    assert {"table", "json", "csv", "markdown"} <= FORMATS.keys()
+    (option,) = [option for option in COMMANDS[0].params if option.name == "format_"]
+    assert isinstance(option.type, Choice)
+    assert list(option.type.choices) == list(FORMATS)
 
 
 @pytest.mark.parametrize("name", FORMATS)
