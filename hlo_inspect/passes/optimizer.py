@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
+from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
@@ -16,37 +18,12 @@ from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report import model
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
-NAMES = frozenset(
-    {
-        "sgd",
-        "adam",
-        "adamw",
-        "nadam",
-        "nadamw",
-        "amsgrad",
-        "adamax",
-        "adagrad",
-        "adadelta",
-        "rmsprop",
-        "adabelief",
-        "radam",
-        "yogi",
-        "novograd",
-        "lamb",
-        "lars",
-        "lion",
-        "adafactor",
-        "muon",
-        "sm3",
-        "sophia",
-        "shampoo",
-        "schedule-free",
-        "mixed",
-        "unknown",
-        "none",
-    }
-)
-VALUES = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2", "momentum")
+RULE_NAMES = tuple(name for rule in RULES for name in rule.names)
+WITHOUT_RULE = ["adabound", "adopt", "asgd", "dadapt_adamw", "ftrl", "mars", "prodigy", "rprop", "shampoo", "soap", "sophia"]
+"""Names that a policy may ask for, of optimizers that no rule recognises."""
+
+VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
+NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 20
 
 
@@ -65,14 +42,8 @@ class Optimizer(Pass):
         FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
         FactSpec("optimizer.update_count", "count", "weights that are updated"),
         FactSpec("optimizer.decayed_count", "count", "those with weight decay"),
-        FactSpec("optimizer.learning_rate", "number", "the constant factor of the step"),
-        FactSpec("optimizer.beta1", "number", "decay of the first moment"),
-        FactSpec("optimizer.beta2", "number", "decay of the second moment"),
-        FactSpec("optimizer.epsilon", "number", "what is added to the root of the second moment"),
-        FactSpec("optimizer.weight_decay", "number", "decay beside the step"),
-        FactSpec("optimizer.l2", "number", "decay inside the gradient"),
-        FactSpec("optimizer.momentum", "number", "decay of SGD's or RMSProp's momentum"),
-        FactSpec("optimizer.nesterov", "bool", "whether that is Nesterov's"),
+        *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name]) for name in VALUES),
+        FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"]),
         FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped"),
         FactSpec("optimizer.weight_bytes", "bytes", "updated weights that the forward pass reads"),
         FactSpec("optimizer.master_bytes", "bytes", "more precise weights beside them"),
@@ -80,6 +51,10 @@ class Optimizer(Pass):
         FactSpec("optimizer.moment2_bytes", "bytes", "second moments"),
         FactSpec("optimizer.state_bytes", "bytes", "everything kept beside weights and masters"),
     )
+
+    @classmethod
+    def help(cls) -> str:
+        return f"{super().help()}\n\nRules: {', '.join(RULE_NAMES)}."
 
     def run(self, context: Context) -> Section:
         overview = context.optimizer
@@ -118,11 +93,11 @@ def _why_unknown(overview: Overview, name: str) -> str:
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
         return "the updates differ in it" if limits else "no update clips its gradient by a norm"
-    states = {row.reading(name).state for row in overview.rows}
+    states = {row.hyperparameter(name).known for row in overview.rows}
     if states <= {"absent"}:
         return "no update has it" if overview.rows else "there are no updates"
     if states & {"computed"}:
-        rates = {overview.rates.text(row.matched) for row in overview.rows if row.reading(name).state == "computed"}
+        rates = {overview.rates.text(row.matched) for row in overview.rows if row.hyperparameter(name).known == "computed"}
         how = f": {rates.pop().removeprefix('computed ')}" if name == "learning_rate" and len(rates) == 1 else ""
         return f"it is computed in the step{how}"
     return "the updates differ in it"
@@ -161,7 +136,7 @@ def _weights(context: Context) -> Table:
 
 def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], ParameterLeaf]) -> model.Row:
     source = overview.updates.parameters.get(row.weight.source)
-    nesterov = row.reading("nesterov").value
+    nesterov = row.hyperparameter("nesterov").value
     place = overview.updates.flow.frames.origin(row.matched.array.place)
     return (
         source[0] if source is not None else None,
@@ -171,7 +146,7 @@ def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], Pa
         _number(overview, _first(row, "first_moment")),
         _number(overview, _first(row, "second_moment")),
         _number(overview, row.master),
-        *(row.reading(name).value for name in VALUES),
+        *(row.hyperparameter(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
         overview.rates.text(row.matched),
@@ -240,10 +215,10 @@ def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
 
 
 def _key(overview: Overview, row: Row) -> model.Row:
-    nesterov = row.reading("nesterov").value
+    nesterov = row.hyperparameter("nesterov").value
     return (
         row.rule,
-        *(row.reading(name).value for name in VALUES),
+        *(row.hyperparameter(name).value for name in VALUES),
         None if nesterov is None else bool(nesterov),
         row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
         overview.rates.text(row.matched),

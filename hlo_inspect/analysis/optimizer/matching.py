@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
@@ -14,7 +14,7 @@ from hlo_inspect.analysis.optimizer.numeric import agrees, atoms_below
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import Result, StateArray, TrainingStep, find_state_arrays
-from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Surroundings, Update, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Surroundings, Update, split
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
@@ -320,11 +320,11 @@ class Matcher:
         return kept
 
 
-def claims_of(update: Update, rules: Sequence[OptimizerRule] = RULES) -> Iterator[Claim]:
+def claims_of(update: Update) -> Iterator[Claim]:
     """The claims of the rules that explain an update. Constants can be anything: where arithmetic with them fails a rule makes
     none.
     """
-    for rule in rules:
+    for rule in RULES:
         try:
             claim = rule.claim(update)
         except ArithmeticError:

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.analysis.optimizer.matching import Weight, WeightUpdates
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, describe
 from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
+from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, opened, schedule_in_words
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
@@ -30,7 +31,7 @@ class Rates:
     def text(self, weight: Weight) -> str:
         """`constant`, `absent`, a schedule by name, or what the rate is computed from and how."""
         claim, forms = weight.claim, weight.update.forms
-        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).state
+        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).known
         if claim is None or state != "computed":
             return state
         key = (id(forms), frozenset(claim.rate.items()))
@@ -56,8 +57,8 @@ class Rates:
         return f"computed{source}: {describe(forms, rate)}"
 
 
-DECOUPLED = {"adam": "adamw", "nadam": "nadamw"}
-"""Rules of weights that are left out when the others are decayed."""
+WITH_DECAY = {rule.name: rule.with_decay for rule in RULES if rule.with_decay is not None}
+"""Names of rules and those with weight decay: where other weights are decayed, those without decay have the second name too."""
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class Row:
     clip: Clip | None
     counters: list[StateArray] = field(default_factory=list)
 
-    def reading(self, name: str) -> Hyperparameter:
+    def hyperparameter(self, name: str) -> Hyperparameter:
         return self.hyperparameters.get(name, ABSENT)
 
 
@@ -85,7 +86,7 @@ class Overview:
         self.rows = [_row(weight) for weight in updates.weights]
         self.rates = Rates(updates)
         rules = {row.rule for row in self.rows}
-        for plain, decoupled in DECOUPLED.items():
+        for plain, decoupled in WITH_DECAY.items():
             if decoupled in rules:
                 for row in self.rows:
                     row.rule = decoupled if row.rule == plain else row.rule
@@ -109,7 +110,7 @@ class Overview:
 
     def shared(self, name: str) -> float | None:
         """The value of a hyper-parameter on which all updates agree that have it."""
-        found = {row.reading(name) for row in self.rows} - {ABSENT}
+        found = {row.hyperparameter(name) for row in self.rows} - {ABSENT}
         return found.pop().value if len(found) == 1 else None
 
     @cached_property
@@ -119,7 +120,7 @@ class Overview:
 
     @cached_property
     def decayed(self) -> int:
-        return sum(any(_acts(row.reading(name)) for name in ("weight_decay", "l2")) for row in self.rows)
+        return sum(any(_acts(row.hyperparameter(name)) for name in ("weight_decay", "l2")) for row in self.rows)
 
     def bytes_of(self, arrays: Iterable[StateArray | None]) -> int:
         """Bytes of distinct arrays."""
@@ -160,7 +161,7 @@ class Overview:
 
 
 def _acts(reading: Hyperparameter) -> bool:
-    return reading.state != "absent" and reading.value != 0.0
+    return reading.known != "absent" and reading.value != 0.0
 
 
 def _row(weight: Weight) -> Row:

@@ -14,7 +14,7 @@ from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, overview
 def test_weights_left_out_of_the_decay_are_of_the_same_rule() -> None:
     overview = overview_of(text_of("adamw.after"))
     assert [row.rule for row in overview.rows] == ["adamw", "adamw"]
-    assert [row.reading("weight_decay").value for row in overview.rows] == [None, 0.05]
+    assert [row.hyperparameter("weight_decay").value for row in overview.rows] == [None, 0.05]
     assert (overview.name, overview.shared("weight_decay"), overview.decayed) == ("adamw", 0.05, 1)
 
 
@@ -26,7 +26,7 @@ def test_two_rules_are_mixed() -> None:
 def test_a_computed_rate_is_no_value() -> None:
     overview = overview_of(text_of("adamw_clip.after"))
     assert overview.shared("learning_rate") is None
-    assert {row.reading("learning_rate").state for row in overview.rows} == {"computed"}
+    assert {row.hyperparameter("learning_rate").known for row in overview.rows} == {"computed"}
     assert overview.clip_norm == 0.5
 
 
@@ -70,7 +70,7 @@ def test_bfloat16_has_two_to_three_digits() -> None:
 def test_what_is_no_number_stays() -> None:
     assert shortest(math.inf) == math.inf
     assert math.isnan(shortest(math.nan))
-    assert constant(0.1).state == "constant"
+    assert constant(0.1).known == "constant"
 
 
 # -- Where rates come from, with the numbers that the programs were given -----------------------------------------------

@@ -243,7 +243,7 @@ def match(update: Update) -> Claim | None:
     if ahead is None or (ahead[1] and not update.same_direction(ahead[1], average.rest)):
         return None
     rate, decay = scaled(iteration.factor, -1.0), update.decay_of(iteration.factor)
-    decay = COMPUTED if decay.state != "absent" and decay.value != 0.0 else decay
+    decay = COMPUTED if decay.known != "absent" and decay.value != 0.0 else decay
     shared = _shared_factor(update)
     if shared is not None:
         rate, decay = shared[0], update.read(shared[1])

@@ -147,7 +147,7 @@ def _l2(update: Update, average: Average) -> Hyperparameter:
 RULE = OptimizerRule(
     name="sgd",
     title="SGD",
-    paper="momentum: Polyak 1964; Nesterov's: Sutskever et al. 2013",
+    paper="Polyak 1964 (momentum), Sutskever et al. 2013 (Nesterov's)",
     hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay", "l2"),
     state=("first_moment",),
     match=match,

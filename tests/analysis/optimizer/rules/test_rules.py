@@ -1,0 +1,129 @@
+"""What holds of all rules: what they declare, that no update fits two of them, and that their order changes nothing."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.optimizer import matching, rules
+from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.analysis.optimizer.matching import Weight, claims_of
+from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.passes import PASSES
+
+TESTS = Path(__file__).parents[3]
+SHARED = TESTS.parents[1] / "shared" / "dumps"
+DUMPS = sorted(
+    [*(TESTS / "data" / "optimizers").glob("*.hlo"), *(TESTS / "data" / "cpu").glob("*.txt"), *SHARED.glob("*/mlp_*")]
+)
+FOLDER = Path(rules.__file__).parent
+TOOLKIT = "hlo_inspect.analysis.optimizer.toolkit"
+
+
+@cache
+def weights_of(path: Path) -> list[Weight]:
+    return _weights(path)
+
+
+def _weights(path: Path) -> list[Weight]:
+    wants = Wants(graph=True, entry=True)
+    return [weight for module in read_modules(open_source(path), wants) for weight in Context(module).optimizer.updates.weights]
+
+
+def all_weights() -> Iterator[Weight]:
+    for path in DUMPS:
+        yield from weights_of(path)
+
+
+# -- what rules declare -------------------------------------------------------------------------------------------------
+
+
+def test_each_file_is_on_the_list() -> None:
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    assert files == {rule.match.__module__.rpartition(".")[2] for rule in RULES}
+    assert all(rule.name.replace("-", "_") == rule.match.__module__.rpartition(".")[2] for rule in RULES)
+
+
+def test_names_are_distinct() -> None:
+    names = [name for rule in RULES for name in rule.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_a_rule_imports_the_toolkit_and_nothing_else_of_the_project(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {module for module in imported if module.startswith("hlo_inspect")} == {TOOLKIT}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_paper_is_in_the_docstring_too(rule: rules.OptimizerRule) -> None:
+    text = (FOLDER / f"{rule.name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    assert rule.paper.partition(" ")[0].rstrip(",") in docstring
+    assert set(rule.hyperparameters) <= set(HYPERPARAMETERS)
+
+
+def test_claims_hold_what_their_rules_declare() -> None:
+    """And each rule has an update in these dumps, so that none is there without having been seen to work."""
+    by_name = {name: rule for rule in RULES for name in rule.names}
+    seen = set()
+    for weight in all_weights():
+        if weight.claim is not None:
+            rule = by_name[weight.claim.rule]
+            assert set(weight.claim.hyperparameters) <= set(rule.hyperparameters)
+            assert set(weight.claim.roles) <= set(rule.state)
+            seen.add(weight.claim.rule)
+    assert seen == set(by_name)
+
+
+def test_the_readme_and_the_help_list_them() -> None:
+    readme = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in rule.names)} | {rule.title} | {rule.paper} | {', '.join(rule.hyperparameters)} |"
+        for rule in sorted(RULES, key=lambda rule: rule.name)
+    ]
+    assert "\n".join(rows) in readme
+    (help_,) = [one.help() for one in PASSES if one.name == "optimizer"]
+    assert all(name in help_.partition("Rules: ")[2] for rule in RULES for name in rule.names)
+
+
+# -- no two of them -----------------------------------------------------------------------------------------------------
+
+
+def test_no_update_is_claimed_by_two_rules() -> None:
+    checked = 0
+    for weight in all_weights():
+        claims = [claim.rule for claim in claims_of(weight.update)]
+        assert len(claims) <= 1, claims
+        checked += len(claims)
+    assert checked > 150
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_their_order_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = list(reversed(RULES)) if seed == 0 else random.Random(seed).sample(RULES, len(RULES))  # noqa: S311
+    expected = {path: _claims(weights_of(path)) for path in DUMPS}
+    monkeypatch.setattr(matching, "RULES", tuple(order))
+    assert {path: _claims(_weights(path)) for path in DUMPS} == expected
+
+
+def _claims(weights: list[Weight]) -> list[tuple[object, ...]]:
+    return [
+        (
+            one.rule,
+            one.array.source,
+            one.claim and (one.claim.hyperparameters, {r: s.source for r, s in one.claim.roles.items()}),
+        )
+        for one in weights
+    ]
