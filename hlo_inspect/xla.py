@@ -194,6 +194,7 @@ class Xla:
             yield from self._checked_modules(source, wants)
         else:
             for module in read_modules(source, wants):
+                module.origin = source.format
                 yield module, None
 
     def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None]]:
@@ -204,6 +205,7 @@ class Xla:
             _refuse_stray(source.take_lines(module.first_line - 1 - lines), source.name, lines)
             text = source.take_lines(module.lines)
             lines = module.first_line - 1 + module.lines
+            module.origin = source.format
             printed = "" if source.format else self._parsed(text, module)  # what XLA itself printed needs no check
             yield (_read_again(printed, module), _PRINTED) if printed else (module, None)
         if lines:

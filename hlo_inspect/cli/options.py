@@ -61,7 +61,12 @@ _READ = (
     click.option("--stage", metavar="TEXT", help="Of a dump directory the files with TEXT in their name."),
     click.option("--profile", metavar="NAME|FILE", help="Hardware profile; `profiles` lists them."),
     click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
-    click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses, instead of reading on."),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
+        "result shape is accepted.",
+    ),
 )
 
 

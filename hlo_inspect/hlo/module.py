@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from hlo_inspect.errors import Location
+from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.parameter_reads import ParameterReads
@@ -175,7 +176,8 @@ class Module:
     `partitioning_targets`: the custom-call targets that tell a module before partitioning.
     `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
     count them.
-    `lines` and `bytes` are of the input, line ends included.
+    `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
+    the counts of partitions and replicas are lost in it.
     """
 
     header: Header
@@ -194,6 +196,7 @@ class Module:
     shardings: dict[str, None] = field(default_factory=dict)
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)
+    origin: Format | None = None
     values: ValueTable = field(default_factory=ValueTable)
 
     @cached_property

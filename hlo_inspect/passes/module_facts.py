@@ -33,8 +33,8 @@ class ModuleFacts(Pass):
         facts: dict[str, Value] = {
             "module.name": module.name,
             "module.is_scheduled": header.is_scheduled,
-            "module.num_partitions": header.num_partitions,
-            "module.replica_count": header.replica_count,
+            "module.num_partitions": header.num_partitions if module.origin is None else None,
+            "module.replica_count": header.replica_count if module.origin is None else None,
             "module.shapes": context.shapes_are,
             "module.devices": context.device_counts.devices,
             "module.unparsed_lines": module.unparsed_lines if reads_every_line else None,
@@ -44,4 +44,6 @@ class ModuleFacts(Pass):
             notes.append("module.unparsed_lines: this command skipped lines that it did not need; `summary` reads them all")
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any device group or sharding says how many there are")
+        if module.origin is not None:
+            notes += [f"{name}: {module.origin} does not hold it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)

@@ -25,11 +25,13 @@ def module_name(report: Report) -> str:
 def module_details(report: Report) -> list[str]:
     """How the module is laid out on devices; a fact that the report lacks is left out, an unknown one is "?".
 
-    A single partition or replica goes without saying.
+    A single partition or replica goes without saying, and so does an unknown count of them.
     """
     facts = report.facts
     details = [
-        number_of(facts[name], noun) for name, noun in _COUNTED if name in facts and (facts[name] != 1 or noun == "device")
+        number_of(facts[name], noun)
+        for name, noun in _COUNTED
+        if name in facts and (facts[name] not in {1, None} or noun == "device")
     ]
     shapes = facts.get("module.shapes")
     if isinstance(shapes, str):

@@ -58,14 +58,14 @@ def test_else_the_latest_pass(root: Path) -> None:
     ((path, note),) = dump_files(root, None)
     assert path.name == "module_0001.jit_f.0010.HLO_passes.after_dce.txt"
     assert note is not None
-    assert "no text after optimizations" in note
+    assert "no file after optimizations" in note
 
 
 def test_else_the_text_before(root: Path) -> None:
     fill(root, "module_0001.jit_f.before_optimizations.txt")
     ((path, note),) = dump_files(root, None)
     assert path.name == "module_0001.jit_f.before_optimizations.txt"
-    assert note == "module_0001.jit_f.before_optimizations.txt: the dump has no text after optimizations for this module"
+    assert note == "module_0001.jit_f.before_optimizations.txt: the dump has no file after optimizations for this module"
 
 
 def test_every_module_is_read_in_the_order_of_its_number(root: Path) -> None:
@@ -106,6 +106,40 @@ def test_modules_of_several_processes_are_told_apart(root: Path) -> None:
     ]
 
 
+def test_serialized_modules_where_there_is_no_text(root: Path) -> None:
+    fill(
+        root,
+        "module_0001.jit_f.before_optimizations.hlo.pb",
+        "module_0001.jit_f.cpu_after_optimizations.hlo.pb",
+        "module_0001.jit_f.cpu_after_optimizations-memory-usage-report.pb",
+        "module_0001.jit_f/compile_options.pb",
+        "module_0002.jit_g.before_optimizations.hlo.pb.gz",
+        "module_0003.jit_h.execution_0000.hlo_unoptimized_snapshot.pb",
+        "module_0004.jit_i.execution_0000.hlo_snapshot.pb",
+    )
+    assert chosen(root) == [
+        "module_0001.jit_f.cpu_after_optimizations.hlo.pb",
+        "module_0002.jit_g.before_optimizations.hlo.pb.gz",
+        "module_0003.jit_h.execution_0000.hlo_unoptimized_snapshot.pb",
+        "module_0004.jit_i.execution_0000.hlo_snapshot.pb",
+    ]
+    assert chosen(root, "before") == [
+        "module_0001.jit_f.before_optimizations.hlo.pb",
+        "module_0002.jit_g.before_optimizations.hlo.pb.gz",
+    ]
+
+
+@pytest.mark.parametrize("text", [".txt", ".txt.gz", ".hlo"])
+def test_text_is_preferred_to_the_same_stage_serialized(root: Path, text: str) -> None:
+    fill(root, f"module_0001.jit_f.cpu_after_optimizations{text}", "module_0001.jit_f.cpu_after_optimizations.hlo.pb")
+    assert chosen(root) == chosen(root, "after") == [f"module_0001.jit_f.cpu_after_optimizations{text}"]
+
+
+def test_the_optimized_module_is_preferred_to_text_before(root: Path) -> None:
+    fill(root, "module_0001.jit_f.before_optimizations.txt", "module_0001.jit_f.cpu_after_optimizations.hlo.pb")
+    assert chosen(root) == ["module_0001.jit_f.cpu_after_optimizations.hlo.pb"]
+
+
 def test_a_stage_is_a_part_of_the_name(root: Path) -> None:
     fill(
         root,
@@ -128,7 +162,7 @@ def test_a_directory_without_dumps(root: Path) -> None:
     fill(root, "notes.txt", "module_0001.jit_f.ptx")
     with pytest.raises(InputError) as caught:
         chosen(root)
-    assert str(caught.value) == f"{root}: is a directory without XLA dumps (module_NNNN.….txt)"
+    assert str(caught.value) == f"{root}: is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb)"
 
 
 def test_what_xla_wrote() -> None:

@@ -15,7 +15,7 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.errors import MissingExtraError
 from tests.hlo.test_foreign_text import HLO_PROTO, STABLEHLO
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 TEXT = DATA / "cpu" / "sgd_unused.after.txt"
 INSTALL = "pip install 'hlo-inspect[xla]'"
 
@@ -45,6 +45,7 @@ class TestWithoutTheExtra:
             ("x.mlir", STABLEHLO, "StableHLO or another MLIR text"),
             ("x.mlirbc", b"ML\xefR\x0dMLIR23\0", "MLIR bytecode"),
         ],
+        ids=["HloProto", "compressed", "without ending", "text", "bytecode"],
     )
     def test_the_input_is_named_and_the_others_are_read(
         self, name: str, data: bytes, format_: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
