@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.mesh_names import given_mesh
+from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like

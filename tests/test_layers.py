@@ -40,12 +40,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
-    ("view", "fingerprints", "op_names", "metadata", "scopes", "hardware", "hardware_figures"),
+    ("view", "fingerprints", "op_names", "hardware", "hardware_figures"),
     ("calls", "loops"),
-    (
-        *("devices", "groups", "partitioning", "collectives", "executed_collectives", "copies", "device_faults", "phases"),
-        *("mesh", "mesh_axes", "mesh_lists", "mesh_names", "mesh_order"),
-    ),
+    (*("devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes"),),
     ("parameters", "fusions"),
     ("cost",),
     ("optimizer",),

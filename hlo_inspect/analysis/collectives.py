@@ -7,47 +7,30 @@ slices an all-reduce, which is a reduce-scatter.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, Participants, group_mode, participants
-from hlo_inspect.analysis.metadata import Origin, origin
+from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
+from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
+from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs
+from hlo_inspect.hlo.values import MalformedValue
 
-KINDS = (
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-    "ragged-all-to-all",
-)
-POINT_TO_POINT = ("send", "recv")
-OLD_NAMES = {"cross-replica-sum": "all-reduce"}  # until 2018-12
+_STARTING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
 
-OPCODES = frozenset(opcode for kind in (*KINDS, *POINT_TO_POINT) for opcode in (kind, f"{kind}-start")) | frozenset(
-    {"cross-replica-sum", "async-start", "while", "conditional", "call"}
-)
+OPCODES = _STARTING | opcodes_that_call("run", "body", "condition", "branch")
 """What has to be kept of a module: collectives, and what decides how and how often they run."""
 
-RESIZING_OPCODES = frozenset(
-    f"{kind}{half}"
-    for kind in ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
-    for half in ("", "-start")
-)
+_RESIZING = ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
+RESIZING_OPCODES = frozenset(opcode for opcode in _STARTING if TABLE[opcode].collective in _RESIZING)
 """Of these the operands can have another size than the result, or one that the result does not tell."""
-
-_STARTING = frozenset({*KINDS, *(f"{kind}-start" for kind in KINDS), *POINT_TO_POINT, *OLD_NAMES})
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 TARGETS = frozenset({ASYNC_START_TARGET})
-
-_IS_SYNC = re.compile(r'"is_sync"\s*:\s*(?:true|"true")')
 
 REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}
 
@@ -57,7 +40,7 @@ class Collective:
     """One logical collective. Bytes are those of one device; `None` where they cannot be known.
 
     `start` is the instruction that stands for it where it is called from, `inner` the one that says what it does (the
-    same, but for wrapped and fused ones). `operand_shapes` are those of the inner one.
+    same, except for wrapped and fused ones). `groups` and `pairs` are its `replica_groups` and `source_target_pairs`.
     """
 
     kind: str
@@ -69,8 +52,8 @@ class Collective:
     wire_bytes: int | None
     mode: GroupMode
     participants: Participants
-    replica_groups: str
-    source_target_pairs: str
+    groups: DeviceGroups | MalformedValue | None
+    pairs: DevicePairs | MalformedValue | None
     channel_id: int | None
     reduction: str
     is_async: bool
@@ -79,6 +62,16 @@ class Collective:
     @property
     def is_point_to_point(self) -> bool:
         return self.kind in POINT_TO_POINT
+
+    @property
+    def replica_groups(self) -> str:
+        """The text of the groups, empty where there are none."""
+        return "" if self.groups is None else self.groups.text
+
+    @property
+    def source_target_pairs(self) -> str:
+        """The text of the pairs, empty where there are none."""
+        return "" if self.pairs is None else self.pairs.text
 
     @property
     def group_size(self) -> int | None:
@@ -94,13 +87,14 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     callers = _callers(module, {i.computation.name for i in collectives if not i.computation.is_entry})
     starting = _starting_computations(module)
     started = {_identity(i) for i in collectives if i.computation.name in starting}
+    build = _Builder(module, counts)
     found = []
     for inner in collectives:
         start = callers.get(inner.computation.name, inner)
         starts_here = inner.computation.name in starting
         if start.opcode == "fusion" and started and not starts_here and _identity(inner) in started:
             continue  # a copy of an all-gather that is started elsewhere
-        found.append(_collective(module, inner, start, counts, fused_start=starts_here))
+        found.append(build.collective(inner, start, fused_start=starts_here))
     return found
 
 
@@ -108,7 +102,7 @@ def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
     """Each of the computations `holders` -> the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
     for instruction in module.with_opcodes(frozenset({"async-start", "fusion"})) if holders else ():
-        name = instruction.word("calls")
+        name = instruction.callee("calls")
         if name in holders:
             callers.setdefault(name, instruction)
     return callers
@@ -119,46 +113,58 @@ def _starting_computations(module: Module) -> set[str]:
     return {
         i.computation.name
         for i in module.instructions
-        if i.opcode == "custom-call" and ASYNC_START_TARGET in i.attribute("custom_call_target")
+        if i.opcode == "custom-call" and ASYNC_START_TARGET in (i.attr("custom_call_target") or "")
     }
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:
     """What the copies of one collective agree on: kind, channel, groups and shape, the layout aside."""
-    attributes = instruction.attributes
-    names = ("channel_id", "replica_groups", "dimensions")
-    return (instruction.opcode, str(instruction.shape), *(attributes.get(name) for name in names))
+    groups = instruction.attr("replica_groups")
+    text = groups.text if groups is not None else None
+    return instruction.opcode, str(instruction.shape), _channel(instruction), text, instruction.attr("dimensions")
 
 
-def _collective(
-    module: Module, inner: Instruction, start: Instruction, counts: DeviceCounts, *, fused_start: bool
-) -> Collective:
-    attributes = inner.attributes
-    printed = base_opcode(inner.opcode)
-    kind = OLD_NAMES.get(printed, printed)
-    mode = group_mode(kind, attributes)
-    members = participants(attributes.get("replica_groups"), mode, counts)
-    result = _result_shape(inner, kind)
-    operand_bytes = _operand_bytes(inner, attributes, kind, result, members.size)
-    if start.opcode == "fusion" and kind == "all-reduce" and _is_smaller(start.shape, operand_bytes):
-        kind, result = "reduce-scatter", start.shape
-    return Collective(
-        kind=kind,
-        start=start,
-        inner=inner,
-        result_shape=result,
-        operand_bytes=operand_bytes,
-        result_bytes=_bytes(result),
-        wire_bytes=wire_bytes(kind, operand_bytes, members.size, attributes.get("source_target_pairs", "")),
-        mode=mode,
-        participants=members,
-        replica_groups=attributes.get("replica_groups", ""),
-        source_target_pairs=attributes.get("source_target_pairs", ""),
-        channel_id=_channel(attributes),
-        reduction=_reduction(module, inner, attributes),
-        is_async=_is_async(inner, start, attributes, fused_start=fused_start),
-        origin=origin(attributes.get("metadata", ""), module.frames),
-    )
+class _Builder:
+    """Makes collectives of instructions; who takes part is worked out once for each text of groups."""
+
+    def __init__(self, module: Module, counts: DeviceCounts) -> None:
+        self._module = module
+        self._counts = counts
+        self._participants: dict[tuple[DeviceGroups | MalformedValue | None, GroupMode], Participants] = {}
+
+    def collective(self, inner: Instruction, start: Instruction, *, fused_start: bool) -> Collective:
+        kind = TABLE[inner.opcode].collective
+        mode = group_mode(inner)
+        groups = inner.attr("replica_groups") or inner.malformed("replica_groups")
+        pairs = inner.attr("source_target_pairs") or inner.malformed("source_target_pairs")
+        members = self._members(groups, mode)
+        result = _result_shape(inner, kind)
+        operand_bytes = _operand_bytes(inner, kind, result, members.size)
+        if start.opcode == "fusion" and kind == "all-reduce" and _is_smaller(start.shape, operand_bytes):
+            kind, result = "reduce-scatter", start.shape
+        return Collective(
+            kind=kind,
+            start=start,
+            inner=inner,
+            result_shape=result,
+            operand_bytes=operand_bytes,
+            result_bytes=_bytes(result),
+            wire_bytes=wire_bytes(kind, operand_bytes, members.size, pairs if isinstance(pairs, DevicePairs) else None),
+            mode=mode,
+            participants=members,
+            groups=groups,
+            pairs=pairs,
+            channel_id=_channel(inner),
+            reduction=_reduction(self._module, inner),
+            is_async=_is_async(inner, start, fused_start=fused_start),
+            origin=origin_of(inner, self._module.frames),
+        )
+
+    def _members(self, groups: DeviceGroups | MalformedValue | None, mode: GroupMode) -> Participants:
+        key = groups, mode
+        if key not in self._participants:
+            self._participants[key] = participants(groups, mode, self._counts)
+        return self._participants[key]
 
 
 def _is_smaller(shape: Shape | None, size: int | None) -> bool:
@@ -189,12 +195,10 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
     return shape
 
 
-def _operand_bytes(
-    instruction: Instruction, attributes: dict[str, str], kind: str, result: Shape | None, size: int | None
-) -> int | None:
+def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
     """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes
-    if "slice_sizes" in attributes:
+    if len(shapes) > 1 and instruction.has("slice_sizes"):
         shapes = shapes[:1]  # a permute in place names the output and two offsets behind its operand
     known = [_bytes(shape) for shape in shapes]
     if known and None not in known:
@@ -209,7 +213,7 @@ def _operand_bytes(
     return whole
 
 
-def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: str = "") -> int | None:
+def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
     """Bytes that one device has to send with a bandwidth-optimal algorithm over a group of `size`, rounded up.
 
     The lower bounds are those of the ring and recursive-halving algorithms: Patarasuk and Yuan, "Bandwidth optimal all-reduce
@@ -220,7 +224,8 @@ def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: st
     if kind == "collective-broadcast":
         return operand_bytes
     if kind == "collective-permute":
-        return 0 if pairs and _only_to_itself(pairs) else operand_bytes
+        to_itself = pairs is not None and all(source == target for source, target in pairs.pairs)
+        return 0 if to_itself else operand_bytes
     if not size:
         return None
     if kind == "all-gather":
@@ -229,34 +234,30 @@ def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: st
     return -(-rounds * (size - 1) * operand_bytes // size)
 
 
-def _only_to_itself(pairs: str) -> bool:
-    return all(source.strip() == target.strip() for source, target in re.findall(r"\{(\s*\d+\s*),(\s*\d+\s*)\}", pairs))
+def _channel(instruction: Instruction) -> int | None:
+    """The number of the channel, which texts of 2018 call otherwise."""
+    number = instruction.attr("channel_id")
+    return instruction.attr("all_reduce_id") if number is None and not instruction.has("channel_id") else number
 
 
-def _channel(attributes: dict[str, str]) -> int | None:
-    text = attributes.get("channel_id", attributes.get("all_reduce_id", ""))
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-def _reduction(module: Module, instruction: Instruction, attributes: dict[str, str]) -> str:
+def _reduction(module: Module, instruction: Instruction) -> str:
     """What the root of `to_apply` computes; empty where nothing is reduced, `unknown` where the computation is not in the
     text.
     """
-    if "to_apply" not in attributes:
-        return ""
-    for name in instruction.callees(attributes).get("to_apply", ()):
-        computation = module.computations.get(name)
-        root = computation.root_opcode if computation else module.root_opcodes.get(name)
-        return REDUCTIONS.get(root, root) if root else "unknown"
-    return "unknown"
+    name = instruction.callee("to_apply")
+    if name is None:
+        return "unknown" if instruction.has("to_apply") else ""
+    computation = module.computations.get(name)
+    root = computation.root_opcode if computation else module.root_opcodes.get(name)
+    return REDUCTIONS.get(root, root) if root else "unknown"
 
 
-def _is_async(inner: Instruction, start: Instruction, attributes: dict[str, str], *, fused_start: bool) -> bool:
+def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> bool:
     """Whether start and done are apart: a pair, a wrapper or a TPU collective fusion whose config does not say `is_sync`."""
-    if not (inner.opcode.endswith("-start") or start.opcode == "async-start" or fused_start):
+    if not (TABLE[inner.opcode].half == "start" or start.opcode == "async-start" or fused_start):
         return False
-    configs = {attributes.get("backend_config", ""), start.attributes.get("backend_config", "")}
-    return not any(_IS_SYNC.search(config.replace('\\"', '"')) for config in configs)
+    configs = [config for config in (inner.attr("backend_config"), start.attr("backend_config")) if config is not None]
+    return not any(part.get("is_sync") in (True, "true") for config in configs for part in config.objects())
 
 
 def leaf_dtype(shape: Shape | None) -> str:
@@ -264,3 +265,49 @@ def leaf_dtype(shape: Shape | None) -> str:
     leaves: Iterator[ArrayShape] = (leaf for _, leaf in array_leaves(shape))
     first = next(leaves, None)
     return first.dtype if first else ""
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------------
+
+FaultKind = Literal["unreadable groups", "uneven groups", "contradictory groups", "contradictory pairs"]
+
+
+class CollectiveFault(NamedTuple):
+    """What does not fit in the devices of a collective; `reason` says which device, empty for groups that differ in size.
+
+    A dump that was cut, edited or put together from two has them; XLA refuses such a module.
+    """
+
+    kind: FaultKind
+    collective: Collective
+    reason: str = ""
+
+
+def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -> list[CollectiveFault]:
+    """At most one fault of each collective, in the order of the text."""
+    return [fault for collective in collectives for fault in _faults_of(collective, counts)]
+
+
+def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
+    members = collective.participants
+    stray = _stray_pair(collective, counts)
+    if members.contradicts:
+        yield CollectiveFault("contradictory groups", collective, members.fault or "")
+    elif stray is not None:
+        yield CollectiveFault("contradictory pairs", collective, stray)
+    elif members.fault is not None and members.groups == () and collective.groups is not None:
+        yield CollectiveFault("unreadable groups", collective, members.fault)
+    elif not members.uniform:
+        yield CollectiveFault("uneven groups", collective)
+
+
+def _stray_pair(collective: Collective, counts: DeviceCounts) -> str | None:
+    """What is wrong with source-target pairs: a device may send once and receive once."""
+    pairs = collective.pairs
+    if pairs is None or isinstance(pairs, MalformedValue):
+        return pairs.reason if pairs is not None else None
+    for end in (0, 1):
+        fault = stray_device((pair[end] for pair in pairs.pairs), collective.mode, counts)
+        if fault is not None:
+            return fault
+    return None

@@ -5,22 +5,21 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis import partitioning
 from hlo_inspect.analysis.calls import CallGraph
-from hlo_inspect.analysis.collectives import Collective, find_collectives
+from hlo_inspect.analysis.collective_phases import find_phases
+from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
-from hlo_inspect.analysis.device_faults import CollectiveFault, collective_faults
-from hlo_inspect.analysis.devices import device_counts
+from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
-from hlo_inspect.analysis.groups import DeviceCounts
-from hlo_inspect.analysis.mesh import Mesh, axis_labels, mesh_of
+from hlo_inspect.analysis.mesh import Mesh
+from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
-from hlo_inspect.analysis.phases import find_phases
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.sharding import NamedMesh
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
@@ -30,14 +29,14 @@ class Context:
     """What passes see of a module.
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
-    (`mesh_names.given_mesh`), `also` the passes whose results are asked for in the tables of others.
+    (`mesh_axes.given_mesh`), `also` the passes whose results are asked for in the tables of others.
     """
 
     def __init__(
         self,
         module: Module,
         profile: HardwareProfile | None = None,
-        given_mesh: str | None = None,
+        given_mesh: NamedMesh | None = None,
         also: frozenset[str] = frozenset(),
     ) -> None:
         self.module = module
@@ -50,8 +49,8 @@ class Context:
         return device_counts(self.module)
 
     @cached_property
-    def shapes_are(self) -> partitioning.ShapesAre:
-        return partitioning.shapes_are(self.module, self.device_counts)
+    def shapes_are(self) -> ShapesAre:
+        return shapes_are(self.module, self.device_counts)
 
     @cached_property
     def phases(self) -> list[str]:

@@ -1,33 +1,84 @@
-"""How many devices a module is for: from its header, else from the ids that groups, pairs and shardings name."""
+"""The devices of a program: how many there are, and which of them take part in a collective by XLA's four group modes.
+
+Source of the modes: `GetCollectiveOpGroupMode` in xla/service/collective_ops_utils.cc. The ids in the text are replicas,
+partitions or flattened ids, by whether there is a channel and whether `use_global_device_ids` is set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
 
-from hlo_inspect.analysis.collectives import OPCODES
-from hlo_inspect.analysis.groups import DeviceCounts, GroupMode, group_mode
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import base_opcode
-from hlo_inspect.hlo.sharding import DeviceListError, replica_groups, sharding_devices, source_target_pairs
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.sharding import DeviceGroups, DeviceListError, Groups, parse_sharding
+from hlo_inspect.hlo.values import MalformedValue
 
-_NAMING = ("channel_id", "all_reduce_id", "use_global_device_ids", "replica_groups", "source_target_pairs")
-"""The attributes that name devices, or tell what the names are."""
+_WITHOUT_GLOBAL_IDS = frozenset(
+    {"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all", "send", "recv"}
+)
+_COMMUNICATING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
+
+
+class GroupMode(Enum):
+    """What the ids of a group are."""
+
+    CROSS_REPLICA = "replicas"
+    CROSS_PARTITION = "partitions"
+    CROSS_REPLICA_AND_PARTITION = "replicas, each with all its partitions"
+    FLATTENED_ID = "replica × partitions + partition"
+
+
+def group_mode(instruction: Instruction) -> GroupMode:
+    """The mode of a collective."""
+    if not (_has_channel(instruction, "channel_id") or _has_channel(instruction, "all_reduce_id")):
+        return GroupMode.CROSS_REPLICA
+    record = TABLE.get(instruction.opcode)
+    if record is not None and record.collective in _WITHOUT_GLOBAL_IDS:
+        return GroupMode.CROSS_PARTITION
+    if instruction.attr("use_global_device_ids"):
+        return GroupMode.FLATTENED_ID
+    return GroupMode.CROSS_REPLICA_AND_PARTITION
+
+
+def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_reduce_id"]) -> bool:
+    """Whether there is a channel: 0 is none, `_` one whose number is not printed."""
+    number = instruction.attr(name)
+    return number != 0 if number is not None else instruction.has(name)
+
+
+# -- counts -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCounts:
+    """Replicas and partitions of the program, `None` where neither the header nor any id tells."""
+
+    replicas: int | None
+    partitions: int | None
+
+    @property
+    def devices(self) -> int | None:
+        return None if self.replicas is None or self.partitions is None else self.replicas * self.partitions
 
 
 def device_counts(module: Module) -> DeviceCounts:
-    """Replicas and partitions. A header that prints counts wins; else ids of replicas tell replicas, ids of partitions and
-    shardings partitions, and flattened ids what the replicas leave to partitions.
+    """Replicas and partitions. Counts in the header win; else ids of replicas tell replicas, ids of partitions and shardings
+    partitions, and flattened ids what the replicas leave to partitions.
     """
     header = module.header
     if header.states_devices:
         return DeviceCounts(header.replica_count, header.num_partitions)
-    replicas, partitions, flattened = 0, sharding_devices(module.tiling), 0
-    for instruction in module.with_opcodes(OPCODES):
-        attributes = {name: text for name in _NAMING if (text := instruction.attribute(name))}
-        if not ("replica_groups" in attributes or "source_target_pairs" in attributes):
+    replicas, partitions, flattened = 0, _devices_of(module.tiling), 0
+    for instruction in module.with_opcodes(_COMMUNICATING):
+        count = _named_devices(instruction)
+        if count is None:
             continue
-        mode = group_mode(base_opcode(instruction.opcode), attributes)
-        count = _largest_id(attributes) + 1
+        mode = group_mode(instruction)
         if mode in {GroupMode.CROSS_REPLICA, GroupMode.CROSS_REPLICA_AND_PARTITION}:
             replicas = max(replicas, count)
         elif mode is GroupMode.FLATTENED_ID:
@@ -40,10 +91,121 @@ def device_counts(module: Module) -> DeviceCounts:
     return DeviceCounts(replicas or 1, partitions or 1)
 
 
-def _largest_id(attributes: dict[str, str]) -> int:
+def _devices_of(sharding: str) -> int:
     try:
-        groups: Iterable[Iterable[int]] = replica_groups(attributes.get("replica_groups", "{}"))
-        pairs: Iterable[Iterable[int]] = source_target_pairs(attributes.get("source_target_pairs", "{}"))
+        return parse_sharding(sharding).devices if sharding else 0
     except DeviceListError:
-        return -1
-    return max((i for ids in (*groups, *pairs) for i in ids), default=-1)
+        return 0
+
+
+def _named_devices(instruction: Instruction) -> int | None:
+    """One more than the largest id in the groups and pairs of a collective; `None` where it has neither, 0 where they are
+    empty or cannot be read.
+    """
+    groups, pairs = instruction.attr("replica_groups"), instruction.attr("source_target_pairs")
+    if instruction.malformed("replica_groups") or instruction.malformed("source_target_pairs"):
+        return 0
+    if groups is None and pairs is None:
+        return None
+    lists: list[Iterable[int]] = [*(groups.groups if groups is not None else ()), *(pairs.pairs if pairs is not None else ())]
+    return max((max(ids, default=-1) for ids in lists), default=-1) + 1
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """The groups as the text has them (none for everybody), and the devices of one group: of the largest where they differ.
+
+    `size` is `None` where it cannot be known, with the reason in `fault`. `contradicts`: the groups name a device that the
+    program does not have, or one twice.
+    """
+
+    groups: Groups
+    size: int | None
+    uniform: bool = True
+    fault: str | None = None
+    contradicts: bool = False
+
+
+def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
+    """How many devices a group of these `replica_groups` has; without any all devices are in one group."""
+    if isinstance(groups, MalformedValue):
+        return Participants((), None, fault=groups.reason)
+    if groups is None or not groups.groups:
+        size = _everybody(mode, counts)
+        return Participants((), size, fault=None if size else "the groups are everybody, and nothing tells how many that is")
+    listed = groups.groups
+    stray = stray_device((device for group in listed for device in group), mode, counts)
+    if stray is not None:
+        return Participants(listed, None, fault=stray, contradicts=True)
+    sizes = {len(group) for group in listed}
+    largest = max(sizes)
+    if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
+        if counts.partitions is None:
+            return Participants(listed, None, len(sizes) == 1, "nothing tells the number of partitions")
+        largest *= counts.partitions
+    return Participants(listed, largest, len(sizes) == 1)
+
+
+def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:
+    """What is wrong with a list of devices: it names one that the program does not have, or one twice."""
+    if mode is GroupMode.CROSS_PARTITION:
+        count, kind = counts.partitions, "partition"
+    elif mode is GroupMode.FLATTENED_ID:
+        count, kind = counts.devices, "device"
+    else:
+        count, kind = counts.replicas, "replica"
+    seen: set[int] = set()
+    for device in devices:
+        if count is not None and device >= count:
+            return f"it names {kind} {device} of a program with {count}"
+        if device in seen:
+            return f"it names {kind} {device} twice"
+        seen.add(device)
+    return None
+
+
+def _everybody(mode: GroupMode, counts: DeviceCounts) -> int | None:
+    if mode is GroupMode.CROSS_REPLICA:
+        return counts.replicas
+    if mode is GroupMode.CROSS_PARTITION:
+        return counts.partitions
+    return counts.devices
+
+
+def parts_among(copies: Groups, others: Groups) -> int:
+    """Into how many parts another array is divided among devices that hold the same part of one: the fewest of any group."""
+    part = {device: number for number, group in enumerate(others) for device in group}
+    return min((_parts(group, part) for group in copies), default=1)
+
+
+def _parts(group: Sequence[int], part: dict[int, int]) -> int:
+    return len({part[device] for device in group if device in part})
+
+
+# -- whose shapes are printed -----------------------------------------------------------------------------------------------
+
+ShapesAre = Literal["per_device", "global", "mixed"]
+
+_REGION = re.compile(r"SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\.(?:GlobalToLocal|LocalToGlobal)Shape")
+
+
+def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre:
+    """Whether the printed shapes are those of one device or of the whole program; `mixed` is a whole program with regions
+    that are written for a device.
+
+    XLA's SPMD partitioner turns a global program into one for a device. Before it, custom calls carry the shardings that the
+    front end asked for, and others lead into and out of regions that are written per device already (shard_map).
+    """
+    if module.header.is_scheduled:
+        return "per_device"
+    targets = module.partitioning_targets
+    if any(_REGION.fullmatch(target) for target in targets):
+        return "mixed"
+    if targets:
+        return "global"
+    is_split = (counts.partitions or 1) > 1
+    communicates = is_split and any(instruction.has("replica_groups") for instruction in module.instructions)
+    return "global" if is_split and not communicates else "per_device"

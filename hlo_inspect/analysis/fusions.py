@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.metadata import Origin, origin
-from hlo_inspect.hlo import scan
+from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
@@ -15,9 +13,6 @@ from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
-
-_PRINTED = re.compile(r", kind=(\w++), calls=%?([A-Za-z_][\w.\-]*+)(?=,|$)", re.ASCII)
-"""Kind and callee as printers write them; the two may stand elsewhere."""
 
 
 class Fusion(NamedTuple):
@@ -35,7 +30,7 @@ class Fusion(NamedTuple):
 
     @property
     def origin(self) -> Origin:
-        return origin(self.instruction.attribute("metadata"), self.frames)
+        return origin_of(self.instruction, self.frames)
 
     @property
     def outputs(self) -> int:
@@ -50,8 +45,7 @@ def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     found = []
     for instruction in module.with_opcodes(frozenset({"fusion"})):
-        printed = instruction.attributes_match(_PRINTED)
-        kind, name = printed.groups() if printed else (instruction.word("kind"), instruction.word("calls"))
+        kind, name = instruction.attr("kind"), instruction.callee("calls")
         callee = module.computations.get(name) if name is not None else None
         root = callee.root_opcode if callee is not None else None
         is_multi_output = root == "tuple" if root is not None else isinstance(instruction.shape, TupleShape)
@@ -82,7 +76,7 @@ def find_custom_calls(module: Module) -> list[CustomCall]:
     return [
         CustomCall(
             i,
-            scan.unquote(i.attribute("custom_call_target")),
+            i.attr("custom_call_target") or "",
             operand_bytes(i),
             result_bytes(i),
         )

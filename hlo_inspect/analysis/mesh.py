@@ -12,21 +12,49 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.groups import DeviceCounts, GroupMode
-from hlo_inspect.analysis.mesh_lists import (
-    Run,
-    device_groups,
-    device_lists,
-    has_groups,
-    runs_of,
-    sharding_fault,
-)
-from hlo_inspect.analysis.mesh_names import axis_names, is_chain, printed_meshes, shardy_meshes
-from hlo_inspect.analysis.mesh_order import find_order
+from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import MAX_DEVICES, DeviceListError, Groups, source_target_pairs
+from hlo_inspect.hlo.sharding import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, Sharding
+
+MAX_ORDERED_DEVICES = 1 << 12
+MAX_AXES = 12  # of size 2 or more, over so many devices
+
+
+class Run(NamedTuple):
+    """An axis inside of a device list: `size` steps of `stride` ids."""
+
+    size: int
+    stride: int
+
+    @property
+    def end(self) -> int:
+        """The stride of the next more major axis, if the two are neighbours."""
+        return self.size * self.stride
+
+
+def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
+    """The axes, minor to major, whose product lists `ids` in this order; the longest runs that do. `None` if none do."""
+    first, runs, block = ids[0], [], 1
+    while block < len(ids):
+        stride, size = ids[block] - first, 1
+        if stride <= 0:
+            return None
+        while block * size < len(ids) and ids[block * size] - first == stride * size:
+            size += 1
+        runs.append(Run(size, stride))
+        block *= size
+    listed = [first]
+    for run in runs:
+        listed = [base + step * run.stride for step in range(run.size) for base in listed]
+    return tuple(runs) if listed == list(ids) and len(set(listed)) == len(listed) else None
+
+
+def has_groups(collective: Collective) -> bool:
+    """Whether the text says between which devices, as groups."""
+    return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
 @dataclass(frozen=True)
@@ -71,32 +99,6 @@ class Mesh:
         return device if device < math.prod(self.shape or ()) else -1
 
 
-def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: str | None = None) -> Mesh:
-    """The mesh of a module; `given` is a mesh of the user's to take names from (`mesh_names.given_mesh`)."""
-    devices = counts.devices
-    if devices is None:
-        return Mesh(None, reason="nothing tells how many devices the program has")
-    if not 1 < devices <= MAX_DEVICES:
-        return Mesh(None, reason="the program is for one device" if devices == 1 else f"{devices} devices are too many")
-    stray = next((c for c in collectives if c.participants.contradicts), None)
-    if stray is not None:
-        return Mesh(None, reason=f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}")
-    shardings = tuple(module.shardings)
-    for sharding in shardings:
-        fault = sharding_fault(sharding, counts, stated=module.header.states_devices)
-        if fault is not None:
-            return Mesh(None, reason=fault)
-    mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
-    if mesh.shape is None:
-        return mesh
-    header = shardy_meshes(module.header.attributes.get("frontend_attributes", ""))
-    printed = printed_meshes((*dict.fromkeys(c.replica_groups for c in collectives), *shardings))
-    names = axis_names(mesh.shape, mesh.order, [given]) if given else None
-    note = "" if names or not given else f"{given} does not fit the {mesh.shape_text} devices of the program"
-    names = names or axis_names(mesh.shape, mesh.order, [*header, *printed])
-    return Mesh(mesh.shape, mesh.order, names or tuple(f"d{number}" for number in range(len(mesh.shape))), note=note)
-
-
 def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
     """The coarsest mesh of `devices` devices, without names."""
     shape = _row_major_shape(lists, devices)
@@ -131,77 +133,175 @@ def _cuts(lists: Sequence[Groups], devices: int, *, ordered: bool) -> set[int] |
             if pattern not in known:
                 known[pattern] = runs_of(pattern)
             runs = known[pattern]
-            if runs is None or ids[-1] >= devices or not _starts_axes(ids[0], runs):
+            if runs is None or ids[-1] >= devices or not starts_axes(ids[0], runs):
                 return None
             cuts.update(end for run in runs for end in (run.stride, run.end))
     return cuts
 
 
-def _starts_axes(position: int, runs: Iterable[Run]) -> bool:
+def starts_axes(position: int, runs: Iterable[Run]) -> bool:
     """Whether a list that starts at `position` starts each of its axes there."""
     return all(position // run.stride % run.size == 0 for run in runs)
 
 
-def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
-    """The numbers of the axes along which the devices of each group lie, none for groups of one. `None` where the mesh is not
-    known, where a group is no product of whole axes, or where groups lie along different ones.
+def is_chain(strides: Iterable[int]) -> bool:
+    """Whether each stride divides the next larger one, as those of one mesh do."""
+    return all(larger % smaller == 0 for smaller, larger in pairwise(sorted(strides)))
+
+
+# -- the lists that a mesh has to explain -----------------------------------------------------------------------------------
+
+
+def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
+    """The groups of a collective as flattened ids, `replica × partitions + partition`: those of the first replica where every
+    replica has the same, those of the first partition where every partition has. No groups stand for everybody.
+    `DeviceListError` where there are too many devices.
     """
-    if mesh.shape is None:
-        return None
-    found = {_axes_of_group(group, mesh) for group in groups}
-    return found.pop() if len(found) == 1 else None
+    replicas, partitions = counts.replicas or 1, counts.partitions or 1
+    if replicas * partitions > MAX_DEVICES:
+        raise DeviceListError(f"{replicas * partitions} devices")
+    if mode is GroupMode.FLATTENED_ID:
+        return groups or (tuple(range(replicas * partitions)),)
+    if mode is GroupMode.CROSS_PARTITION:
+        return groups or (tuple(range(partitions)),)
+    groups = groups or (tuple(range(replicas)),)
+    together = range(partitions if mode is GroupMode.CROSS_REPLICA_AND_PARTITION else 1)
+    if sum(map(len, groups)) * len(together) > MAX_DEVICES:
+        raise DeviceListError("the groups name too many devices")
+    return tuple(tuple(replica * partitions + partition for replica in group for partition in together) for group in groups)
 
 
-def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
-    positions = sorted(map(mesh.position, group))
-    runs = runs_of(positions) if positions[0] >= 0 else None
-    if runs is None or not _starts_axes(positions[0], runs):
-        return None
-    axes: list[int] = []
-    for run in runs:
-        inside = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
-        if math.prod(mesh.axes[i].size for i in inside) != run.size:
-            return None
-        axes += inside
-    return tuple(sorted(axes))
+def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardings: Iterable[Sharding]) -> tuple[Groups, ...]:
+    """Every distinct list of groups, in the order of the text, and every list of tiles."""
+    found: dict[Groups, None] = {}
+    for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
+        try:
+            found[device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)] = None
+        except DeviceListError:
+            continue  # the participants of the collective say so
+    for sharding in shardings:
+        found |= dict.fromkeys(tile_groups(sharding))
+    return tuple(found)
 
 
-def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ...] | None:
-    """The numbers of the axes along which senders and receivers differ; `None` where the mesh is not known."""
-    if mesh.shape is None:
-        return None
-    axes: set[int] = set()
-    for source, target in pairs:
-        start, end = mesh.position(source), mesh.position(target)
-        if start < 0 or end < 0:
-            return None
-        axes |= {i for i, axis in enumerate(mesh.axes) if start // axis.stride % axis.size != end // axis.stride % axis.size}
-    return tuple(sorted(axes))
-
-
-def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: Mesh) -> list[str | None]:
-    """What each collective communicates along: names of axes, joined by commas; empty where every device is alone, `None` where
-    it cannot be told.
-    """
-    known: dict[tuple[str, str, GroupMode, bool], str | None] = {}
-    labels = []
-    for collective in collectives:
-        key = (collective.replica_groups, collective.source_target_pairs, collective.mode, has_groups(collective))
-        if key not in known:
-            axes = _axes_of_collective(collective, counts, mesh)
-            known[key] = None if axes is None else ",".join(mesh.names[i] for i in axes)
-        labels.append(known[key])
-    return labels
-
-
-def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[int, ...] | None:
+def tile_groups(sharding: Sharding) -> tuple[Groups, ...]:
+    """For each divided dimension of one array the devices along it; for subgroups that hold the same data, those."""
     try:
-        if has_groups(collective):
-            return axis_of(device_groups(collective.replica_groups, collective.mode, counts), mesh)
-        if not collective.source_target_pairs:
-            return None
-        pairs = source_target_pairs(collective.source_target_pairs)
+        return tuple(sharding.device_lines())
     except DeviceListError:
+        return ()
+
+
+def module_shardings(module: Module) -> list[Sharding]:
+    """The distinct shardings of the entry computation that can be read."""
+    read = (module.values.read("sharding", text) for text in module.shardings)
+    return [sharding for sharding in read if isinstance(sharding, Sharding)]
+
+
+def sharding_faults(module: Module, counts: DeviceCounts) -> list[str]:
+    """What does not fit in each sharding of the entry computation."""
+    stated = module.header.states_devices
+    faults = (sharding_fault(sharding, counts, stated=stated) for sharding in module_shardings(module))
+    return [fault for fault in faults if fault is not None]
+
+
+def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) -> str | None:
+    """What is wrong with the number of devices of one array's sharding. It is for all partitions, where the header `stated` how
+    many those are.
+    """
+    fault = sharding.tile_count_fault
+    if fault is not None:
+        return f"the sharding {sharding.text[:80]} {fault}"
+    if sharding.mesh is not None:
+        named = sharding.mesh.size if sharding.mesh.axes else 0
+    else:
+        named = math.prod(sharding.tile_sizes) if sharding.kind == "tiled" else 0
+    if stated and named > 1 and counts.partitions is not None and named != counts.partitions:
+        return f"the sharding {sharding.text[:80]} is for {named} devices, the program has {counts.partitions} partitions"
+    return None
+
+
+# -- device orders other than row-major -------------------------------------------------------------------------------------
+
+Labels = tuple[int, ...]
+"""For each device the number of the group that it is in."""
+
+
+def find_order(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
+    """The devices of a mesh in row-major order, `None` where the groups leave open which.
+
+    Each axis is the smallest intersection of groups that holds device 0 and one more; the axes have to reach every device.
+    Along an axis devices are taken by id, and of two axes the one with the larger second id is the more major.
+    """
+    if devices > MAX_ORDERED_DEVICES:
         return None
-    step = (counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1
-    return axis_of_pairs(((source * step, target * step) for source, target in pairs), mesh)
+    partitions = [_labels(groups, devices) for groups in lists]
+    known = [labels for labels in dict.fromkeys(partitions) if labels is not None]
+    if not known or None in partitions:
+        return None
+    axes = _axes(known, devices)
+    if axes is None:
+        return None
+    axes.sort(key=lambda labels: labels.index(labels[0], 1), reverse=True)
+    lines = [[device for device in range(devices) if labels[device] == labels[0]] for labels in axes]
+    if math.prod(map(len, lines)) != devices:
+        return None
+    positions = [0] * devices
+    for number, line in enumerate(lines):
+        coordinates = _coordinates(axes[:number] + axes[number + 1 :], line, devices)
+        if coordinates is None:
+            return None
+        positions = [position * len(line) + at for position, at in zip(positions, coordinates, strict=True)]
+    order = sorted(range(devices), key=positions.__getitem__)
+    return tuple(order) if sorted(positions) == list(range(devices)) else None
+
+
+def _labels(groups: Groups, devices: int) -> Labels | None:
+    """`None` for groups that differ in size or do not hold each device once."""
+    labels = [-1] * devices
+    for number, group in enumerate(groups):
+        if len(group) != len(groups[0]):
+            return None
+        for device in group:
+            if device >= devices or labels[device] >= 0:
+                return None
+            labels[device] = number
+    return None if -1 in labels else tuple(labels)
+
+
+def _axes(partitions: list[Labels], devices: int) -> list[Labels] | None:
+    """The smallest intersections: those of the most partitions that hold device 0 and one other device together."""
+    together = {
+        frozenset(i for i, labels in enumerate(partitions) if labels[device] == labels[0]) for device in range(1, devices)
+    }
+    largest: list[frozenset[int]] = []
+    for shared in sorted(together, key=len, reverse=True):
+        if not any(shared <= other for other in largest):
+            largest.append(shared)
+        if len(largest) > MAX_AXES:
+            return None
+    return [_intersection([partitions[i] for i in shared]) for shared in largest if shared]
+
+
+def _intersection(partitions: list[Labels]) -> Labels:
+    numbers: dict[Labels, int] = {}
+    return tuple(numbers.setdefault(key, len(numbers)) for key in zip(*partitions, strict=True))
+
+
+def _coordinates(others: list[Labels], line: list[int], devices: int) -> list[int] | None:
+    """Where each device is along an axis: at the device of its line through 0 that it reaches along the other axes."""
+    parents = list(range(devices))
+
+    def top(device: int) -> int:
+        while parents[device] != device:
+            parents[device] = device = parents[parents[device]]
+        return device
+
+    for labels in others:
+        firsts: dict[int, int] = {}
+        for device, label in enumerate(labels):
+            parents[top(device)] = top(firsts.setdefault(label, device))
+    places = {top(device): at for at, device in enumerate(line)}
+    if len(places) != len(line) or any(top(device) not in places for device in range(devices)):
+        return None
+    return [places[top(device)] for device in range(devices)]

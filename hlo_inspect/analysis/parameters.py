@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.analysis.metadata import origin
-from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames
+from hlo_inspect.hlo.header import Alias, ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
-from hlo_inspect.hlo.sharding import split_sharding
+from hlo_inspect.hlo.sharding import Sharding
 
 _SCOPE = re.compile(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
 
@@ -23,7 +22,7 @@ class Output:
 
     index: ShapeIndex
     shape: ArrayShape
-    sharding: str
+    sharding: Sharding | None
     alias: Alias | None
 
 
@@ -39,7 +38,7 @@ class ParameterLeaf:
     index: ShapeIndex
     instruction: Instruction | None
     shape: ArrayShape
-    sharding: str
+    sharding: Sharding | None
     alias: Alias | None
     donor: bool
     unused: bool | None
@@ -58,8 +57,8 @@ class ParameterLeaf:
         """The argument's path in the caller's tree, which JAX gives as the parameter's op_name."""
         if self.instruction is None:
             return ""
-        name = origin(self.instruction.attribute("metadata"), _NO_FRAMES).op_name
-        return "" if _SCOPE.search(name) else name
+        metadata = self.instruction.attr("metadata")
+        return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
 
     @property
     def donated(self) -> bool:
@@ -70,7 +69,6 @@ class ParameterLeaf:
         return self.kept_because == FITS
 
 
-_NO_FRAMES = StackFrames()
 FITS = "an output fits it"
 NO_OUTPUT = "no output has its shape and type"
 OTHER_SHARDING = "outputs of its shape are sharded otherwise"
@@ -131,18 +129,17 @@ def find_interface(module: Module) -> Interface:
 
 def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:
     aliases = {alias.output_index: alias for alias in module.header.aliases}
-    sharding = root.attributes.get("sharding", "") if root else ""
-    parts = split_sharding(sharding) if sharding else None
     leaves = array_leaves(result)
-    return tuple(
-        Output(
-            index,
-            shape,
-            parts[n] if parts and len(parts) == len(leaves) else sharding if not parts else "",
-            _at(aliases, index),
-        )
-        for n, (index, shape) in enumerate(leaves)
-    )
+    shardings = _shardings(root, len(leaves))
+    return tuple(Output(*leaf, sharding, _at(aliases, leaf[0])) for leaf, sharding in zip(leaves, shardings, strict=True))
+
+
+def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Sharding | None]:
+    """The sharding of each array of a result; that of a tuple has one for each of them, or tells nothing."""
+    sharding = instruction.attr("sharding") if instruction is not None else None
+    if sharding is None or sharding.kind != "tuple" or not sharding.elements:
+        return [sharding] * arrays
+    return sharding.elements if len(sharding.elements) == arrays else [None] * arrays
 
 
 def _at(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
@@ -162,12 +159,9 @@ def _parameters(
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
-        sharding = instruction.attribute("sharding") if instruction else ""
         arrays = array_leaves(shapes[number])
-        parts = split_sharding(sharding) if sharding else None
-        for n, (index, shape) in enumerate(arrays):
+        for (index, shape), own in zip(arrays, _shardings(instruction, len(arrays)), strict=True):
             prefixes = [(number, index[:k]) for k in range(len(index), -1, -1)]
-            own = parts[n] if parts and len(parts) == len(arrays) else "" if parts else sharding
             leaves.append(
                 ParameterLeaf(
                     number=number,
@@ -211,7 +205,7 @@ def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> t
 def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
     """Why a parameter of the shape of `outputs` is not donated, when so many `donors` of that shape wait for an output."""
     free = [output for output in outputs if output.alias is None]
-    same_sharding = [o for o in free if not o.sharding or not leaf.sharding or o.sharding == leaf.sharding]
+    same_sharding = [o for o in free if _may_be_alike(o.sharding, leaf.sharding)]
     same_layout = [o for o in same_sharding if o.shape.layout == leaf.shape.layout]
     if not outputs:
         return NO_OUTPUT
@@ -220,6 +214,10 @@ def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
     if not same_sharding:
         return OTHER_SHARDING
     return FITS if same_layout else OTHER_LAYOUT
+
+
+def _may_be_alike(one: Sharding | None, other: Sharding | None) -> bool:
+    return one is None or other is None or one.text == other.text
 
 
 def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def note_partitioning(module: Module, text: str, start: int, end: int) -> None:
         module.partitioning_targets.update(match[1] for match in _found(_PARTITIONING, _TARGET, text, start, end))
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
-        module.tiling = tiling[0] if tiling else ""
+        module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
 
 
 def note_shardings(module: Module, text: str) -> None:

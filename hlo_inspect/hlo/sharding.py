@@ -105,6 +105,10 @@ class NamedMesh:
     device_ids: Iota | tuple[int, ...] | None = None
     device: int | None = None
 
+    def __str__(self) -> str:
+        """The axes as XLA prints them, without the order of the devices."""
+        return "mesh[" + ",".join(f"'{name}'={size}" for name, size in self.axes) + "]"
+
     @property
     def size(self) -> int:
         """How many devices the axes have; 1 without axes."""
@@ -423,25 +427,3 @@ def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
         kind: ShardingKind = "manual" if word[1] == "manual" else "unreduced"
         return Sharding(text, kind, mesh=mesh)
     return Sharding(text, "named", mesh=mesh, dimension_axes=tuple(dimensions), other_axes=tuple(others))
-
-
-# -- by text, until the last analysis has been converted
-
-
-def replica_groups(text: str) -> Groups:
-    return parse_groups(text).groups
-
-
-def source_target_pairs(text: str) -> tuple[tuple[int, int], ...]:
-    return parse_pairs(text).pairs
-
-
-def iota(dimensions: tuple[int, ...], reshape: tuple[int, ...], permutation: tuple[int, ...]) -> list[int]:
-    return Iota(reshape, permutation).ids(math.prod(dimensions))
-
-
-def sharding_devices(text: str) -> int:
-    try:
-        return parse_sharding(text if text.startswith("{") else "{" + text.removeprefix("sharding={") + "}").devices
-    except DeviceListError:
-        return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import scan
@@ -369,6 +369,19 @@ class BackendConfig(NamedTuple):
             if isinstance(value, dict):
                 return value
         return {}
+
+    def objects(self) -> Iterator[Mapping[str, Any]]:
+        """The configuration and every object in it, at any depth; JSON in a string counts as what it spells."""
+        waiting: list[object] = [self.fields]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, str):
+                one = _json_object(one) if one.startswith("{") else None
+            if isinstance(one, dict):
+                yield one
+                waiting += one.values()
+            elif isinstance(one, list):
+                waiting += one
 
 
 def _backend_config(text: str) -> BackendConfig:

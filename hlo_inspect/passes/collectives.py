@@ -7,17 +7,16 @@ from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.collectives import (
-    KINDS,
     OPCODES,
-    POINT_TO_POINT,
     RESIZING_OPCODES,
     TARGETS,
     Collective,
     leaf_dtype,
 )
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.scopes import PHASES
+from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
@@ -43,8 +42,8 @@ class Collectives(Pass):
         FactSpec("collectives.async_count", "count", "those whose start and done are apart"),
         FactSpec("collectives.executed_count", "count", "how often they run in one run of the entry"),
         FactSpec("collectives.executed_operand_bytes", "bytes", "bytes of their operands then"),
-        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", frozenset((*KINDS, *POINT_TO_POINT))),
-        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(KINDS)),
+        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))),
+        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(COLLECTIVE_KINDS)),
         FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
         FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "bytes of their operands"),
         FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", frozenset(PHASES)),
@@ -74,7 +73,7 @@ def _facts(context: Context) -> dict[str, Value]:
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
     phases = _grouped(context, context.phases)
-    for kind in KINDS:
+    for kind in COLLECTIVE_KINDS:
         facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
     for kind in POINT_TO_POINT:
         facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)

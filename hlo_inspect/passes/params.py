@@ -101,7 +101,7 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
         Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.shape.padded_bytes),
         Column("memory_space", "number", detail=9, get=lambda p: p.shape.layout.memory_space if p.shape.layout else 0),
         Column("role", detail=1, optional=True, get=lambda p: roles.get((p.number, p.index))),
-        Column("sharding", detail=3, get=lambda p: p.sharding),
+        Column("sharding", detail=3, get=lambda p: p.sharding.text if p.sharding else ""),
         Column("aliased_output", detail=1, get=lambda p: _index_text(p.alias.output_index) if p.alias else ""),
         Column("donated", "bool", get=lambda p: p.donated),
         Column("not_donated_because", detail=2, get=_why_not_donated),
@@ -124,6 +124,6 @@ def _output_table(interface: Interface) -> Table:
         Column("shape", get=lambda o: str(o.shape)),
         Column("bytes", "bytes", summed=True, get=lambda o: o.shape.bytes),
         Column("aliased_parameter", get=lambda o: str(o.alias.parameter) if o.alias else ""),
-        Column("sharding", detail=3, get=lambda o: o.sharding),
+        Column("sharding", detail=3, get=lambda o: o.sharding.text if o.sharding else ""),
     )
     return Table.of("outputs", "Outputs", columns, interface.outputs)

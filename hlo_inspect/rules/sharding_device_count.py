@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.device_faults import sharding_faults
+from hlo_inspect.analysis.mesh import sharding_faults
 from hlo_inspect.report.model import Finding
 from hlo_inspect.rules.base import Rule, entry_line
 

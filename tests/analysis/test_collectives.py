@@ -9,7 +9,7 @@ import pytest
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.groups import GroupMode
+from hlo_inspect.analysis.devices import GroupMode
 from hlo_inspect.hlo.module import Wants
 
 Find = Callable[..., list[Collective]]

@@ -1,20 +1,183 @@
-"""Replicas and partitions: from the header, else from the ids that the text names."""
+"""XLA's four group modes, by its table of channel and `use_global_device_ids`, and how many devices a group has in each."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.groups import DeviceCounts
+from hlo_inspect.analysis.devices import (
+    DeviceCounts,
+    GroupMode,
+    group_mode,
+    participants,
+    parts_among,
+)
+from hlo_inspect.hlo.instruction import HeadTable, Instruction
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.sharding import DeviceGroups
+from hlo_inspect.hlo.values import MalformedValue, ValueTable
 
 Entry = Callable[..., Context]
 
 DATA = Path(__file__).parents[1] / "data"
+SHARD_MAP = {"scan_fsdp", "scan_forward", "collectives", "gathered_matmul"}
+ONE_DEVICE = {"array_operators", "number_operators", "linear_algebra", "control_flow", "constants"}
+COMPILED = sorted(
+    path.relative_to(DATA).as_posix()
+    for folder in ("cpu", "tpu", "gpu", "jax_0_5_0", "jax_0_4_13")
+    for path in (DATA / folder).glob("*.txt")
+)
+
+SHARDED = "%p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}"
+N = "ROOT %n = f32[8]{0} negate(%p)"
+
+REDUCING = ("all-reduce", "all-gather", "reduce-scatter")
+EXCHANGING = ("all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all")
+
+REPLICAS, PARTITIONS = GroupMode.CROSS_REPLICA, GroupMode.CROSS_PARTITION
+BOTH, FLATTENED = GroupMode.CROSS_REPLICA_AND_PARTITION, GroupMode.FLATTENED_ID
+
 P = "%p = f32[8]{0} parameter(0)"
-FLATTENED = "channel_id=1, use_global_device_ids=true, to_apply=%add"
+GLOBAL_IDS = "channel_id=1, use_global_device_ids=true, to_apply=%add"
+
+TWO_BY_FOUR = DeviceCounts(replicas=2, partitions=4)
+
+
+def collective(opcode: str, attributes: dict[str, str]) -> Instruction:
+    tail = "%x)" + "".join(f", {name}={text}" for name, text in attributes.items())
+    return Instruction(
+        Computation("f", 1, is_entry=True), ("", "a", f"f32[] {opcode}", tail), HeadTable()[f"f32[] {opcode}"], 2
+    )
+
+
+def spelled(text: str | None) -> DeviceGroups | MalformedValue | None:
+    value = ValueTable().read("replica_groups", text) if text is not None else None
+    assert value is None or isinstance(value, DeviceGroups | MalformedValue)
+    return value
+
+
+@pytest.mark.parametrize("kind", REDUCING + EXCHANGING)
+def test_without_a_channel_ids_are_replicas(kind: str) -> None:
+    assert group_mode(collective(kind, {"replica_groups": "{{0,1}}"})) is REPLICAS
+
+
+@pytest.mark.parametrize("kind", EXCHANGING)
+def test_with_a_channel_what_knows_no_global_ids_exchanges_between_partitions(kind: str) -> None:
+    assert group_mode(collective(kind, {"channel_id": "3"})) is PARTITIONS
+
+
+@pytest.mark.parametrize("kind", REDUCING)
+@pytest.mark.parametrize(
+    ("attributes", "mode"),
+    [
+        ({"channel_id": "3"}, BOTH),
+        ({"channel_id": "3", "use_global_device_ids": "false"}, BOTH),
+        ({"channel_id": "3", "use_global_device_ids": "true"}, FLATTENED),
+        ({"channel_id": "_"}, BOTH),  # its number is not printed
+        ({"channel_id": "0"}, REPLICAS),
+        ({"all_reduce_id": "7"}, BOTH),  # the channel's name until 2019
+    ],
+)
+def test_with_a_channel_the_flag_decides(kind: str, attributes: dict[str, str], mode: GroupMode) -> None:
+    assert group_mode(collective(kind, attributes)) is mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "size"),
+    [
+        (REPLICAS, "{{0,1}}", 2),
+        (REPLICAS, "{{0},{1}}", 1),
+        (REPLICAS, "{}", 2),
+        (REPLICAS, None, 2),
+        (PARTITIONS, "{{0,1},{2,3}}", 2),
+        (PARTITIONS, "{}", 4),
+        (BOTH, "{{0},{1}}", 4),  # each replica brings its four partitions
+        (BOTH, "{{0,1}}", 8),
+        (BOTH, "{}", 8),
+        (BOTH, None, 8),
+        (FLATTENED, "{{0,1,2,3},{4,5,6,7}}", 4),
+        (FLATTENED, "[4,2]<=[8]", 2),
+        (FLATTENED, "[1,8]<=[2,4]T(1,0)", 8),
+    ],
+)
+def test_devices_of_a_group_among_2_replicas_of_4_partitions(mode: GroupMode, text: str | None, size: int) -> None:
+    found = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (found.size, found.uniform, found.fault) == (size, True, None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "size"),
+    [(FLATTENED, "{{0,1,2},{3}}", 3), (PARTITIONS, "{{0},{1,2,3}}", 3)],
+)
+def test_of_groups_that_differ_the_largest_counts(mode: GroupMode, text: str, size: int) -> None:
+    found = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (found.size, found.uniform) == (size, False)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "fault"),
+    [
+        (REPLICAS, "{{0,2}}", "it names replica 2 of a program with 2"),
+        (BOTH, "{{0,1},{2}}", "it names replica 2 of a program with 2"),
+        (PARTITIONS, "{{0,1},{2,4}}", "it names partition 4 of a program with 4"),
+        (FLATTENED, "{{0,1},{8,9}}", "it names device 8 of a program with 8"),
+        (FLATTENED, "{{0,1},{2,1}}", "it names device 1 twice"),
+    ],
+)
+def test_groups_that_contradict_the_program_have_no_size(mode: GroupMode, text: str, fault: str) -> None:
+    found = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (found.size, found.fault, found.contradicts) == (None, fault, True)
+
+
+def test_groups_keep_the_order_of_the_text() -> None:
+    found = participants(spelled("{{1,0},{3,2}}"), FLATTENED, TWO_BY_FOUR)
+    assert found.groups == ((1, 0), (3, 2))
+    assert participants(spelled("[2,2]<=[2,2]T(1,0)"), FLATTENED, TWO_BY_FOUR).groups == ((0, 2), (1, 3))
+    assert participants(spelled("{}"), REPLICAS, TWO_BY_FOUR).groups == ()
+
+
+@pytest.mark.parametrize("mode", list(GroupMode))
+def test_everybody_is_unknown_where_nothing_tells_the_devices(mode: GroupMode) -> None:
+    found = participants(spelled("{}"), mode, DeviceCounts(None, None))
+    assert found.size is None
+    assert found.fault
+
+
+def test_replicas_with_an_unknown_number_of_partitions() -> None:
+    found = participants(spelled("{{0,1}}"), BOTH, DeviceCounts(2, None))
+    assert found.size is None
+    assert found.fault == "nothing tells the number of partitions"
+
+
+def test_groups_that_make_no_sense_are_a_fault() -> None:
+    found = participants(spelled("{{0,1},{2"), FLATTENED, TWO_BY_FOUR)
+    assert (found.groups, found.size) == ((), None)
+    assert found.fault
+
+
+@pytest.mark.parametrize(
+    ("counts", "devices"),
+    [(TWO_BY_FOUR, 8), (DeviceCounts(1, 1), 1), (DeviceCounts(None, 4), None), (DeviceCounts(2, None), None)],
+)
+def test_devices_are_replicas_times_partitions(counts: DeviceCounts, devices: int | None) -> None:
+    assert counts.devices == devices
+
+
+def test_every_spelling_of_groups(read: Callable[[str], Context]) -> None:
+    """As spelled out by hand for the dump; `{}` stands for all eight devices."""
+    known = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))["replica_groups.txt"]["groups"]
+    collectives = read((DATA / "handmade/replica_groups.txt").read_text(encoding="utf-8")).collectives
+    found = {one.start.name: one.participants for one in collectives if one.kind != "collective-permute"}
+    assert found.pop("everybody").size == 8
+    assert known.pop("everybody") == [list(range(8))]
+    assert {name: [list(group) for group in members.groups] for name, members in found.items()} == known
+
+
+# -- counts
 
 
 @pytest.mark.parametrize(
@@ -27,7 +190,7 @@ FLATTENED = "channel_id=1, use_global_device_ids=true, to_apply=%add"
     ],
 )
 def test_a_header_that_states_counts_is_believed(entry: Entry, header: str, counts: DeviceCounts) -> None:
-    line = f"ROOT %r = f32[8]{{0}} all-reduce(%p), replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, {FLATTENED}"
+    line = f"ROOT %r = f32[8]{{0}} all-reduce(%p), replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, {GLOBAL_IDS}"
     assert entry(P, line, header=header).device_counts == counts
 
 
@@ -35,8 +198,8 @@ def test_a_header_that_states_counts_is_believed(entry: Entry, header: str, coun
     ("line", "counts"),
     [
         ("all-reduce(%p), replica_groups={{0,1},{2,3}}, to_apply=%add", DeviceCounts(4, 1)),
-        (f"all-reduce(%p), replica_groups={{{{0,1}},{{2,3}}}}, {FLATTENED}", DeviceCounts(1, 4)),
-        (f"all-reduce(%p), replica_groups=[2,8]<=[16], {FLATTENED}", DeviceCounts(1, 16)),
+        (f"all-reduce(%p), replica_groups={{{{0,1}},{{2,3}}}}, {GLOBAL_IDS}", DeviceCounts(1, 4)),
+        (f"all-reduce(%p), replica_groups=[2,8]<=[16], {GLOBAL_IDS}", DeviceCounts(1, 16)),
         ("all-to-all(%p), channel_id=1, replica_groups={{0,1,2}}, dimensions={0}", DeviceCounts(1, 3)),
         ("all-to-all(%p), replica_groups={{0,1,2}}, dimensions={0}", DeviceCounts(3, 1)),
         ("collective-permute(%p), channel_id=1, source_target_pairs={{0,1},{1,5}}", DeviceCounts(1, 6)),
@@ -59,7 +222,7 @@ def test_replica_ids_and_partition_ids_tell_one_each(entry: Entry) -> None:
 def test_flattened_ids_run_over_replicas_and_partitions(entry: Entry) -> None:
     """Eight flattened ids among two replicas are four partitions, not eight."""
     replicas = "%r = f32[8]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add"
-    flattened = f"ROOT %f = f32[8]{{0}} all-reduce(%r), replica_groups={{{{0,1,2,3,4,5,6,7}}}}, {FLATTENED}"
+    flattened = f"ROOT %f = f32[8]{{0}} all-reduce(%r), replica_groups={{{{0,1,2,3,4,5,6,7}}}}, {GLOBAL_IDS}"
     counts = entry(P, replicas, flattened).device_counts
     assert counts.devices == 8
     assert counts == DeviceCounts(2, 4)
@@ -76,7 +239,7 @@ def test_nothing_tells(entry: Entry, line: str) -> None:
 
 
 def test_groups_that_make_no_sense_tell_nothing(entry: Entry) -> None:
-    line = f"ROOT %r = f32[8]{{0}} all-reduce(%p), replica_groups={{{{0,x}}}}, {FLATTENED}"
+    line = f"ROOT %r = f32[8]{{0}} all-reduce(%p), replica_groups={{{{0,x}}}}, {GLOBAL_IDS}"
     assert entry(P, line).device_counts.devices is None
 
 
@@ -85,3 +248,77 @@ def test_old_dumps_without_counts_are_for_the_8_devices_they_were_made_for(read:
     text = (DATA / name).read_text(encoding="utf-8")
     assert "num_partitions" not in text
     assert read(text).device_counts.devices == 8
+
+
+# -- whose shapes are printed
+
+
+def truth(name: str) -> str:
+    """By how the dump was made: before the partitioner jit's shapes are global, with shard_map's regions among them."""
+    program, stage, _ = Path(name).name.split(".")
+    if stage != "before" or program in ONE_DEVICE:
+        return "per_device"
+    return "mixed" if program in SHARD_MAP else "global"
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_dumps(read: Entry, name: str) -> None:
+    assert read((DATA / name).read_text(encoding="utf-8")).shapes_are == truth(name)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [("after_shardy-xla", "global"), ("after_spmd-partitioning", "per_device"), ("after_flatten-call-graph", "per_device")],
+)
+def test_a_pass_after_the_other(read: Entry, after: str, expected: str) -> None:
+    """The parameters' bytes tell too: 1792 of the whole program, 576 of one device."""
+    (path,) = (DATA / "xla_dump_to").glob(f"*.{after}.before_*.txt")
+    context = read(path.read_text(encoding="utf-8"))
+    assert sum(leaf.shape.bytes or 0 for leaf in context.interface.parameters) == (1792 if expected == "global" else 576)
+    assert context.shapes_are == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("Sharding", "global"),
+        ("xla.sdy.FuncResultSharding", "global"),
+        ("SPMDFullToShardShape", "mixed"),
+        ("SPMDShardToFullShape", "mixed"),
+        ("xla.sdy.GlobalToLocalShape", "mixed"),
+        ("xla.sdy.LocalToGlobalShape", "mixed"),
+        ("__cublas$gemm", "global"),
+    ],
+)
+def test_custom_calls_of_the_front_end(entry: Entry, target: str, expected: str) -> None:
+    line = f'ROOT %c = f32[8]{{0}} custom-call(%p), custom_call_target="{target}"'
+    assert entry(SHARDED, line, header=", num_partitions=8").shapes_are == expected
+    assert entry(SHARDED, line, header=", is_scheduled=true, num_partitions=8").shapes_are == "per_device"
+
+
+def test_collectives_come_with_the_partitioner(entry: Entry) -> None:
+    reduce = (
+        "ROOT %r = f32[8]{0} all-reduce(%p), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add"
+    )
+    assert entry(SHARDED, N, header=", num_partitions=8").shapes_are == "global"
+    assert entry(SHARDED, reduce, header=", num_partitions=8").shapes_are == "per_device"
+
+
+@pytest.mark.parametrize("header", ["", ", num_partitions=1", ", num_partitions=1, replica_count=1"])
+def test_one_device_has_the_whole_program(entry: Entry, header: str) -> None:
+    assert entry("%p = f32[8]{0} parameter(0)", N, header=header).shapes_are == "per_device"
+
+
+def test_replicas_run_one_and_the_same_program(entry: Entry) -> None:
+    """`pmap`: nothing is partitioned, so that each replica's shapes are its own."""
+    assert entry("%p = f32[8]{0} parameter(0)", N, header=", replica_count=8").shapes_are == "per_device"
+
+
+# -- arrays on devices that hold the same
+
+
+def test_parts() -> None:
+    assert parts_among(((0, 1, 2, 3),), ((0, 1), (2, 3))) == 2
+    assert parts_among(((0, 1), (2, 3)), ((0, 1), (2, 3))) == 1
+    assert parts_among(((0, 1), (2, 3)), ((0, 2), (1, 3))) == 2
+    assert parts_among((), ((0,),)) == 1

@@ -12,9 +12,26 @@ from hypothesis import strategies as st
 
 from hlo_inspect.analysis.collectives import OPCODES
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.mesh import Mesh, axis_labels, axis_of, axis_of_pairs, find_mesh, mesh_of
+from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
+from hlo_inspect.analysis.mesh import (
+    MAX_ORDERED_DEVICES,
+    Mesh,
+    Run,
+    device_groups,
+    device_lists,
+    find_mesh,
+    find_order,
+    runs_of,
+    tile_groups,
+)
+from hlo_inspect.analysis.mesh_axes import (
+    axis_labels,
+    axis_of,
+    axis_of_pairs,
+    mesh_of,
+)
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.sharding import Groups, replica_groups
+from hlo_inspect.hlo.sharding import DeviceListError, Groups, NamedMesh, parse_groups, parse_sharding
 
 
 def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[str]:
@@ -26,11 +43,11 @@ def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[
     return lines
 
 
-def found(context: Context, mesh: str | None = None) -> Mesh:
+def found(context: Context, mesh: NamedMesh | None = None) -> Mesh:
     return mesh_of(context.module, context.collectives, context.device_counts, mesh)
 
 
-def labels(context: Context, mesh: str | None = None) -> list[str | None]:
+def labels(context: Context, mesh: NamedMesh | None = None) -> list[str | None]:
     return axis_labels(context.collectives, context.device_counts, found(context, mesh))
 
 
@@ -181,26 +198,27 @@ def test_pairs_lie_along_axes(entry: Callable[..., Context]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "given_mesh", "axes", "note"),
+    ("attributes", "given", "axes", "note"),
     [
         ("", None, ["d0", "d1"], ""),
         (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', None, ["x", "y"], ""),
-        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', "mesh['a'=4,'b'=2]", ["a", "b"], ""),
+        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', "a=4,b=2", ["a", "b"], ""),
         (
             ', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}',
-            "mesh['a'=4,'b'=4]",
+            "a=4,b=4",
             ["x", "y"],
             "mesh['a'=4,'b'=4] does not fit the 4x2 devices of the program",
         ),
     ],
 )
 def test_whose_names_are_taken(
-    entry: Callable[..., Context], attributes: str, given_mesh: str | None, axes: list[str], note: str
+    entry: Callable[..., Context], attributes: str, given: str | None, axes: list[str], note: str
 ) -> None:
     lines = reduced("{{0,2,4,6},{1,3,5,7}}", "mesh['axis_0'=4,'axis_1'=2] {'axis_1'}")
     context = entry(*lines, header=f", num_partitions=8{attributes}")
-    assert labels(context, given_mesh) == axes
-    assert found(context, given_mesh).note == note
+    mesh = given_mesh(given) if given is not None else None
+    assert labels(context, mesh) == axes
+    assert found(context, mesh).note == note
 
 
 def test_names_of_printed_meshes(entry: Callable[..., Context]) -> None:
@@ -229,11 +247,11 @@ def test_axes_of_groups_that_the_mesh_does_not_know() -> None:
 def test_a_thousand_devices() -> None:
     """16x8x8 with groups along each axis and each pair of axes."""
     lists = [
-        replica_groups("[128,8]<=[1024]"),
-        replica_groups("[16,64]<=[1024]"),
-        replica_groups("[128,8]<=[16,8,8]T(0,2,1)"),
-        replica_groups("[64,16]<=[16,64]T(1,0)"),
-        replica_groups("[8,128]<=[16,8,8]T(1,0,2)"),
+        parse_groups("[128,8]<=[1024]").groups,
+        parse_groups("[16,64]<=[1024]").groups,
+        parse_groups("[128,8]<=[16,8,8]T(0,2,1)").groups,
+        parse_groups("[64,16]<=[16,64]T(1,0)").groups,
+        parse_groups("[8,128]<=[16,8,8]T(1,0,2)").groups,
     ]
     mesh = find_mesh(lists, 1024)
     assert mesh.shape == (16, 8, 8)
@@ -284,3 +302,180 @@ def test_the_coarsest_of_all_meshes_is_found(data: st.DataObject) -> None:
         axes = axis_of(groups, mesh)
         assert axes is not None
         assert groups_along(mesh.shape or (), axes) == groups
+
+
+# -- lists of devices -------------------------------------------------------------------------------------------------------
+
+
+def spelled(text: str) -> Groups:
+    return parse_groups(text).groups if text else ()
+
+
+@pytest.mark.parametrize(
+    ("ids", "runs"),
+    [
+        ([0], ()),
+        ([5], ()),
+        ([0, 1, 2, 3], (Run(4, 1),)),
+        ([3, 5, 7], (Run(3, 2),)),
+        ([0, 1, 4, 5], (Run(2, 1), Run(2, 4))),
+        ([0, 2, 4, 1, 3, 5], (Run(3, 2), Run(2, 1))),  # the major axis steps by one
+        ([0, 1, 4, 5, 16, 17, 20, 21], (Run(2, 1), Run(2, 4), Run(2, 16))),
+        ([0, 1, 3], None),
+        ([0, 1, 4], None),  # half of a product
+        ([0, 1, 1, 2], None),  # a device twice
+        ([3, 2, 1, 0], None),
+        ([0, 0], None),
+    ],
+)
+def test_runs_are_the_axes_of_a_list(ids: list[int], runs: tuple[Run, ...] | None) -> None:
+    assert runs_of(ids) == runs
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "groups"),
+    [
+        (GroupMode.FLATTENED_ID, "{{0,3},{1,2}}", ((0, 3), (1, 2))),
+        (GroupMode.FLATTENED_ID, "", ((0, 1, 2, 3, 4, 5),)),
+        (GroupMode.CROSS_PARTITION, "{{0,2},{1}}", ((0, 2), (1,))),
+        (GroupMode.CROSS_PARTITION, "{}", ((0, 1, 2),)),
+        (GroupMode.CROSS_REPLICA, "{{0,1}}", ((0, 3),)),  # replica 1 starts at device 3
+        (GroupMode.CROSS_REPLICA, "", ((0, 3),)),
+        (GroupMode.CROSS_REPLICA_AND_PARTITION, "{{0},{1}}", ((0, 1, 2), (3, 4, 5))),
+        (GroupMode.CROSS_REPLICA_AND_PARTITION, "{{1,0}}", ((3, 4, 5, 0, 1, 2),)),
+        (GroupMode.CROSS_REPLICA_AND_PARTITION, "", ((0, 1, 2, 3, 4, 5),)),
+    ],
+)
+def test_groups_of_two_replicas_with_three_partitions(mode: GroupMode, text: str, groups: tuple[tuple[int, ...], ...]) -> None:
+    assert device_groups(spelled(text), mode, DeviceCounts(2, 3)) == groups
+
+
+@pytest.mark.parametrize(("text", "counts"), [("", DeviceCounts(1 << 30, 1 << 30)), ("{{0,1}}", DeviceCounts(2, 1 << 20))])
+def test_more_devices_than_there_are_machines_for_are_not_spelled_out(text: str, counts: DeviceCounts) -> None:
+    with pytest.raises(DeviceListError):
+        device_groups(spelled(text), GroupMode.CROSS_REPLICA_AND_PARTITION, counts)
+
+
+@pytest.mark.parametrize(
+    ("sharding", "dimensions"),
+    [
+        ("{replicated}", ()),
+        ("{manual}", ()),
+        ("{maximal device=3}", ()),
+        ("{devices=[4,2]<=[2,4]T(1,0)}", [((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))]),
+        ("{devices=[2,2]<=[4]}", [((0, 2), (1, 3)), ((0, 1), (2, 3))]),
+        ("{devices=[1,2]0,1}", [((0, 1),)]),
+        ("{devices=[2,1,2]0,2,1,3 last_tile_dim_replicate}", [((0, 1), (2, 3)), ((0, 2), (1, 3))]),
+        # subgroups with the same data have no order
+        ("{devices=[1,4]3,2,1,0 last_tile_dim_replicate}", [((0, 1, 2, 3),)]),
+        ("{devices=[1,2,2]3,2,1,0 last_tile_dims={manual, replicated}}", [((1, 3), (0, 2)), ((2, 3), (0, 1))]),
+        ("{devices=[1,4]3,2,1,0}", [((3, 2, 1, 0),)]),
+        ("{mesh['data'=2,'model'=2], [{'data'}, {'model', ?}, {}]}", [((0, 2), (1, 3)), ((0, 1), (2, 3))]),
+        ("{mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)), [{'a','b'}]}", [((0, 2, 1, 3),)]),
+        ("{mesh['a'=2,'b'=2], [{}, {}], replicated={'a'}}", [((0, 2), (1, 3))]),
+        ("{devices=[2]<=[2] metadata={op_name=\"devices=[4]<=[4] mesh['a'=2]\"}}", [((0, 1),)]),
+        ("{devices=[2,2]0,1,2}", ()),  # a device short
+        ("{devices=[0]<=[0]}", ()),
+        ("{mesh['a'=2], [{'b'}]}", ()),
+    ],
+)
+def test_devices_along_each_dimension_of_a_sharding(sharding: str, dimensions: list[tuple[tuple[int, ...], ...]]) -> None:
+    assert tile_groups(parse_sharding(sharding)) == tuple(dimensions)
+
+
+def test_shardings_of_the_entry_are_taken_apart_and_told_once(entry: Callable[..., Context]) -> None:
+    context = entry(
+        "%p = f32[8] parameter(0), sharding={devices=[8]<=[8]}",
+        "%q = f32[8] parameter(1), sharding={devices=[8]<=[8]}",
+        "%r = (f32[8], f32[8]) parameter(2), sharding={{replicated}, {devices=[2,4]<=[8] last_tile_dim_replicate}}",
+        "ROOT %t = (f32[8]) tuple(%p), sharding={{devices=[4,2]<=[8] last_tile_dim_replicate}}",
+        header=", num_partitions=8",
+    )
+    assert tuple(context.module.shardings) == (
+        "{devices=[8]<=[8]}",
+        "{replicated}",
+        "{devices=[2,4]<=[8] last_tile_dim_replicate}",
+        "{devices=[4,2]<=[8] last_tile_dim_replicate}",
+    )
+
+
+def test_lists_are_those_of_groups_and_tiles_but_not_of_pairs(entry: Callable[..., Context]) -> None:
+    context = entry(
+        "%p = f32[8] parameter(0)",
+        "%a = f32[8] all-reduce(%p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add",
+        "%b = f32[8] all-reduce(%a), channel_id=2, replica_groups=[2,2]<=[4], use_global_device_ids=true, to_apply=%add",
+        "%c = f32[8] all-reduce(%b), channel_id=3, replica_groups={{0,1},{2,x}}, use_global_device_ids=true, to_apply=%add",
+        "ROOT %d = f32[8] collective-permute(%c), channel_id=4, source_target_pairs={{0,3},{3,0}}",
+        header=", num_partitions=4",
+    )
+    shardings = ["{devices=[4]<=[4]}", "{devices=[2,2]<=[4] last_tile_dim_replicate}"]
+    assert device_lists(context.collectives, context.device_counts, map(parse_sharding, shardings)) == (
+        ((0, 1), (2, 3)),
+        ((0, 1, 2, 3),),
+        ((0, 2), (1, 3)),
+    )
+
+
+# -- device orders other than row-major: the rows and columns are chosen first, then found again ----------------------------
+
+
+def lines(devices: list[int], shape: tuple[int, ...], axis: int) -> Groups:
+    """The groups along one axis of a mesh that holds `devices` row-major."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, device in zip(itertools.product(*map(range, shape)), devices, strict=True):
+        groups.setdefault(place[:axis] + place[axis + 1 :], []).append(device)
+    return tuple(map(tuple, groups.values()))
+
+
+def test_rows_and_columns() -> None:
+    """Rows {0,1} {3,2}, columns {0,3} {1,2}: device 3 is below 0, so that 2 is below 1."""
+    assert find_order([((0, 1), (2, 3)), ((0, 3), (1, 2))], 4) == (0, 1, 3, 2)
+
+
+def test_axes_that_only_intersections_tell() -> None:
+    """Planes of a 2x2x2 cube with device 6 and 7 exchanged: each axis is where two planes meet."""
+    cube = [0, 1, 2, 3, 4, 5, 7, 6]
+    rows, columns, files = (lines(cube, (2, 2, 2), axis) for axis in (2, 1, 0))
+    planes = [((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 7), (1, 3, 5, 6))]
+    assert find_order(planes, 8) == tuple(cube)
+    assert find_order([rows, columns, files], 8) == tuple(cube)
+
+
+@pytest.mark.parametrize(
+    ("lists", "devices"),
+    [
+        ([], 4),
+        ([((0, 3), (1, 2))], 4),  # who is below whom is open
+        ([((0, 1, 2), (3, 4, 5)), ((0, 3), (1, 4), (2, 5))], 7),  # device 6 is in none
+        ([((0, 1, 2), (3, 4)), ((0, 3), (1, 4), (2, 5))], 6),
+        ([((0, 1), (1, 2))], 3),
+        ([((0, 1), (2, 9))], 4),
+        ([((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))], 4),  # three directions in a square of four
+    ],
+)
+def test_groups_that_leave_the_order_open(lists: list[Groups], devices: int) -> None:
+    assert find_order(lists, devices) is None
+
+
+def test_so_many_devices_are_not_tried() -> None:
+    devices = 2 * MAX_ORDERED_DEVICES
+    assert find_order([(tuple(range(devices)),)], devices) is None
+
+
+@given(st.permutations(range(12)), st.sampled_from([(3, 4), (4, 3), (2, 3, 2), (2, 2, 3), (2, 6)]))
+@settings(max_examples=60, deadline=None)
+def test_any_order_is_found_again(devices: list[int], shape: tuple[int, ...]) -> None:
+    """The mesh found has the same lines, whatever the order of its axes and of the devices along them."""
+    chosen = [lines(devices, shape, axis) for axis in range(len(shape))]
+    order = find_order(chosen, len(devices))
+    assert order is not None
+    assert math.prod(shape) == len(order)
+
+    def sets(groups: Groups) -> frozenset[frozenset[int]]:
+        return frozenset(map(frozenset, groups))
+
+    wanted = {sets(groups) for groups in chosen}
+    assert any(
+        {sets(lines(list(order), turned, axis)) for axis in range(len(turned))} == wanted
+        for turned in itertools.permutations(shape)
+    )

@@ -150,8 +150,12 @@ def test_shardings_of_tuples_are_dealt_out(entry: Entry) -> None:
         "ROOT %o = (f32[8]{0}, f32[4]{0}) tuple(%q, %t), sharding={{replicated}, {devices=[2]<=[2]}}",
     )
     interface = entry(*lines).interface
-    assert [leaf.sharding for leaf in interface.parameters] == ["{devices=[2]<=[2]}", "{replicated}", "{replicated}"]
-    assert [out.sharding for out in interface.outputs] == ["{replicated}", "{devices=[2]<=[2]}"]
+    assert [leaf.sharding.text for leaf in interface.parameters if leaf.sharding] == [
+        "{devices=[2]<=[2]}",
+        "{replicated}",
+        "{replicated}",
+    ]
+    assert [out.sharding.text for out in interface.outputs if out.sharding] == ["{replicated}", "{devices=[2]<=[2]}"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_calls_before_partitioning_and_the_first_tiling() -> None:
     note_partitioning(module, TEXT, 0, len(TEXT))
     note_partitioning(module, "sharding={devices=[4]<=[4]}", 0, 27)
     assert module.partitioning_targets == {"Sharding", "SPMDFullToShardShape"}
-    assert module.tiling == "devices=[2]<=[2]"
+    assert module.tiling == "{devices=[2]<=[2]}"
 
 
 def test_the_header_knows_better() -> None:

@@ -17,7 +17,7 @@ import zstandard
 import hlo_inspect
 from hlo_inspect.hlo import source
 from hlo_inspect.hlo.module import Wants
-from hlo_inspect.hlo.sharding import replica_groups
+from hlo_inspect.hlo.sharding import DeviceGroups
 from tests.hlo.reading import module
 
 DATA = Path(__file__).parent.parent / "data"
@@ -153,6 +153,7 @@ def test_replica_groups() -> None:
     groups = HAND["replica_groups.txt"]["groups"]
     opcodes = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"})
     found = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
-    spelt = {i.name: [list(group) for group in replica_groups(i.attributes["replica_groups"])] for i in found.instructions}
+    read = {i.name: i.attr("replica_groups") for i in found.instructions}
+    spelt = {name: [list(group) for group in one.groups] for name, one in read.items() if isinstance(one, DeviceGroups)}
     spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one of everybody
     assert spelt == groups

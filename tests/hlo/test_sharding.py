@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from hlo_inspect.hlo.sharding import (
     MAX_DEVICES,
+    AxisReference,
     DeviceListError,
-    iota,
-    replica_groups,
-    sharding_devices,
-    source_target_pairs,
+    Iota,
+    NamedMesh,
+    parse_groups,
+    parse_pairs,
+    parse_sharding,
     split_sharding,
 )
 
@@ -35,7 +37,7 @@ Groups = tuple[tuple[int, ...], ...]
     ],
 )
 def test_listed_groups(text: str, groups: Groups) -> None:
-    assert replica_groups(text) == groups
+    assert parse_groups(text).groups == groups
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_listed_groups(text: str, groups: Groups) -> None:
     ],
 )
 def test_iota_groups(text: str, groups: Groups) -> None:
-    assert replica_groups(text) == groups
+    assert parse_groups(text).groups == groups
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_iota_groups(text: str, groups: Groups) -> None:
     ],
 )
 def test_mesh_groups(text: str, groups: Groups) -> None:
-    assert replica_groups(text) == groups
+    assert parse_groups(text).groups == groups
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_mesh_groups(text: str, groups: Groups) -> None:
 )
 def test_what_is_no_group(text: str, message: str) -> None:
     with pytest.raises(DeviceListError) as caught:
-        replica_groups(text)
+        parse_groups(text)
     assert message in str(caught.value)
 
 
@@ -131,10 +133,10 @@ def test_iota_is_reshape_and_transpose(drawn: tuple[list[int], list[int]], data:
     shape, permutation = drawn
     count = math.prod(shape)
     expected = np.arange(count).reshape(shape).transpose(permutation).reshape(-1)
-    assert iota((count,), tuple(shape), tuple(permutation)) == expected.tolist()
+    assert Iota(tuple(shape), tuple(permutation)).ids(count) == expected.tolist()
     size = data.draw(st.sampled_from([d for d in range(1, count + 1) if count % d == 0]))
     text = f"[{count // size},{size}]<=[{','.join(map(str, shape))}]T({','.join(map(str, permutation))})"
-    assert replica_groups(text) == tuple(map(tuple, expected.reshape(-1, size).tolist()))
+    assert parse_groups(text).groups == tuple(map(tuple, expected.reshape(-1, size).tolist()))
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
@@ -149,13 +151,13 @@ def test_mesh_groups_are_rows_of_a_transposed_mesh(sizes: list[int], data: st.Da
     axes = ",".join(f"'x{axis}'={length}" for axis, length in enumerate(sizes))
     references = ",".join(f"'x{axis}'" for axis in named)
     text = f"mesh[{axes}], device_ids=({','.join(map(str, ids))}) {{{references}}}"
-    assert replica_groups(text) == tuple(map(tuple, expected.tolist()))
+    assert parse_groups(text).groups == tuple(map(tuple, expected.tolist()))
 
 
 def test_a_machine_larger_than_any_is_refused() -> None:
-    assert len(replica_groups(f"[{MAX_DEVICES},1]<=[{MAX_DEVICES}]")) == MAX_DEVICES
+    assert len(parse_groups(f"[{MAX_DEVICES},1]<=[{MAX_DEVICES}]").groups) == MAX_DEVICES
     with pytest.raises(DeviceListError):
-        replica_groups(f"[{MAX_DEVICES + 1},1]<=[{MAX_DEVICES + 1}]")
+        parse_groups(f"[{MAX_DEVICES + 1},1]<=[{MAX_DEVICES + 1}]")
 
 
 @pytest.mark.parametrize(
@@ -163,13 +165,13 @@ def test_a_machine_larger_than_any_is_refused() -> None:
     [("{}", ()), ("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{ {0, 0} , /*x*/ {7,3} }", ((0, 0), (7, 3)))],
 )
 def test_source_target_pairs(text: str, pairs: tuple[tuple[int, int], ...]) -> None:
-    assert source_target_pairs(text) == pairs
+    assert parse_pairs(text).pairs == pairs
 
 
 @pytest.mark.parametrize("text", ["", "{0,1}", "{{0}}", "{{0,1,2}}", "{{}}", "[1,2]<=[2]", "{{0,1}"])
 def test_what_is_no_list_of_pairs(text: str) -> None:
     with pytest.raises(DeviceListError):
-        source_target_pairs(text)
+        parse_pairs(text)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_what_is_no_list_of_pairs(text: str) -> None:
     ],
 )
 def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
-    assert sharding_devices(text) == devices
+    assert parse_sharding(text).devices == devices
 
 
 @pytest.mark.parametrize(
@@ -213,3 +215,101 @@ def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
 )
 def test_shardings_of_a_tuple(text: str, parts: tuple[str, ...] | None) -> None:
     assert split_sharding(text) == parts
+
+
+# -- copies -----------------------------------------------------------------------------------------------------------------
+
+
+def sets(groups: Groups | None) -> set[frozenset[int]] | None:
+    return None if groups is None else {frozenset(group) for group in groups}
+
+
+@pytest.mark.parametrize(
+    ("sharding", "devices", "expected"),
+    [
+        ("{replicated}", 4, [{0, 1, 2, 3}]),
+        ('{replicated metadata={op_name="devices=[4]"}}', 2, [{0, 1}]),
+        ("{devices=[4]<=[4]}", 4, [{0}, {1}, {2}, {3}]),
+        ("{devices=[2,2]0,2,1,3}", 4, [{0}, {1}, {2}, {3}]),
+        ("{devices=[2,1,2]<=[4] last_tile_dim_replicate}", 4, [{0, 1}, {2, 3}]),
+        ("{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}", 4, [{0, 2}, {1, 3}]),
+        ("{devices=[2,2]0,1,2,3 last_tile_dim_replicate}", 4, [{0, 1}, {2, 3}]),
+        ("{devices=[2,1]<=[2] last_tile_dim_replicate}", 2, [{0}, {1}]),
+        ("{mesh['a'=2,'b'=2], [{'a'}, {}]}", 4, [{0, 1}, {2, 3}]),
+        ("{mesh['a'=2,'b'=2], [{'b'}]}", 4, [{0, 2}, {1, 3}]),
+        ("{mesh['a'=2,'b'=2], [{'b', 'a'}]}", 4, [{0}, {1}, {2}, {3}]),
+        ("{mesh['a'=2,'b'=2], replicated}", 4, [{0, 1, 2, 3}]),
+        ("{mesh['a'=2,'b'=2], [{'a'}], replicated={'b'}}", 4, [{0, 1}, {2, 3}]),
+        ("{mesh['a'=2,'b'=2], [{'0'}]}", 4, [{0, 1}, {2, 3}]),  # an axis by its number
+    ],
+)
+def test_copies(sharding: str, devices: int, expected: list[set[int]]) -> None:
+    assert sets(parse_sharding(sharding).copies(devices)) == {frozenset(one) for one in expected}
+
+
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        "{manual}",
+        "{maximal device=0}",
+        "{devices=[2,1,2,1]<=[4] last_tile_dims={manual, replicated}}",
+        "{devices=[2]<=[2]}",
+        "{devices=[4]0,1,2,2}",
+        "{devices=[2,2]<=[3,3]}",
+        "{mesh['a'=2,'b'=2], [{'a':(1)2}]}",
+        "{mesh['a'=2,'b'=2], [{'a'}], unreduced={'b'}}",
+        "{unknown}",
+    ],
+)
+def test_what_does_not_tell(sharding: str) -> None:
+    assert parse_sharding(sharding).copies(4) is None
+
+
+def test_copies_on_no_devices_and_on_too_many() -> None:
+    assert parse_sharding("{replicated}").copies(0) is None
+    assert parse_sharding("{replicated}").copies(1 << 40) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("{replicated}", "replicated"),
+        ("{replicated shard_as 1}", "replicated"),
+        ("{manual}", "manual"),
+        ("{unreduced=max}", "unreduced"),
+        ("{unknown}", "unknown"),
+        ("{maximal device=3}", "maximal"),
+        ("{maximal_mesh[device_id=3]}", "maximal"),
+        ("{devices=[2,2]<=[4]}", "tiled"),
+        ("{mesh['a'=2], manual}", "manual"),
+        ("{mesh['a'=2], replicated}", "replicated"),
+        ("{mesh['a'=2], [{'a'}]}", "named"),
+        ("{{replicated}, {manual}}", "tuple"),
+        ("{}", "tuple"),
+    ],
+)
+def test_kinds_of_shardings(text: str, kind: str) -> None:
+    assert parse_sharding(text).kind == kind
+
+
+@pytest.mark.parametrize("text", ["", "replicated", "{", "{devices=}", "{devices=[99999999999]<=[4]}", "{something}"])
+def test_what_is_no_sharding(text: str) -> None:
+    with pytest.raises(DeviceListError):
+        parse_sharding(text)
+
+
+def test_the_parts_of_a_tiled_sharding() -> None:
+    found = parse_sharding("{devices=[2,1,2,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}")
+    assert (found.tile_sizes, found.device_ids) == ((2, 1, 2, 2), Iota((2, 4), (1, 0)))
+    assert found.subgroups == ("manual", "replicated")
+
+
+def test_the_parts_of_a_sharding_over_named_axes() -> None:
+    found = parse_sharding("{mesh['a'=2,'b'=4], [{'a', ?}, {}, {'b':(2)2}], unreduced={'b':(1)2}, metadata={op_name=\"x\"}}")
+    assert found.mesh == NamedMesh((("a", 2), ("b", 4)))
+    assert found.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
+    assert found.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
+
+
+def test_a_mesh_is_printed_as_xla_does() -> None:
+    assert str(NamedMesh((("data", 4), ("model", 2)))) == "mesh['data'=4,'model'=2]"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hlo_inspect.analysis.metadata import Origin, origin
-from hlo_inspect.analysis.phases import phase_of
-from hlo_inspect.analysis.scopes import UNKNOWN, Scope, scope_of
+from hlo_inspect.analysis.op_names import UNKNOWN, Origin, Scope, origin, phase_of, scope_of
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.values import parse_metadata
 
 NOT_TOLD = "(not told)"
 """The source of what has no metadata, and the kind of a fusion that does not print it or what it calls."""
@@ -64,10 +63,10 @@ class Labeller:
         """What metadata says; the source is looked up once for all that differ in their `op_name`."""
         name = _OP_NAME.match(metadata)
         if name is None or "op_name" in (rest := metadata[name.end() :]):
-            return origin(metadata, self._frames)
+            return origin(parse_metadata(metadata), self._frames)
         source = self._sources.get(rest)
         if source is None:
-            source = self._sources[rest] = origin("{" + rest, self._frames).source
+            source = self._sources[rest] = origin(parse_metadata("{" + rest), self._frames).source
         return Origin(name[1], source)
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.copies import copies_of, parts_among
-from hlo_inspect.analysis.groups import DeviceCounts
+from hlo_inspect.analysis.devices import DeviceCounts, parts_among
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, saved_by_donating
 from hlo_inspect.hlo.sharding import Groups
@@ -70,22 +69,32 @@ def replicated_state(
     partitions = (counts.partitions or 1) if state else 1
     if not 1 < partitions <= MAX_PARTITIONS:
         return []
-    read = {leaf.sharding: leaf for leaf in reversed(_only_read(overview, interface))}
-    found = [(leaf, copies_of(leaf.sharding, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
+    read = {_text(leaf): leaf for leaf in reversed(_only_read(overview, interface))}
+    found = [(leaf, _copies(leaf, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
     divided = [(leaf, copies) for leaf, copies in found if copies is not None]
     known: dict[str, _Spread | None] = {}
     groups: dict[tuple[int, int], State] = {}
     saved: Counter[tuple[int, int]] = Counter()
     for leaf, role in state:
-        if leaf.sharding not in known and len(known) < MAX_SHARDINGS:
-            known[leaf.sharding] = _spread(copies_of(leaf.sharding, partitions), divided)
-        spread = known.get(leaf.sharding)
+        text = _text(leaf)
+        if text not in known and len(known) < MAX_SHARDINGS:
+            known[text] = _spread(_copies(leaf, partitions), divided)
+        spread = known.get(text)
         if spread is not None and leaf.shape.bytes is not None:
             size = leaf.shape.bytes if per_device else leaf.shape.bytes // spread.tiles
             key = spread.parts, spread.among
             groups.setdefault(key, []).append((leaf, role))
             saved[key] += size - -(-size // spread.parts)
     return [ReplicatedState(members, *key, saved[key]) for key, members in groups.items()]
+
+
+def _text(leaf: ParameterLeaf) -> str:
+    return leaf.sharding.text if leaf.sharding is not None else ""
+
+
+def _copies(leaf: ParameterLeaf, partitions: int) -> Groups | None:
+    """The partitions by what they hold of an array; `None` where its sharding does not tell."""
+    return leaf.sharding.copies(partitions) if leaf.sharding is not None else None
 
 
 class _Spread(NamedTuple):

@@ -1,15 +1,21 @@
-"""What an `op_name` says: the path of scopes that JAX writes for an operation, and which of them differentiate.
+"""Where an instruction comes from by its metadata: the scopes of its `op_name`, the line of source, the phase that both name.
 
-Operations of the forward pass stand in a scope `jvp(…)`, those of the backward pass in `transpose(jvp(…))`; what checkpoint
-computes again stands below `rematted_computation`, but not yet in JAX 0.4.16. XLA's combiners write the names of what they
-combine as `jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)`, other passes join two names by a semicolon.
+An `op_name` is the path of scopes that JAX writes for an operation. Operations of the forward pass are in a scope `jvp(…)`,
+those of the backward pass in `transpose(jvp(…))`; what checkpoint computes again is below `rematted_computation`, but not yet
+in JAX 0.4.16. XLA's combiners write the names of what they combine as
+`jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)`, other passes join two names by a semicolon.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values import Metadata
 
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
@@ -105,3 +111,61 @@ def _differentiation(path: list[str]) -> str:
     if any(map(_TRANSPOSE.search, scopes)):
         return BACKWARD
     return FORWARD if any(map(_JVP.search, scopes)) else UNKNOWN
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`op_name` is the scope that the front end gave, `source` is `file:line`; both are empty where the text does not tell."""
+
+    op_name: str = ""
+    source: str = ""
+
+
+_NO_ORIGIN = Origin()
+
+
+def origin_of(instruction: Instruction, frames: StackFrames) -> Origin:
+    """The origin that the metadata of an instruction names: inline, or by a frame of the module's tables."""
+    metadata = instruction.attr("metadata")
+    return _NO_ORIGIN if metadata is None else origin(metadata, frames)
+
+
+def origin(metadata: Metadata, frames: StackFrames) -> Origin:
+    """What metadata says of the place in the program that was compiled."""
+    return Origin(sys.intern(metadata.op_name), sys.intern(_source(metadata, frames)))
+
+
+def _source(metadata: Metadata, frames: StackFrames) -> str:
+    file, line = metadata.source_file, metadata.source_line
+    if file:
+        return file if line is None else f"{file}:{line}"
+    place = frames.source_line(metadata.stack_frame_id) if metadata.stack_frame_id is not None else None
+    return f"{place.file}:{place.line}" if place else ""
+
+
+# -- phases -----------------------------------------------------------------------------------------------------------------
+
+_LOSS_SCOPE = re.compile(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
+_OPTIMIZER_SCOPE = re.compile(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
+_LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
+_OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
+
+
+def phase_of(origin: Origin, scope: Scope) -> str:
+    """What an instruction's metadata says by itself; `scope` is that of its `op_name`."""
+    if scope.parts:
+        return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
+    sources = origin.source.split(",")  # of combined instructions XLA lists all
+    if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
+        return LOSS
+    if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):
+        named = any(map(_OPTIMIZER_SCOPE.fullmatch, scope.names))
+        return OPTIMIZER if named or _come_from(sources, _OPTIMIZER_FILES) else UNKNOWN
+    return scope.phase
+
+
+def _come_from(sources: Iterable[str], files: tuple[str, ...]) -> bool:
+    return all(any(file in source for file in files) for source in sources)

@@ -16,21 +16,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.metadata import Origin
-from hlo_inspect.analysis.scopes import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN, Scope, scope_of
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, Scope, phase_of, scope_of
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
-
-_LOSS_SCOPE = re.compile(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
-_OPTIMIZER_SCOPE = re.compile(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
-_LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
-_OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
 
 # Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`, in between `checkpoint`.
 _OLD_REMAT = re.compile(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
 
 
 def find_phases(collectives: Sequence[Collective]) -> list[str]:
-    """The phase of each collective, one of `scopes.PHASES`."""
+    """The phase of each collective, one of `op_names.PHASES`."""
     said = {name: scope_of(name) for name in {collective.origin.op_name for collective in collectives}}
     scopes = [said[collective.origin.op_name] for collective in collectives]
     phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
@@ -45,23 +39,6 @@ def _by_itself(collective: Collective, scope: Scope) -> str:
     if len(set(scope.parts)) > 1:
         return _of_parts(collective, scope.parts)
     return phase_of(collective.origin, scope)
-
-
-def phase_of(origin: Origin, scope: Scope) -> str:
-    """What an instruction's metadata says by itself; `scope` is that of its `op_name`."""
-    if scope.parts:
-        return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
-    sources = origin.source.split(",")  # of combined instructions XLA lists all
-    if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
-        return LOSS
-    if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):
-        named = any(map(_OPTIMIZER_SCOPE.fullmatch, scope.names))
-        return OPTIMIZER if named or _come_from(sources, _OPTIMIZER_FILES) else UNKNOWN
-    return scope.phase
-
-
-def _come_from(sources: Iterable[str], files: tuple[str, ...]) -> bool:
-    return all(any(file in source for file in files) for source in sources)
 
 
 def _of_parts(collective: Collective, parts: Sequence[str]) -> str:

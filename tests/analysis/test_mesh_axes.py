@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from hlo_inspect.analysis.mesh_names import axis_names, given_mesh, printed_meshes, shardy_meshes
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.mesh import module_shardings
+from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes, shardy_meshes
 from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.sharding import NamedMesh, parse_sharding
+
+
+def mesh(text: str) -> NamedMesh:
+    found = parse_sharding(f"{{{text}, replicated}}").mesh
+    assert found is not None
+    return found
 
 
 def test_given_mesh_is_written_as_xla_does() -> None:
-    assert given_mesh("data=4, model=2") == "mesh['data'=4,'model'=2]"
+    assert str(given_mesh("data=4, model=2")) == "mesh['data'=4,'model'=2]"
 
 
 @pytest.mark.parametrize("text", ["", "d", "d=0", "d=four", "4x2", "d=2,d=4", "d=2;m=4", "d'=2", "=4", "d=٤"])
@@ -31,18 +42,19 @@ def test_what_is_no_mesh_is_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_meshes_of_the_header(attributes: str, meshes: list[str]) -> None:
-    assert shardy_meshes(attributes) == meshes
+    assert shardy_meshes(attributes) == list(map(mesh, meshes))
 
 
-def test_meshes_in_groups_and_shardings_are_told_once() -> None:
-    texts = [
-        "mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}",
-        "{{0,1}}",
-        "{mesh['data'=4], [{'data'}]}",
-        "{maximal_mesh[device_id=1]}",
-        "mesh['data'=4] {'data'}",
-    ]
-    assert printed_meshes(texts) == ["mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0))", "mesh['data'=4]"]
+def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Context]) -> None:
+    context = entry(
+        "%p = f32[8] parameter(0), sharding={mesh['data'=4], [{'data'}]}",
+        "%q = f32[8] parameter(1), sharding={maximal_mesh[device_id=1]}",
+        "%a = f32[8] all-reduce(%p), replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}, to_apply=%add",
+        "%b = f32[8] all-reduce(%a), replica_groups={{0,1}}, to_apply=%add",
+        "ROOT %c = f32[8] all-reduce(%b), replica_groups=mesh['data'=4] {'data'}, to_apply=%add",
+    )
+    found = printed_meshes(context.collectives, module_shardings(context.module))
+    assert [one for one in found if one.axes] == [mesh("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0))"), mesh("mesh['data'=4]")]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +74,11 @@ def test_meshes_in_groups_and_shardings_are_told_once() -> None:
     ],
 )
 def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[str, ...]) -> None:
-    assert axis_names(shape, None, meshes) == names
+    assert axis_names(shape, None, map(mesh, meshes)) == names
 
 
 @pytest.mark.parametrize(
-    ("shape", "mesh"),
+    ("shape", "text"),
     [
         ((8,), "mesh['data'=4]"),  # other devices
         ((8,), "mesh['axis_0'=8]"),
@@ -77,11 +89,11 @@ def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[s
         ((2, 2), "mesh['a'=2,'b'=2], device_ids=(0,1,3,2)"),  # no axis of it is a run of devices
     ],
 )
-def test_meshes_that_lend_no_names(shape: tuple[int, ...], mesh: str) -> None:
-    assert axis_names(shape, None, [mesh]) is None
+def test_meshes_that_lend_no_names(shape: tuple[int, ...], text: str) -> None:
+    assert axis_names(shape, None, [mesh(text)]) is None
 
 
 def test_names_in_another_device_order() -> None:
     """Positions 0…3 hold devices 0, 3, 1, 2; the mesh lists the same rows."""
-    assert axis_names((2, 2), (0, 3, 1, 2), ["mesh['a'=2,'b'=2], device_ids=(0,3,1,2)"]) == ("a", "b")
-    assert axis_names((2, 2), (0, 3, 1, 2), ["mesh['a'=2,'b'=2]"]) is None
+    assert axis_names((2, 2), (0, 3, 1, 2), [mesh("mesh['a'=2,'b'=2], device_ids=(0,3,1,2)")]) == ("a", "b")
+    assert axis_names((2, 2), (0, 3, 1, 2), [mesh("mesh['a'=2,'b'=2]")]) is None

@@ -1,0 +1,230 @@
+"""The axes of a mesh by name, and along which of them a collective communicates.
+
+Names are the user's, those of Shardy's meshes in the header, or those of meshes in shardings and groups. `axis_<n>` is what
+XLA's printer makes up where it knows no name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
+from hlo_inspect.analysis.mesh import (
+    Mesh,
+    Run,
+    device_groups,
+    device_lists,
+    find_mesh,
+    has_groups,
+    is_chain,
+    module_shardings,
+    runs_of,
+    sharding_fault,
+    starts_axes,
+)
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.sharding import (
+    MAX_DEVICES,
+    AxisReference,
+    DeviceGroups,
+    DeviceListError,
+    DevicePairs,
+    Groups,
+    NamedMesh,
+    Sharding,
+)
+
+_MADE_UP = re.compile(r"_?axis_\d+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
+_GIVEN_AXIS = re.compile(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
+_SHARDY_MESH = re.compile(r"sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII)
+_AXIS = re.compile(r"""["']([^"']*)["']\s*=\s*(\d{1,10})""", re.ASCII)
+
+
+def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
+    """The mesh of a module; `given` is a mesh of the user's to take names from (`given_mesh`)."""
+    devices = counts.devices
+    if devices is None:
+        return Mesh(None, reason="nothing tells how many devices the program has")
+    if not 1 < devices <= MAX_DEVICES:
+        return Mesh(None, reason="the program is for one device" if devices == 1 else f"{devices} devices are too many")
+    stray = next((c for c in collectives if c.participants.contradicts), None)
+    if stray is not None:
+        return Mesh(None, reason=f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}")
+    shardings = module_shardings(module)
+    for sharding in shardings:
+        fault = sharding_fault(sharding, counts, stated=module.header.states_devices)
+        if fault is not None:
+            return Mesh(None, reason=fault)
+    mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
+    if mesh.shape is None:
+        return mesh
+    names = axis_names(mesh.shape, mesh.order, [given]) if given is not None else None
+    note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
+    if names is None:
+        header = shardy_meshes(module.header.attributes.get("frontend_attributes", ""))
+        names = axis_names(mesh.shape, mesh.order, [*header, *printed_meshes(collectives, shardings)])
+    return replace(mesh, names=names or tuple(f"d{number}" for number in range(len(mesh.shape))), note=note)
+
+
+# -- names ------------------------------------------------------------------------------------------------------------------
+
+
+def given_mesh(text: str) -> NamedMesh:
+    """The mesh that a user spells `data=4,model=2`; `UsageError` for anything else."""
+    axes = [_GIVEN_AXIS.fullmatch(part) for part in text.split(",")]
+    names = [axis[1] for axis in axes if axis]
+    if len(names) != len(axes) or len(set(names)) != len(names):
+        raise UsageError(f"{text!r} is no mesh: write it like data=4,model=2, major axis first")
+    return NamedMesh(tuple((axis[1], int(axis[2])) for axis in axes if axis))
+
+
+def shardy_meshes(frontend_attributes: str) -> list[NamedMesh]:
+    """The meshes of the header's `xla.sdy.meshes`."""
+    found = []
+    for axes, ids in _SHARDY_MESH.findall(frontend_attributes.replace("\\", "")):
+        listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
+        found.append(NamedMesh(tuple((name, int(size)) for name, size in _AXIS.findall(axes)), listed or None))
+    return found
+
+
+def printed_meshes(collectives: Iterable[Collective], shardings: Iterable[Sharding]) -> list[NamedMesh]:
+    """The meshes in groups and shardings."""
+    of_groups = (c.groups.mesh for c in collectives if isinstance(c.groups, DeviceGroups))
+    meshes = (*of_groups, *(sharding.mesh for sharding in shardings))
+    return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
+
+
+class _Named(NamedTuple):
+    name: str
+    run: Run
+
+
+def axis_names(shape: Sequence[int], order: Sequence[int] | None, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
+    """A name for each axis of a mesh from the first of `meshes` that has these axes, else from the first that can be laid over
+    them; `None` where none can. `order` is the mesh's device order where it is not 0…n-1.
+
+    An axis that is several named ones is called `data,model`; one that is a part of one `data:(2)4`, as XLA writes it: 4
+    devices, behind a factor of 2.
+    """
+    axes = _strided(shape)
+    fitting = []
+    for mesh in meshes:
+        named = _named_axes(mesh, math.prod(shape), order)
+        if named is None:
+            continue
+        if [axis.run for axis in named] == axes:
+            return tuple(axis.name for axis in named)
+        if is_chain({end for run in (*axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
+            fitting.append(named)
+    return tuple(_laid_over(run, fitting[0]) for run in axes) if fitting else None
+
+
+def _strided(shape: Sequence[int]) -> list[Run]:
+    return [Run(size, math.prod(shape[number + 1 :])) for number, size in enumerate(shape)]
+
+
+def _named_axes(mesh: NamedMesh, devices: int, order: Sequence[int] | None) -> list[_Named] | None:
+    """The axes of a printed mesh with more than one device, major to minor. `None` where it has other devices, made-up names,
+    or axes that are no runs of device positions.
+    """
+    axes = [(name, size) for name, size in mesh.axes if size != 1]
+    if math.prod(size for _, size in axes) != devices or any(_MADE_UP.fullmatch(name) or not name for name, _ in axes):
+        return None
+    position = {device: at for at, device in enumerate(order)} if order else None
+    found = []
+    for name, _ in axes:
+        try:
+            line = mesh.groups([AxisReference(name)])[0]
+        except DeviceListError:
+            return None
+        runs = runs_of(sorted(position.get(device, -1) for device in line) if position else sorted(line))
+        if runs is None or len(runs) != 1:
+            return None
+        found.append(_Named(name, runs[0]))
+    return sorted(found, key=lambda axis: -axis.run.stride)
+
+
+def _laid_over(run: Run, named: list[_Named]) -> str:
+    parts = []
+    for name, axis in named:
+        start, end = max(run.stride, axis.stride), min(run.end, axis.end)
+        if start < end:
+            whole = start == axis.stride and end == axis.end
+            parts.append(name if whole else f"{name}:({axis.end // end}){end // start}")
+    return ",".join(parts)
+
+
+# -- axes of a collective ---------------------------------------------------------------------------------------------------
+
+
+def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
+    """The numbers of the axes along which the devices of each group lie, none for groups of one. `None` where the mesh is not
+    known, where a group is no product of whole axes, or where groups lie along different ones.
+    """
+    if mesh.shape is None:
+        return None
+    found = {_axes_of_group(group, mesh) for group in groups}
+    return found.pop() if len(found) == 1 else None
+
+
+def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
+    positions = sorted(map(mesh.position, group))
+    runs = runs_of(positions) if positions[0] >= 0 else None
+    if runs is None or not starts_axes(positions[0], runs):
+        return None
+    axes: list[int] = []
+    for run in runs:
+        inside = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
+        if math.prod(mesh.axes[i].size for i in inside) != run.size:
+            return None
+        axes += inside
+    return tuple(sorted(axes))
+
+
+def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ...] | None:
+    """The numbers of the axes along which senders and receivers differ; `None` where the mesh is not known."""
+    if mesh.shape is None:
+        return None
+    axes: set[int] = set()
+    for source, target in pairs:
+        start, end = mesh.position(source), mesh.position(target)
+        if start < 0 or end < 0:
+            return None
+        axes |= {i for i, axis in enumerate(mesh.axes) if start // axis.stride % axis.size != end // axis.stride % axis.size}
+    return tuple(sorted(axes))
+
+
+def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: Mesh) -> list[str | None]:
+    """What each collective communicates along: names of axes, joined by commas; empty where every device is alone, `None` where
+    it cannot be told.
+    """
+    known: dict[tuple[object, ...], str | None] = {}
+    labels = []
+    for collective in collectives:
+        key = (collective.groups, collective.pairs, collective.mode, has_groups(collective))
+        if key not in known:
+            axes = _axes_of_collective(collective, counts, mesh)
+            known[key] = None if axes is None else ",".join(mesh.names[i] for i in axes)
+        labels.append(known[key])
+    return labels
+
+
+def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[int, ...] | None:
+    groups, pairs = collective.groups, collective.pairs
+    if has_groups(collective):
+        listed = groups.groups if isinstance(groups, DeviceGroups) else ()
+        try:
+            return axis_of(device_groups(listed, collective.mode, counts), mesh)
+        except DeviceListError:
+            return None
+    if not isinstance(pairs, DevicePairs):
+        return None
+    step = (counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1
+    return axis_of_pairs(((source * step, target * step) for source, target in pairs.pairs), mesh)

@@ -1,0 +1,175 @@
+"""Where an instruction comes from, in both spellings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.op_names import Origin, origin, origin_of, scope_of
+from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.values import parse_metadata
+
+DATA = Path(__file__).parents[1] / "data"
+
+DOT = "dot_general[dimension_numbers=(((2,), (0,)), ((), ())) precision=None]"
+
+TABLES = (
+    'FileNames\n1 "/train/main.py"\n2 "/train/layers.py"\n',
+    'FunctionNames\n1 "main"\n',
+    "FileLocations\n1 {file_name_id=1 function_name_id=1 line=10}\n2 {file_name_id=2 function_name_id=1 line=27 end_line=29}\n",
+    "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n",
+)
+
+
+def frames(*tables: str) -> StackFrames:
+    found = StackFrames()
+    for table in tables:
+        found.add(table)
+    return found
+
+
+def from_metadata(metadata: str, *tables: str) -> Origin:
+    return origin(parse_metadata(f"{{{metadata}}}"), frames(*tables))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ('op_name="jit(f)/dot" source_file="/train/a.py" source_line=12', Origin("jit(f)/dot", "/train/a.py:12")),
+        ('source_line=12 source_file="/train/a.py" op_name="jit(f)/dot"', Origin("jit(f)/dot", "/train/a.py:12")),
+        (
+            'op_type="mul" op_name="jit(f)/mul" source_file="a.py" source_line=7 source_end_line=9',
+            Origin("jit(f)/mul", "a.py:7"),
+        ),
+        ('op_name="f" source_file="a.py"', Origin("f", "a.py")),
+        ('op_name="f" source_line=12', Origin("f", "")),
+        ('op_name="f"', Origin("f", "")),
+        (r"""op_name="state[\'w\']" """, Origin("state['w']", "")),
+        (r'op_name="f" source_file="/train/odd \"name\" {1}.py" source_line=3', Origin("f", '/train/odd "name" {1}.py:3')),
+        ("", Origin()),
+    ],
+)
+def test_inline(metadata: str, expected: Origin) -> None:
+    assert from_metadata(metadata) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ('op_name="f" stack_frame_id=1', Origin("f", "/train/main.py:10")),
+        ('op_name="f" scheduling_name="stack" stack_frame_id=2', Origin("f", "/train/layers.py:27")),
+        ('op_name="f" stack_frame_id=0', Origin("f", "")),
+        ('op_name="f" stack_frame_id=3', Origin("f", "")),
+    ],
+)
+def test_by_the_tables(metadata: str, expected: Origin) -> None:
+    assert from_metadata(metadata, *TABLES) == expected
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_a_table_that_is_not_there(missing: int) -> None:
+    tables = [table for number, table in enumerate(TABLES) if number != missing]
+    expected = "/train/main.py:10" if TABLES[missing].startswith("FunctionNames") else ""
+    assert from_metadata('op_name="f" stack_frame_id=1', *tables).source == expected
+
+
+def test_no_metadata() -> None:
+    assert from_metadata("", *TABLES) == Origin("", "")
+
+
+def test_what_stands_in_a_string_is_no_field() -> None:
+    metadata = 'op_name="source_line=99 stack_frame_id=2" source_file="a.py" source_line=5'
+    assert from_metadata(metadata).source == "a.py:5"
+    assert from_metadata('op_name="stack_frame_id=2" stack_frame_id=1', *TABLES).source == "/train/main.py:10"
+
+
+def test_a_dump_that_points_into_its_tables(read: Callable[..., Context]) -> None:
+    """The line of each instruction as counted by hand in the handmade dump."""
+    places = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))["stack_frames.txt"]["sources"]
+    text = (DATA / "handmade/stack_frames.txt").read_text(encoding="utf-8")
+    module = read(
+        text.replace("%outer = f32[4]{0} negate(%p)", '%outer = f32[4]{0} custom-call(%p), custom_call_target="x"')
+    ).module
+    found = {i.name: origin_of(i, module.frames).source for i in module.instructions if i.name in places}
+    assert found == {name: f"{file}:{line}" for name, (file, line) in places.items()}
+
+
+# -- scopes
+
+
+@pytest.mark.parametrize(
+    ("op_name", "phase"),
+    [
+        ("", "unknown"),
+        ("jit(step)/reduce_sum", "unknown"),
+        ("jit(step)/jvp(layer_0)/attention/dot_general", "forward"),
+        ("jit(step)/jit(main)/jvp(while)/body/mlp/dot_general", "forward"),
+        ("jit(step)/transpose(jvp(layer_0))/mlp/dot_general", "backward"),
+        ("jit(step)/transpose(jvp(layer_0))/jvp(layer_0)/checkpoint/mlp/dot_general", "backward"),
+        ("jit(step)/transpose(jvp(layer_0))/jvp(layer_0)/checkpoint/rematted_computation/mlp/dot_general", "recompute"),
+        ("jit(step)/jvp(vmap(layer))/dot_general", "forward"),
+        # a primitive, a name and a parameter are no transformations
+        ("jit(step)/jvp(layer)/transpose", "forward"),
+        ("jit(step)/transpose[permutation=(1, 0)]", "unknown"),
+        ("jit(step)/my_transpose(x)/jvpx(y)/add", "unknown"),
+        ("jit(step)/core_call[name=transpose(jvp(f))]/add", "unknown"),
+        ("jit(step)/rematted_computation_of(x)/add", "unknown"),
+    ],
+)
+def test_phases_of_scopes(op_name: str, phase: str) -> None:
+    scope = scope_of(op_name)
+    assert (scope.phase, scope.parts) == (phase, ())
+
+
+@pytest.mark.parametrize(
+    ("op_name", "parts"),
+    [
+        ("jit(step)/(jvp()/gather:transpose(jvp(layer_0))/mlp/dot_general:reduce_sum)", ("forward", "backward", "unknown")),
+        ("jit(step)/transpose(jvp())/while/body/(mlp/dot_general:attention/reduce_sum)", ("backward", "backward")),
+        ("jit(step)/transpose(jvp())/checkpoint/(add:rematted_computation/mul)", ("backward", "recompute")),
+        ("jit(step)/mul;jit(step)/jvp(layer_0)/add", ("unknown", "forward")),
+        ("jit(step)/jvp(layer_0)/add;reshape", ("forward",)),
+        ("jit(step)/(jvp()/a:transpose(jvp())/b);jit(step)/c", ("forward", "backward", "unknown")),
+        ("a;b", ()),
+    ],
+)
+def test_parts_of_combined_names(op_name: str, parts: tuple[str, ...]) -> None:
+    assert scope_of(op_name).parts == parts
+
+
+def test_a_path_is_cut_outside_of_brackets() -> None:
+    scope = scope_of(f"jit(f)/jvp(a/b)/{DOT}")
+    assert scope.path == ("jit(f)", "jvp(a/b)", DOT)
+    assert scope.primitive == "dot_general"
+    assert scope.parameters == "[dimension_numbers=(((2,), (0,)), ((), ())) precision=None]"
+
+
+@pytest.mark.parametrize(
+    ("op_name", "is_bare", "has_name", "names"),
+    [
+        ("jit(step)/reduce_sum", True, False, ()),
+        ("jit(step)/jvp()/reduce_sum", True, False, ()),
+        ("parallelize(train_step)/jit(main)/reduce_max[axes=(2,)]", True, False, ()),
+        ("jit(<lambda>)/jit(main)/jvp()/reduce_sum", True, False, ()),
+        ("reduce_sum", False, False, ()),
+        ("jvp(f)/reduce_sum", False, False, ()),
+        ("jit(step)/jit(main)/jvp(jit(log_softmax))/reduce_max", False, False, ("log_softmax",)),
+        ("jit(step)/jvp(layer_0)/attention/dot_general", False, True, ("layer_0", "attention")),
+        ("jit(step)/jvp()/while/body/closed_call/mlp/dot_general", False, True, ("while", "body", "closed_call", "mlp")),
+        ("jit(step)/jvp()/shard_map/while/body/psum", False, False, ("shard_map", "while", "body")),
+        ("jit(step)/transpose(jvp(Model))/dot_general", False, True, ("Model",)),
+        ("jit(step)/jvp(checkpoint)/add", False, False, ("checkpoint",)),
+    ],
+)
+def test_what_encloses_an_operation(op_name: str, is_bare: bool, has_name: bool, names: tuple[str, ...]) -> None:
+    scope = scope_of(op_name)
+    assert (scope.is_bare, scope.has_name, scope.names) == (is_bare, has_name, names)
+
+
+@pytest.mark.parametrize("op_name", ["(" * 5000 + ")" * 9000, "/" * 5000, ";" * 5000, "a/(" + ":" * 5000 + ")", "jvp(" * 2000])
+def test_senseless_names_are_passed_over(op_name: str) -> None:
+    assert scope_of(op_name).phase == "unknown" or op_name.startswith("jvp(")
