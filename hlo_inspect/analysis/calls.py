@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.loops import RUNNING_OPCODES, find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module, Wants
-from hlo_inspect.hlo.opcodes import Role, callee_roles, opcodes_that_call
+from hlo_inspect.hlo.opcodes import opcodes_that_call
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""
@@ -65,7 +65,7 @@ class CallGraph:
         if instruction.opcode in _FUSING and not self._fused:
             return
         place = f"{instruction.name} (line {instruction.line})"
-        callees = _callees(instruction)
+        callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:
             if role in {"body", "condition"}:
                 loop = self._loops[_place(instruction)]
@@ -98,15 +98,6 @@ class CallGraph:
         if computation not in self.executions:
             return f"nothing that was read calls {computation}"
         return self._reasons.get(computation, recursion(computation))
-
-
-def _callees(instruction: Instruction) -> list[tuple[Role, str]]:
-    """The computations that an instruction names, each once in each role."""
-    found: dict[tuple[Role, str], None] = {}
-    for attribute, role in callee_roles(instruction.opcode).items():
-        if instruction.mentions(attribute):
-            found |= dict.fromkeys((role, name) for name in instruction.callee_names(attribute))
-    return list(found)
 
 
 def _place(instruction: Instruction) -> tuple[str, int, str]:

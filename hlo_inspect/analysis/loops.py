@@ -20,10 +20,11 @@ from typing import Literal, NamedTuple
 from hlo_inspect.hlo import dtypes, scan
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import callee_roles, opcodes_that_call
+from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.operands import Operand
 from hlo_inspect.hlo.scalars import PASSING_OPCODES
 from hlo_inspect.hlo.shapes import ArrayShape, subshape
+from hlo_inspect.hlo.values import BackendConfig
 
 MAX_STEPS = 150
 """So many instructions are followed for one loop; real ones take about twenty."""
@@ -75,8 +76,8 @@ def find_loops(module: Module) -> list[Loop]:
 
 
 def _loop(instruction: Instruction, induction: Induction) -> Loop:
-    body, condition = _callee(instruction, "body"), _callee(instruction, "condition")
-    count, fault = printed_count(instruction.attribute("backend_config"))
+    body, condition = instruction.callee("body"), instruction.callee("condition")
+    count, fault = printed_count(instruction.attr("backend_config"))
     if count is not None:
         return Loop(instruction, body, condition, count, "known_trip_count")
     try:
@@ -86,9 +87,9 @@ def _loop(instruction: Instruction, induction: Induction) -> Loop:
     return Loop(instruction, body, condition, count, "derived", None, fault)
 
 
-def printed_count(backend_config: str) -> tuple[int | None, str | None]:
-    """The `known_trip_count` of a configuration, quoted or bare, and what is wrong with it."""
-    match = _PRINTED.search(scan.unquote(backend_config))
+def printed_count(config: BackendConfig | None) -> tuple[int | None, str | None]:
+    """The `known_trip_count` of a configuration, and what is wrong with it."""
+    match = _PRINTED.search(config.text) if config is not None else None
     if match is None:
         return None, None
     count = _COUNT.fullmatch(match[1])
@@ -151,7 +152,7 @@ class Induction:
     def comparison(self, loop: Instruction) -> tuple[str, Progression, Progression]:
         """The direction and the two sides of the comparison by which `loop` goes on; `UnknownError` if it depends on data."""
         self._steps = 0
-        frame, instruction = self._inside(_callee(loop, "condition"), "condition", _state)
+        frame, instruction = self._inside(loop.callee("condition"), "condition", _state)
         while instruction.opcode != "compare":
             if instruction.opcode in PASSING_OPCODES:
                 instruction = self._operand(frame, instruction, 0)
@@ -161,7 +162,7 @@ class Induction:
                 raise UnknownError(f"depends on {_what(instruction)}, in which its condition ends")
         left = self._value(frame, instruction, 0)
         right = self._value(frame, instruction, 1)
-        direction = instruction.attribute("direction")
+        direction = instruction.attr("direction") or ""
         return direction, self._progression(loop, left), self._progression(loop, right)
 
     def _progression(self, loop: Instruction, number: _Number) -> Progression:
@@ -178,7 +179,7 @@ class Induction:
 
     def _step(self, loop: Instruction, element: Path) -> int:
         """What a run adds to an element of the state."""
-        frame, root = self._inside(_callee(loop, "body"), "body", _state)
+        frame, root = self._inside(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
         if after.element != element:
             raise UnknownError(f"depends on what {_what(root)} puts in place of a number that its condition compares")
@@ -243,7 +244,7 @@ class Induction:
         def parameter(instruction: Instruction, path: Path) -> _Number:
             return self._value(frame, caller, _parameter_number(instruction), path)
 
-        return self._inside(_callee(caller, "calls") or _callee(caller, "to_apply"), "callee", parameter)
+        return self._inside(caller.callee("calls") or caller.callee("to_apply"), "callee", parameter)
 
     def _inside(
         self, name: str | None, role: str, parameter: Callable[[Instruction, Path], _Number]
@@ -278,19 +279,14 @@ class Induction:
     def _callers(self) -> Mapping[str, list[Instruction]]:
         callers: defaultdict[str, list[Instruction]] = defaultdict(list)
         for instruction in self._module.with_opcodes(RUNNING_OPCODES):
-            for attribute in callee_roles(instruction.opcode):
-                for name in instruction.callee_names(attribute):
-                    callers[name].append(instruction)
+            for callee in instruction.called:
+                callers[callee.name].append(instruction)
         return callers
 
 
 def _state(parameter: Instruction, path: Path) -> _Number:
     """The one parameter of a condition or a body is the loop's state."""
     return _Number(path, 0)
-
-
-def _callee(caller: Instruction, attribute: str) -> str | None:
-    return next(iter(caller.callee_names(attribute)), None)
 
 
 def _nth(user: Instruction, number: int) -> Operand:
@@ -308,14 +304,14 @@ def _parameter_number(parameter: Instruction) -> int:
 
 
 def _index(instruction: Instruction) -> int:
-    text = instruction.attribute("index")
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    index = instruction.attr("index")
+    if index is None or index < 0:
         raise UnknownError(f"depends on {_what(instruction)}, which has no index")
-    return int(text)
+    return index
 
 
 def _constant(instruction: Instruction) -> int:
-    text = scan.without_comments(instruction.operand_text).strip()
+    text = instruction.literal
     if not _INTEGER.fullmatch(text):
         raise UnknownError(f"depends on {_what(instruction)}, which is no integer")
     return int(text)

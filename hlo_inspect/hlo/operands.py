@@ -13,12 +13,10 @@ from hlo_inspect.hlo import scan
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
-_SHAPED = rf"(?:{_ARRAY}|{_TUPLE}) %({_NAME})"
+_PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
 _NAMES = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
-_SHAPED_OPERAND = re.compile(rf"{_SHAPED}\)")
-_TWO_OPERANDS = re.compile(rf"{_SHAPED}, {_SHAPED}\)")
-_OPERANDS = re.compile(rf"((?:(?:/\*index=[0-9]++\*/)?(?:(?:{_ARRAY}|{_TUPLE}) )?%{_NAME}(?:, )?)*+)\)")
-_MARKED = re.compile(rf"%({_NAME})")
+_PRINTED_OPERANDS = re.compile(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
+_PRINTED_OPERAND = re.compile(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
 _QUOTE = re.compile(r"[\"']|//")
@@ -37,24 +35,6 @@ class Operand(NamedTuple):
     shape: str = ""
 
 
-def operand_names(tail: str) -> list[str] | None:
-    """The operands of a tail as printers write most of them: names, with shapes or without. `None` for all others, which
-    `operands_of` reads.
-    """
-    bare = _NAMES.match(tail)
-    if bare is not None:
-        names = bare[0].replace("%", "").split(", ") if bare[0] else []
-        return None if "null" in names else names
-    single = _SHAPED_OPERAND.match(tail)
-    if single is not None:
-        return [single[1]]
-    two = _TWO_OPERANDS.match(tail)
-    if two is not None:
-        return list(two.groups())
-    many = _OPERANDS.match(tail)
-    return _MARKED.findall(many[1]) if many is not None else None
-
-
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
     closed.
@@ -64,6 +44,9 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
         names = bare[0].replace("%", "").split(", ") if bare[0] else []
         if "null" not in names:
             return tuple([Operand(name) for name in names])
+    printed = _PRINTED_OPERANDS.match(tail)
+    if printed is not None:
+        return tuple([Operand(name, (), shape) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
     text = scan.without_comments(tail[: operands_end(tail) if end is None else end])
     return tuple(_operand(text[start:stop].strip()) for start, stop in scan.split_items(text))
 

@@ -353,7 +353,7 @@ def parse_metadata(text: str) -> Metadata:
 
 class BackendConfig(NamedTuple):
     """What a backend notes of an instruction: the `text` without quotes and escapes, and where that is a JSON object its
-    `fields`, else none. `fault` is set for text that is neither empty nor a JSON object.
+    `fields`, else none. `fault` is set for text that is neither empty nor JSON.
     """
 
     text: str
@@ -389,8 +389,11 @@ def _backend_config(text: str) -> BackendConfig:
     spelled = scan.unquote(text).strip()
     if not spelled:
         return BackendConfig("", {})
-    fields = _json_object(spelled) if spelled.startswith("{") else None
-    return BackendConfig(spelled, fields or {}, "" if fields is not None else "it is no JSON")
+    try:
+        value = json.loads(spelled)
+    except (ValueError, RecursionError):
+        return BackendConfig(spelled, {}, "it is no JSON")
+    return BackendConfig(spelled, value if isinstance(value, dict) else {})
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hlo_inspect.analysis.calls import WANTS
 from hlo_inspect.analysis.loops import Progression, UnknownError, find_loops, printed_count, runs
 from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.values import BackendConfig, ValueTable
 from tests.analysis.loops import BODY, CONDITION, ELEMENTS, LOOP, START, STATE, STEP, computation, loop_of, loop_text
 from tests.hlo.reading import module
 
@@ -305,6 +306,12 @@ def test_a_limit_that_comes_out_of_an_earlier_loop(element: int, count: int | No
 # -- printed counts, and counts from two progressions -----------------------------------------------------------------------
 
 
+def parsed(config: str) -> BackendConfig:
+    found = ValueTable().read("backend_config", config)
+    assert isinstance(found, BackendConfig)
+    return found
+
+
 @pytest.mark.parametrize(
     ("config", "count"),
     [
@@ -319,7 +326,7 @@ def test_a_limit_that_comes_out_of_an_earlier_loop(element: int, count: int | No
     ],
 )
 def test_a_printed_count(config: str, count: int | None) -> None:
-    assert printed_count(config) == (count, None)
+    assert printed_count(parsed(config)) == (count, None)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +334,7 @@ def test_a_printed_count(config: str, count: int | None) -> None:
     ['{"n":"four"}', '{"n":"-1"}', '{"n":""}', "{}", "7", '{"n":"1e3"}', '{"n":"٣"}', '{"n":"' + "9" * 5000 + '"}', '{"n":"4}'],
 )
 def test_a_printed_count_that_is_none(value: str) -> None:
-    count, fault = printed_count(f'{{"known_trip_count":{value}}}')
+    count, fault = printed_count(parsed(f'{{"known_trip_count":{value}}}'))
     assert count is None
     assert fault is not None
     assert fault.startswith("known_trip_count is no count: ")

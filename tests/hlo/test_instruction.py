@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo import grammar, scan
 from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction, head_of
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.operands import Operand, operand_names, operands_end, operands_of
+from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.shape_text import ShapeTable, parse_shape
 
 
@@ -47,8 +47,6 @@ def operands(text: str) -> list[tuple[str | None, tuple[int, ...], str | None]]:
 )
 def test_operands(tail: str, expected: list[tuple[str | None, tuple[int, ...], str | None]]) -> None:
     assert operands(tail) == expected
-    quick = operand_names(tail)
-    assert quick is None or quick == [name for name, _, _ in expected]
 
 
 @pytest.mark.parametrize(

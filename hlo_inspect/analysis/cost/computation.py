@@ -14,6 +14,7 @@ from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names
 from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.values import CalleeAttribute
 
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
@@ -79,7 +80,7 @@ class Costs:
     def _fusion(self, op: Operation) -> InstructionCost:
         """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
         fused = found(self.fused, callee_names(op)[0])
-        return fused.kernel if fused.kernel and op.attribute("kind") == "kCustom" else fused.cost
+        return fused.kernel if fused.kernel and op.instruction.attr("kind") == "kCustom" else fused.cost
 
     def _work(self, op: Operation) -> Tally:
         """The work of what is no fusion, no custom call and runs nothing."""
@@ -92,11 +93,11 @@ class Costs:
                 work.miss(TallyKey(op.opcode), WORK, op.gap(error))
         return work
 
-    def _applied_work(self, op: Operation, attribute: str) -> Work:
-        names = op.instruction.callee_names(attribute)
-        if not names:
+    def _applied_work(self, op: Operation, attribute: CalleeAttribute) -> Work:
+        name = op.instruction.callee(attribute)
+        if name is None:
             raise UnknownCostError(f"it has no {attribute} that can be read")
-        return found(self.applied, names[0]).work
+        return found(self.applied, name).work
 
     def _custom_call(self, op: Operation) -> InstructionCost:
         name, line = op.instruction.name, op.instruction.line
@@ -187,7 +188,7 @@ class Costs:
         try:
             for row, opcode in enumerate(view.opcodes):
                 if wrapped(opcode) == "fusion":
-                    known = self.fused.get(next(iter(Operation(view, row).instruction.callee_names("calls")), ""))
+                    known = self.fused.get(Operation(view, row).instruction.callee("calls") or "")
                     nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
             return fused_traffic(view, nested)
         except UnknownCostError as error:

@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values import IntegerAttribute, WindowDimension
 
 MAX_KERNEL = 1 << 17
 """Positions of a kernel along one dimension; what has more is not counted, so that no text keeps the program busy."""
 
-_WINDOW_FIELD = re.compile(r"(\w+)=([^\s}]+)", re.ASCII)
-_LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)", re.ASCII)
-
-
-class WindowDimension(NamedTuple):
-    """One dimension of a `window={…}`, with the values that a printer leaves out."""
-
-    size: int = 1
-    stride: int = 1
-    pad_low: int = 0
-    pad_high: int = 0
-    window_dilation: int = 1
-    base_dilation: int = 1
-
-
-def window(text: str) -> list[WindowDimension]:
-    """The dimensions of `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1}`."""
-    fields = {name: value.split("x") for name, value in _WINDOW_FIELD.findall(text)}
-    found = []
-    try:
-        for i, size in enumerate(fields.get("size", [])):
-            low, high = fields["pad"][i].split("_") if "pad" in fields else ("0", "0")
-            stride, outer, inner = (int(fields[f][i]) if f in fields else 1 for f in ("stride", "rhs_dilate", "lhs_dilate"))
-            found.append(WindowDimension(int(size), stride, int(low), int(high), outer, inner))
-    except (ValueError, IndexError):
-        raise UnknownCostError("its window cannot be read") from None
-    return found
+_GROUP_COUNTS: tuple[IntegerAttribute, ...] = ("feature_group_count", "batch_group_count")
 
 
 def dot_flops(lhs: ArrayShape, result_elements: int, contracting: tuple[int, ...]) -> int:
@@ -76,18 +49,21 @@ def matmul(flops: int) -> Work:
 
 def convolution_flops(op: Operation, lhs: ArrayShape, rhs: ArrayShape, result: ArrayShape) -> int:
     """`HloCostAnalysis::GetConvolutionFlops`: multiply-adds whose input is neither padding nor a hole of dilation."""
-    labels = _LABELS.fullmatch(op.attribute("dim_labels"))
-    feature_groups, batch_groups = op.integer("feature_group_count", 1), op.integer("batch_group_count", 1)
-    if labels is None or not feature_groups or not batch_groups:
+    labels = op.instruction.attr("dim_labels")
+    groups = [1 if (count := op.instruction.attr(name)) is None else count for name in _GROUP_COUNTS]
+    if labels is None or min(groups) < 1:
         raise UnknownCostError("dim_labels or group counts are missing or make no sense")
-    inputs, kernel, outputs = labels.groups()
     positions = 1
-    for i, step in enumerate(window(op.attribute("window"))):
-        sizes = (_labelled(lhs, inputs, str(i)), _labelled(rhs, kernel, str(i)), _labelled(result, outputs, str(i)))
+    for i, step in enumerate(op.window):
+        sizes = (
+            _labelled(lhs, labels.input, str(i)),
+            _labelled(rhs, labels.kernel, str(i)),
+            _labelled(result, labels.output, str(i)),
+        )
         positions *= valid_positions(*sizes, step)
-    input_features = _labelled(lhs, inputs, "f") // feature_groups
-    batch = _labelled(lhs, inputs, "b") // batch_groups
-    return 2 * input_features * _labelled(result, outputs, "f") * batch * positions
+    input_features = _labelled(lhs, labels.input, "f") // groups[0]
+    batch = _labelled(lhs, labels.input, "b") // groups[1]
+    return 2 * input_features * _labelled(result, labels.output, "f") * batch * positions
 
 
 def _labelled(shape: ArrayShape, labels: str, label: str) -> int:

@@ -4,15 +4,13 @@ what is no work at all. XLA's own HloCostAnalysis counts none of them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.cost.contraction import convolution_flops, dot_flops, matmul
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, elements, shape_size
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.values import BackendConfig
 
 _ANNOTATIONS = """
     Sharding SPMDFullToShardShape SPMDShardToFullShape xla.sdy.FuncResultSharding xla.sdy.GlobalToLocalShape
@@ -24,8 +22,6 @@ ANNOTATIONS = frozenset(_ANNOTATIONS.split())
 
 
 TPU_KERNEL = "tpu_custom_call"
-_SHORT = 4096
-"""Configurations up to here are kept: many library calls share one. Kernels bring their own, at length."""
 
 
 class CallCost(NamedTuple):
@@ -61,8 +57,8 @@ def _operands_and_result(op: Operation) -> int:
 def _gemm(op: Operation) -> int:
     """`GpuHloCostAnalysis::HandleCustomCall`: the dot that `GemmBackendConfig` describes; alpha and beta are not counted."""
     config = _config(op)
-    numbers = _object(_object(config.get("gemm_backend_config", config)).get("dot_dimension_numbers"))
-    contracting = numbers.get("lhs_contracting_dimensions")
+    gemm = config.member("gemm_backend_config") or config.fields
+    contracting = _object(gemm.get("dot_dimension_numbers")).get("lhs_contracting_dimensions")
     if not isinstance(contracting, list) or not all(_is_small(i) for i in contracting):
         raise UnknownCostError("its backend_config does not tell what it contracts")
     return dot_flops(op.operand_array(0), elements(op.array), tuple(map(int, contracting)))
@@ -70,7 +66,7 @@ def _gemm(op: Operation) -> int:
 
 def _onednn_matmul(op: Operation) -> int:
     """The matmul of oneDNN contracts the last dimension of its first operand, the one before when that is transposed."""
-    transposed = _object(_config(op).get("onednn_matmul_config")).get("transpose_a") is True
+    transposed = _config(op).member("onednn_matmul_config").get("transpose_a") is True
     lhs = op.operand_array(0)
     contracting = len(lhs.dimensions) - 1 - transposed
     if contracting < 0:
@@ -98,7 +94,7 @@ def _estimate(op: Operation) -> CallCost | None:
         config = _config(op)
     except UnknownCostError as error:
         return CallCost(None, None, error.reason) if op.custom_call_target == TPU_KERNEL else None
-    estimate = _object(config.get("custom_call_config")).get("cost_estimate")
+    estimate = config.member("custom_call_config").get("cost_estimate")
     if not isinstance(estimate, dict):
         return None
     figures = [str(estimate.get(name, 0)) for name in ("flops", "transcendentals", "bytes_accessed")]
@@ -113,24 +109,15 @@ def _is_small(number: object) -> bool:
     return str(number).isdecimal() and len(str(number)) < 4
 
 
-def _config(op: Operation) -> dict[str, Any]:
-    """The `backend_config`, an object as it is or in quotes; `UnknownCostError` where it is no JSON."""
-    text = op.attribute("backend_config")
-    try:
-        return _parsed_once(text) if len(text) <= _SHORT else _parsed(text)
-    except (ValueError, RecursionError):
-        raise UnknownCostError("its backend_config is no JSON") from None
+def _config(op: Operation) -> BackendConfig:
+    """The `backend_config`; `UnknownCostError` where it is no JSON."""
+    config = op.instruction.attr("backend_config") or BackendConfig("", {})
+    if config.fault:
+        raise UnknownCostError("its backend_config is no JSON")
+    return config
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    text = scan.unquote(text).strip()
-    return _object(json.loads(text)) if text else {}
-
-
-_parsed_once = lru_cache(maxsize=256)(_parsed)
-
-
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -118,7 +118,7 @@ class _Reader:
         if element in self._users:
             return element
         for user in self._users.get(value, ()):
-            if self._opcode(user) == "get-tuple-element" and Operation(self._view, user).integer("index", -1) == index:
+            if self._opcode(user) == "get-tuple-element" and Operation(self._view, user).instruction.attr("index") == index:
                 return user, ()
         return None
 

@@ -39,7 +39,7 @@ class Labeller:
         kind = NOT_FUSED
         phase, source = self._phase_and_source(view, index)
         if view.opcodes[index].removesuffix("-start") == "fusion":
-            kind = (_attribute(view, index, "calls") and _attribute(view, index, "kind")) or NOT_TOLD
+            kind = _fusion_kind(view, index)
         return Labels(kind, phase, source)
 
     def _phase_and_source(self, view: View, index: int) -> tuple[str, str]:
@@ -72,6 +72,14 @@ class Labeller:
 
 def _is_outside_of_strings(tail: str, place: int) -> bool:
     return tail.count('"', 0, place) % 2 == 0 and tail.find("\\", 0, place) < 0
+
+
+def _fusion_kind(view: View, index: int) -> str:
+    try:
+        fusion = view.instruction(index)
+    except scan.ScanError:
+        return NOT_TOLD
+    return (fusion.callee("calls") and fusion.attr("kind")) or NOT_TOLD
 
 
 def _attribute(view: View, index: int, name: str) -> str:

@@ -5,19 +5,17 @@ What a rule needs and the text does not say raises `UnknownCostError`.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import dtypes, scan
-from hlo_inspect.hlo.opcodes import TABLE, callee_roles, opcodes_that_call
+from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
+from hlo_inspect.hlo.values import IntegersAttribute, WindowDimension
 
 DYNAMIC_DIMENSION_BYTES = 4
 """The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""
-
-_INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 
 Counted = Literal["running", "fused", "applied"]
 """How a computation counts: it runs itself, is fused into one kernel, or is applied to elements."""
@@ -89,21 +87,20 @@ class Operation:
     def operand_shapes(self) -> list[Shape]:
         return [self.operand_shape(number) for number in range(self.operand_count)]
 
-    def attribute(self, name: str) -> str:
-        """The text of an attribute, empty where it is missing."""
-        return self.instruction.attribute(name)
-
-    def integers(self, attribute: str) -> tuple[int, ...]:
+    def integers(self, attribute: IntegersAttribute) -> tuple[int, ...]:
         """The numbers of a list `{0,1}`; none where the attribute is missing, as printers leave out empty lists."""
-        return tuple(map(int, _INTEGER.findall(self.attribute(attribute))))
+        return self.instruction.attr(attribute) or ()
 
-    def integer(self, attribute: str, default: int) -> int:
-        numbers = self.integers(attribute)
-        return numbers[0] if numbers else default
+    @property
+    def window(self) -> tuple[WindowDimension, ...]:
+        """The dimensions of the window; none where the attribute is missing, as for a convolution of matrices."""
+        if self.instruction.malformed("window"):
+            raise UnknownCostError("its window cannot be read")
+        return self.instruction.attr("window") or ()
 
     @property
     def custom_call_target(self) -> str:
-        return scan.unquote(self.attribute("custom_call_target"))
+        return self.instruction.attr("custom_call_target") or ""
 
     def gap(self, error: UnknownCostError) -> Gap:
         """The gap that an error leaves here."""
@@ -129,7 +126,7 @@ def callees(op: Operation, caller: Counted) -> list[tuple[Counted, str]]:
         counted: Counted = "fused"
     else:
         counted = "running" if op.opcode in RUNNERS and caller == "running" else "applied"
-    return [(counted, name) for attribute in callee_roles(op.opcode) for name in op.instruction.callee_names(attribute)]
+    return [(counted, callee.name) for callee in op.instruction.called]
 
 
 def callee_names(op: Operation) -> list[str]:

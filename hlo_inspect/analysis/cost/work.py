@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hlo_inspect.analysis.cost import contraction
-from hlo_inspect.analysis.cost.contraction import WindowDimension, window
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
 from hlo_inspect.hlo import dtypes
 from hlo_inspect.hlo.opcodes import OPCODES, is_known
 from hlo_inspect.hlo.shapes import TupleShape, array_leaves
+from hlo_inspect.hlo.values import CalleeAttribute, WindowDimension
 
-Applied = Callable[[Operation, str], Work]
+Applied = Callable[[Operation, CalleeAttribute], Work]
 """The work of one run of the computation that an attribute names."""
 
 _ONE_FLOP = """
@@ -82,7 +82,7 @@ def reduce_window(op: Operation, applied: Applied) -> Work:
 
     A window that spans one whole dimension from every position is taken for a reduce and a broadcast.
     """
-    dimensions = window(op.attribute("window"))
+    dimensions = op.window
     outputs = elements(op.array)
     count = (math.prod([d.size for d in dimensions]) - 1) * outputs
     spanned = _spanned_dimension(op, dimensions)
@@ -91,7 +91,7 @@ def reduce_window(op: Operation, applied: Applied) -> Work:
     return applied(op, "to_apply").times(count)
 
 
-def _spanned_dimension(op: Operation, dimensions: list[WindowDimension]) -> int:
+def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -> int:
     """The size of the only dimension that is reduced, padded and spanned as a whole; 0 if there is none."""
     reducing = [i for i, d in enumerate(dimensions) if d.size != 1]
     padded = [i for i, d in enumerate(dimensions) if d.pad_low or d.pad_high]
@@ -105,7 +105,7 @@ def _spanned_dimension(op: Operation, dimensions: list[WindowDimension]) -> int:
 def select_and_scatter(op: Operation, applied: Applied) -> Work:
     """`HloCostAnalysis::HandleSelectAndScatter`: for each source element n - 1 selects and one scatter."""
     sources = elements(op.operand_shape(1))
-    size = math.prod([d.size for d in window(op.attribute("window"))])
+    size = math.prod([d.size for d in op.window])
     return applied(op, "select").times(sources * (size - 1)).plus(applied(op, "scatter").times(sources))
 
 

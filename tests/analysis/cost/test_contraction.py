@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from hlo_inspect.analysis.cost.contraction import (
     MAX_KERNEL,
-    WindowDimension,
     convolution,
     dot,
     ragged_dot,
     valid_positions,
-    window,
 )
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
+from hlo_inspect.hlo.values import WindowDimension
 from tests.analysis.cost.small import operation
 
 
@@ -113,11 +112,15 @@ def test_convolutions_that_make_no_sense(attributes: str) -> None:
         of("convolution", "f32[4,5,8]", "f32[1,8,12]", "f32[4,5,12]", attributes)
 
 
+def window(text: str) -> tuple[WindowDimension, ...]:
+    return operation(f"%r = f32[] reduce-window(), window={text}").window
+
+
 def test_a_window() -> None:
     text = "{size=3x1 stride=2x1 pad=-1_2x0_0 lhs_dilate=1x4 rhs_dilate=5x1 rhs_reversal=1x0}"
-    assert window(text) == [WindowDimension(3, 2, -1, 2, 5, 1), WindowDimension(1, 1, 0, 0, 1, 4)]
-    assert window("{size=7}") == [WindowDimension(7)]
-    assert window("") == []
+    assert window(text) == (WindowDimension(3, 2, -1, 2, 5, 1, is_reversed=True), WindowDimension(1, 1, 0, 0, 1, 4))
+    assert window("{size=7}") == (WindowDimension(7),)
+    assert operation("%r = f32[] reduce-window()").window == ()
 
 
 def test_a_kernel_without_end() -> None:
@@ -149,4 +152,4 @@ def test_positions_as_the_definition_has_them(inputs: int, kernel: int, outputs:
 def test_every_window_field_is_read() -> None:
     names = re.findall(r"(\w+)=", "size= stride= pad= lhs_dilate= rhs_dilate=")
     texts = [f"{{size=1 {name}={'2_3' if name == 'pad' else 2}}}" for name in names]
-    assert len({tuple(window(text)) for text in texts}) == len(names)
+    assert len({window(text) for text in texts}) == len(names)
