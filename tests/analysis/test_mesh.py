@@ -28,6 +28,7 @@ from hlo_inspect.analysis.mesh_axes import (
     axis_labels,
     axis_of,
     axis_of_pairs,
+    given_mesh,
     mesh_of,
 )
 from hlo_inspect.hlo.module import Wants
