@@ -66,7 +66,7 @@ class Node:
         return self.file.error(message, self.line, self.column)
 
     def text(self) -> str:
-        """The text of a text node. A plain number or `true` is not text: it wants quotes."""
+        """The text of a text node. A plain number or `true` is not text: it needs quotes."""
         return self._expect("text").scalar
 
     def choice(self, options: Iterable[str]) -> str:
@@ -74,7 +74,7 @@ class Node:
         names = list(options)
         chosen = self.text()
         if chosen not in names:
-            raise self.error(f"{chosen!r} is none of {', '.join(names)}{did_you_mean(chosen, names)}")
+            raise self.error(f"{chosen!r} is not one of {', '.join(names)}{did_you_mean(chosen, names)}")
         return chosen
 
     def items(self) -> tuple[Node, ...]:
@@ -144,7 +144,7 @@ def parse(text: str, path: str) -> Node:
         mark = error.problem_mark or error.context_mark
         message = f"not valid YAML: {error.problem or error.context}"
         if error.context == "while scanning a block scalar":
-            message += "; text that begins with > or | wants quotes"
+            message += "; text that begins with > or | needs quotes"
         if mark is None:
             raise UsageError(message, Location(path)) from error
         raise file.error(message, mark.line + 1, mark.column + 1) from error
@@ -178,9 +178,9 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], file: ConfigFile, dep
     if depth == 0:
         raise _error(event, file, "nested too deep")
     if isinstance(event, yaml.AliasEvent):
-        raise _error(event, file, "an alias (*name) is not allowed; text that begins with * wants quotes")
+        raise _error(event, file, "an alias (*name) is not allowed; text that begins with * needs quotes")
     if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
-        raise _error(event, file, "an anchor (&name) or tag (!name) is not allowed; text that begins with & or ! wants quotes")
+        raise _error(event, file, "an anchor (&name) or tag (!name) is not allowed; text that begins with & or ! needs quotes")
     line, column = _place(event)
     if isinstance(event, yaml.ScalarEvent):
         return Node(file, line, column, _scalar_kind(event.value, event.style), scalar=event.value)

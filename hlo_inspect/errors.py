@@ -1,4 +1,4 @@
-"""Where something stands in a dump, and the errors that the package raises.
+"""Places in a dump, and the errors that the package raises.
 
 Every exception of the public API derives from `HloInspectError` and carries a `Location`; what is wrong but does not stop the
 analysis becomes a finding of the report instead.
@@ -31,7 +31,7 @@ class Location:
 class HloInspectError(Exception):
     """Base of the package's errors.
 
-    `str()` gives one message: the place, what is wrong and, where the text is at hand, the line cut round the caret.
+    `str()` gives one message: the place, what is wrong and, where the text is known, the line cut round the caret.
     """
 
     def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:

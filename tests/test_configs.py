@@ -74,11 +74,11 @@ def test_a_scalar_is_what_it_looks_like(written: str, kind: str) -> None:
         ("a: &x 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
         ("a: !!int 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
         ("a: !!python/object/apply:os.system [ls]\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
-        ("a: != 3\n", (1, 4), "text that begins with & or ! wants quotes"),
+        ("a: != 3\n", (1, 4), "text that begins with & or ! needs quotes"),
         ("b:\n  a: *x\n", (2, 6), "an alias (*name) is not allowed"),
         ("a: 1\n---\nb: 2\n", (3, 1), "a second YAML document"),
         ("? [1]\n: 2\n", (1, 3), "a key must be text"),
-        ("a: >= 3\n", (1, 5), "text that begins with > or | wants quotes"),
+        ("a: >= 3\n", (1, 5), "text that begins with > or | needs quotes"),
         ("a: [1, 2\n", (2, 1), "not valid YAML"),
         ("a: 1\n b: 2\n", (2, 3), "not valid YAML"),
         ("a: 1\nb: \x07\n", (2, 4), "not valid YAML"),
@@ -133,7 +133,7 @@ def test_a_choice_is_one_of_the_options() -> None:
     assert value("warning").choice(("error", "warning")) == "warning"
     with pytest.raises(UsageError) as caught:
         value("warn").choice(("error", "warning"))
-    assert caught.value.message == "'warn' is none of error, warning; did you mean 'warning'?"
+    assert caught.value.message == "'warn' is not one of error, warning; did you mean 'warning'?"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

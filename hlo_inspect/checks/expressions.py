@@ -103,7 +103,7 @@ def _within(actual: Known, low: Known, high: Known, brackets: str) -> bool:
 
 
 def parse_expression(text: str) -> Expression:
-    """The expression of a policy value or of the part of `--assert` behind the fact."""
+    """The expression of a policy value or of what follows the fact in `--assert`."""
     text = text.strip()
     if text == "known":
         return Expression("known")
@@ -145,7 +145,7 @@ def parse_value(text: str) -> WrittenValue:
             raise ValueError(f"the quotes of {text} do not match")
         return WrittenValue(text[1:-1], quoted=True)
     if text in ("known", "null"):
-        raise ValueError(f"`{text}` stands alone, without operator or list; as text it wants quotes")
+        raise ValueError(f"`{text}` is used alone, without operator or list; as text it needs quotes")
     if text[0] in "=!<>":
         raise ValueError(f"{text!r} is no value; the operators are {' '.join(_COMPARE)}")
     if text[0] in "[({":
@@ -170,7 +170,7 @@ def _value(written: WrittenValue, unit: Unit) -> Known:
     looks_bool = written.text in ("true", "false") and not written.quoted
     if unit == "text":
         if looks_bool:
-            raise ValueError(f"`{written}` is a bool, the fact is text; as text it wants quotes")
+            raise ValueError(f"`{written}` is a bool, the fact is text; as text it needs quotes")
         return written.text
     if written.quoted:
         raise ValueError(f"{written} is text, the fact is of kind {unit}")

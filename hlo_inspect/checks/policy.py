@@ -3,15 +3,14 @@
     checks:
       collectives.all-to-all.count: 0
       optimizer.name: [adamw, lion]          # any of them
-      params.aliased_bytes: ">= 180 MiB"     # YAML wants quotes round what begins with > or !
+      params.aliased_bytes: ">= 180 MiB"     # YAML needs quotes around what begins with > or !
     fail-on: warning                         # findings of this severity or above fail too
     ignore:
       - rule: HI102                          # or its name: unused-parameter
         subject: "embed*"                    # optional: only findings about these
         reason: the embedding is kept for the decoder
 
-Whatever else stands in a policy is a `UsageError` with its place. Whether a fact exists is decided where the facts are known
-(`resolve`).
+Anything else in a policy is a `UsageError` with its place. `resolve` decides whether a fact exists.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _ASSERTION = re.compile(r"\s*([^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A fact, by its name as written, and what is expected of it; `place` is where the expectation stands."""
+    """A fact, by its name as written, and what is expected of it; `place` is where the expectation is written."""
 
     fact: Node
     expression: Expression

@@ -22,7 +22,7 @@ _LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are lo
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An assertion about a fact that exists; `member` is what stands for the angle brackets of a family."""
+    """An assertion about a fact that exists; `member` takes the place of the angle brackets of a family."""
 
     name: str
     spec: FactSpec

@@ -1,7 +1,7 @@
-"""The rows behind a fact: which rows of which table a failed check is about.
+"""The rows of a fact: which rows of which table a failed check is about.
 
-One line of `_RULES` says it for each group of facts; a fact that no line covers stands for all rows of the table that is named
-like its first segment, where there is one.
+One line of `_ROWS_OF_FACTS` says so for each group of facts; a fact that no line covers is about all rows of the table that is
+named like its first segment, where there is one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _is_collective(value: Value, _: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RowRule:
+class RowsOfFact:
     """Facts that fit `fact` are about the rows of `table` where every named column is as wanted."""
 
     fact: str
@@ -50,21 +50,21 @@ class RowRule:
     wanted: tuple[tuple[str, Wanted], ...] = ()
 
 
-_RULES = (
-    RowRule(r"collectives\.async_count", "collectives", (("is_async", _is_set),)),
-    RowRule(r"collectives\.\w+", "collectives", (("kind", _is_collective),)),
-    RowRule(r"collectives\.group_size\.(.+)\.\w+", "collectives", (("group_size", _is_member),)),
-    RowRule(r"collectives\.phase\.(.+)\.\w+", "collectives", (("phase", _is_member),)),
-    RowRule(r"collectives\.(.+)\.\w+", "collectives", (("kind", _is_member),)),
-    RowRule(r"params\.aliased_\w+", "params", (("aliased_output", _is_known),)),
-    RowRule(r"params\.donor_\w+", "params", (("donated", _is_set), ("aliased_output", _is_unknown))),
-    RowRule(r"params\.donated_\w+", "params", (("donated", _is_set),)),
-    RowRule(r"params\.unused_\w+", "params", (("unused", _is_set),)),
-    RowRule(r"outputs\.aliased_\w+", "outputs", (("aliased_parameter", _is_known),)),
-    RowRule(r"fusions\.kind\.(.+)", "fusions", (("kind", _is_member),)),
-    RowRule(r"fusions\.multi_output_count", "fusions", (("outputs", _is_several),)),
-    RowRule(r"custom_calls\.target\.(.+)", "custom_calls", (("target", _is_member),)),
-    RowRule(r"optimizer\.decayed_count", "optimizer", (("weight_decay", _is_set),)),
+_ROWS_OF_FACTS = (
+    RowsOfFact(r"collectives\.async_count", "collectives", (("is_async", _is_set),)),
+    RowsOfFact(r"collectives\.\w+", "collectives", (("kind", _is_collective),)),
+    RowsOfFact(r"collectives\.group_size\.(.+)\.\w+", "collectives", (("group_size", _is_member),)),
+    RowsOfFact(r"collectives\.phase\.(.+)\.\w+", "collectives", (("phase", _is_member),)),
+    RowsOfFact(r"collectives\.(.+)\.\w+", "collectives", (("kind", _is_member),)),
+    RowsOfFact(r"params\.aliased_\w+", "params", (("aliased_output", _is_known),)),
+    RowsOfFact(r"params\.donor_\w+", "params", (("donated", _is_set), ("aliased_output", _is_unknown))),
+    RowsOfFact(r"params\.donated_\w+", "params", (("donated", _is_set),)),
+    RowsOfFact(r"params\.unused_\w+", "params", (("unused", _is_set),)),
+    RowsOfFact(r"outputs\.aliased_\w+", "outputs", (("aliased_parameter", _is_known),)),
+    RowsOfFact(r"fusions\.kind\.(.+)", "fusions", (("kind", _is_member),)),
+    RowsOfFact(r"fusions\.multi_output_count", "fusions", (("outputs", _is_several),)),
+    RowsOfFact(r"custom_calls\.target\.(.+)", "custom_calls", (("target", _is_member),)),
+    RowsOfFact(r"optimizer\.decayed_count", "optimizer", (("weight_decay", _is_set),)),
 )
 
 
@@ -83,14 +83,14 @@ def rows_behind(fact: str, report: Report, name: str) -> Table | None:
     return behind if len(rows) <= MAX_ROWS else behind.top(MAX_ROWS - 1)
 
 
-def _rule_of(fact: str) -> tuple[RowRule, str]:
-    for rule in _RULES:
+def _rule_of(fact: str) -> tuple[RowsOfFact, str]:
+    for rule in _ROWS_OF_FACTS:
         if match := re.fullmatch(rule.fact, fact):
             return rule, match[1] if match.re.groups else ""
-    return RowRule(fact, fact.partition(".")[0]), ""
+    return RowsOfFact(fact, fact.partition(".")[0]), ""
 
 
-def _select(table: Table, rule: RowRule, member: str) -> tuple[Row, ...]:
+def _select(table: Table, rule: RowsOfFact, member: str) -> tuple[Row, ...]:
     """The rows that the rule wants; none where the table lacks one of its columns."""
     names = [column.name for column in table.columns]
     if any(column not in names for column, _ in rule.wanted):

@@ -1,7 +1,7 @@
 """Runs a policy over reports: one outcome per report, which is a report itself.
 
 Every assertion is a row of the table `checks`. With `fail-on`, every finding that reaches it is a failed row too; where none
-does, one row says so. Failed rows come first, and `rows_3` is the table with the rows behind the third of them.
+does, one row says so. Failed rows come first, and `rows_3` is the table with the rows that the third of them is about.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The checks of one report; `report` tells of them in facts and tables."""
+    """The checks of one report; `report` shows them as facts and tables."""
 
     results: tuple[CheckResult, ...]
     report: Report
@@ -116,12 +116,12 @@ def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[Che
     if not reached:
         return [CheckResult("findings", None, 0, "count", expected, passed=True)]
     return [
-        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_told(finding))
+        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_in_words(finding))
         for finding in reached
     ]
 
 
-def _told(finding: Finding) -> str:
+def _in_words(finding: Finding) -> str:
     place = f"{finding.location}: " if finding.location else ""
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"{place}{subject}{finding.message}"

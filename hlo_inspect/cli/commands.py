@@ -109,7 +109,7 @@ def check(
 ) -> int:
     """Check facts against a policy: exit status 1 when one fails.
 
-    Each failed check prints the actual value and the rows behind it.
+    Each failed check prints the actual value and the rows that it comes from.
     """
     from hlo_inspect.checks.runner import run_checks
 

@@ -1,4 +1,4 @@
-"""What communicates: kind, bytes, devices, reduction, source line."""
+"""The collectives of a module: kind, bytes, devices, reduction, source line."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _why(fact: str, context: Context) -> str:
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
         if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
             return _why_unknown(collective)
-    return "the text does not tell"
+    return "the text does not say"
 
 
 def _why_unknown(collective: Collective) -> str:
@@ -129,7 +129,7 @@ def _why_unknown(collective: Collective) -> str:
         return f"the shape of {place} or of its operands cannot be read, or has no size"
     if collective.kind == "ragged-all-to-all":
         return f"{place} sends what its operands say at run time"
-    return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not tell'}"
+    return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not say'}"
 
 
 class _Occurrence(NamedTuple):

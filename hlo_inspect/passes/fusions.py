@@ -1,4 +1,4 @@
-"""What was fused: kinds, roots, content, the largest by bytes moved; and what is left to custom calls."""
+"""What was fused: kinds, roots, content, the largest by bytes moved; and the custom calls."""
 
 from __future__ import annotations
 

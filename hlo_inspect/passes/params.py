@@ -1,4 +1,4 @@
-"""Which parameter is donated to which output, what is not and what that costs, what nobody reads."""
+"""The entry's parameters and outputs: which is donated to which, which is not and why, which is not used."""
 
 from __future__ import annotations
 

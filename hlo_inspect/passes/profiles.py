@@ -56,7 +56,7 @@ def profiles_report() -> Report:
 
 
 def profile_report(name_or_path: str) -> Report:
-    """One profile: table `profile`, a row for every figure, and table `sources`, the documents behind them."""
+    """One profile: table `profile`, a row for every figure, and table `sources`, the documents that state them."""
     profile = load_profile(name_or_path)
     figures = Table("profile", profile.title, _FIGURE_COLUMNS, tuple(_rows(profile)))
     used = {figure.source for figure in profile.figures.values() if figure is not None}

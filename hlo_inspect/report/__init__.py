@@ -1,4 +1,4 @@
-"""How a report is said. `FORMATS` is the list of output formats; all renderers are called alike."""
+"""The output formats: `FORMATS` lists them, and all renderers are called in the same way."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _pieces(value: object, depth: int, margin: str) -> Iterator[str]:
     """The text of `value`. What holds lists or objects is opened, one item a line, and so is everything in the first levels of
-    a report (whose depth is 0); a row, a column or a location stands on one line.
+    a report (whose depth is 0); a row, a column or a location takes one line.
     """
     if isinstance(value, dict):
         brackets, items = "{}", [(f"{json.dumps(key)}: ", item) for key, item in value.items()]

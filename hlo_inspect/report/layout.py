@@ -74,18 +74,18 @@ def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
 
 
 def _without_empty_columns(table: Table) -> Table:
-    """A column that no row has anything to say in tells nothing: where it may be dropped, it is."""
-    told = [
+    """`table` without the columns that are empty in every row, as far as they may be dropped."""
+    filled = [
         i
         for i, column in enumerate(table.columns)
         if column.detail == 0
         or not table.rows
         or any(row[i] != "" and not (row[i] is None and column.optional) for row in table.rows)
     ]
-    if len(told) == len(table.columns):
+    if len(filled) == len(table.columns):
         return table
-    columns = tuple(table.columns[i] for i in told)
-    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in told) for row in table.rows))
+    columns = tuple(table.columns[i] for i in filled)
+    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in filled) for row in table.rows))
 
 
 def _labelled(total: Row) -> Row:
@@ -139,7 +139,7 @@ def cell_width(text: str) -> int:
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` cells. A list ("{0,1}, …") is cut at its end; names and paths tell most by both of theirs."""
+    """`text` in at most `width` cells. A list ("{0,1}, …") is cut at its end, names and paths in the middle."""
     if cell_width(text) <= width:
         return text
     tail = 0 if text[0] in "([{" else (width - 1) // 2

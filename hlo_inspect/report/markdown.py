@@ -1,6 +1,6 @@
 """Reports as GitHub Markdown, fit for a pull request: a heading, tables, findings and notes.
 
-Text from a dump is shown as it stands: markup, pipes and HTML are escaped, and it mentions nobody.
+Text from a dump is shown as it is: markup, pipes and HTML are escaped, and names in it mention nobody on GitHub.
 """
 
 from __future__ import annotations

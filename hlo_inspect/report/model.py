@@ -24,7 +24,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # most severe f
 class FactSpec:
     """What a pass promises about a fact.
 
-    `name` is dotted; a segment in angle brackets stands for a family (`opcode.<opcode>`): a member that does not occur is 0.
+    `name` is dotted; a segment in angle brackets makes it a family (`opcode.<opcode>`): a member that does not occur is 0.
     `members` lists what the segment can be, and of a text fact of its own the values that it can have; `None` leaves it open.
     Scripts rely on these: names and units are never changed.
     """
@@ -56,8 +56,8 @@ class Column:
 class Table:
     """Rows of raw values under typed columns.
 
-    `others` is how many rows `top` folded into the last one; `page_rows` how many a page shows of it that was not told
-    otherwise. A table of 0 page rows is one thing and never cut.
+    `others` is how many rows `top` folded into the last one; `page_rows` how many a page shows where the user does not say.
+    A table with 0 page rows is always shown whole.
     """
 
     name: str

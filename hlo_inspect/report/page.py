@@ -1,4 +1,4 @@
-"""What the formats for people (terminal, Markdown) say beside tables, as plain text: headline, choice of findings, remarks."""
+"""What the formats for people (terminal, Markdown) show beside tables, as plain text: headline, findings, remarks."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
 
 
 def reasons_of_unknown(report: Report) -> list[str]:
-    """The notes that tell why a fact is unknown: they start with its name."""
+    """The notes that say why a fact is unknown: they start with its name."""
     return [note for note in report.notes if report.facts.get(note.partition(":")[0], "") is None]

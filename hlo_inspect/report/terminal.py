@@ -1,7 +1,7 @@
 """Reports for a terminal, or a file that is read as text.
 
-Text from a dump is printed as it stands: no markup is interpreted and control characters are escaped. Nothing is looked up in
-the environment: without a width there are 100 columns, without `color` no escape sequence.
+Text from a dump is printed as it is: no markup is interpreted and control characters are escaped. Nothing is looked up in the
+environment: without a width there are 100 columns, without `color` no escape sequence.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
 
 
 def _headline(report: Report, width: int) -> Iterator[Line]:
-    """The name, what the module is, and where it stands; the name has a line of its own where all that is too long for one."""
+    """The module's name, its devices and its input; the name has a line of its own where one is too short for all."""
     name, details = module_name(report), _joined(module_details(report), width)
     if len(details) == 1 and cell_width(name) + GAP + cell_width(details[0]) <= width:
         yield [(name, _HEADING), (" " * GAP + details[0], "")]
@@ -188,7 +188,7 @@ def _finding(finding: Finding, width: int) -> Iterator[Line]:
 
 
 def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:
-    """Remarks always; why a value is unknown when asked for, and else how to ask where a "?" stands on the page."""
+    """Remarks; with `verbose` also why a value is unknown, otherwise a hint how to ask where the page shows a "?"."""
     reasons = reasons_of_unknown(report)
     remarks = [note for note in report.notes if note not in reasons]
     if options.verbose and report.notes:

@@ -94,3 +94,21 @@ def test_an_unknown_value_makes_its_sum_unknown() -> None:
 def test_no_total_without_rows_or_sums() -> None:
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count", summed=True)), ()), 80).total is None
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count")), (("a", 1),)), 80).total is None
+
+
+SOME_EMPTY = (Column("name"), Column("reduction", detail=2), Column("source", detail=2), Column("why"))
+
+
+def test_an_empty_column_that_may_be_dropped_is() -> None:
+    table = Table("t", "T", SOME_EMPTY, (("a", "add", "", ""), ("b", "", "", "")))
+    assert make_grid(table, 80).header == ("name", "reduction", "why")
+
+
+def test_it_does_not_count_as_hidden() -> None:
+    table = Table("t", "T", SOME_EMPTY, (("a", "", "", ""),))
+    assert make_grid(table, 80).hidden == ()
+
+
+def test_an_unknown_value_is_something_to_say() -> None:
+    table = Table("t", "T", SOME_EMPTY, (("a", None, "", ""),))
+    assert make_grid(table, 80).header == ("name", "reduction", "why")

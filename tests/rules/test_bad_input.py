@@ -122,3 +122,26 @@ def test_a_given_mesh_that_does_not_fit_is_told(mesh: str) -> None:
     report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
     assert (column(report, "axis"), findings(report)) == (["d1"], [("HI205", 1)])
     assert "does not fit the 2x2 devices of the program" in report.findings[0].message
+
+
+CALL = "ROOT %r = f32[8]{0} call(%x), to_apply=%again"
+AGAIN = "%again {\n  %x = f32[8]{0} parameter(0)\n  LINE\n}\n".replace("LINE", CALL)
+LOOP = 'ROOT %r = f32[8]{0} while(%x), body=%gone, condition=%gone, backend_config={"known_trip_count":{"n":"many"}}'
+
+
+def looping(line: str) -> str:
+    return f"HloModule m\n\n{AGAIN}\nENTRY %main {{\n  %x = f32[8]{{0}} parameter(0)\n  {line}\n}}\n"
+
+
+@pytest.mark.parametrize("passes", [("cost",), ("collectives",), ("cost", "collectives")])
+@pytest.mark.parametrize(
+    ("line", "rule", "severity", "subject", "place"),
+    [(LOOP, "HI501", "warning", "r", 10), (CALL, "HI502", "error", "again", 3)],
+)
+def test_loops_and_calls_are_reported_once(
+    passes: tuple[str, ...], line: str, rule: str, severity: str, subject: str, place: int
+) -> None:
+    findings = [f for f in hlo_inspect.inspect(looping(line), passes).findings if f.rule.startswith("HI5")]
+    assert [(f.rule, f.severity, f.subject, f.location.line if f.location else 0) for f in findings] == [
+        (rule, severity, subject, place)
+    ]
