@@ -10,7 +10,7 @@ from hlo_inspect.rules.base import Rule
 
 
 class ContradictoryDevices(Rule):
-    """Collectives that name a device which the program does not have, or one device twice.
+    """Devices that do not exist or are named twice.
 
     What it finds
         Device groups and source-target pairs with an id that is not below the number of devices of the program,

@@ -10,7 +10,7 @@ from hlo_inspect.rules.base import Rule
 
 
 class DanglingAlias(Rule):
-    """Aliases and donors of the header that name an output or a parameter that the entry does not have.
+    """Aliases or donors that the entry does not have.
 
     What it finds
         Entries of `input_output_alias` and `buffer_donor` whose parameter number, parameter index or output index

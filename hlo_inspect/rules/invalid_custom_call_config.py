@@ -10,7 +10,7 @@ from hlo_inspect.rules.base import Rule
 
 
 class InvalidCustomCallConfig(Rule):
-    """Custom calls that are known, but whose configuration cannot be used.
+    """Known custom calls with an unusable configuration.
 
     What it finds
         Custom calls of a target whose cost is known (a cuBLAS matrix multiplication, a Triton or Mosaic kernel with

@@ -10,7 +10,7 @@ from hlo_inspect.rules.base import Rule
 
 
 class MeshMismatch(Rule):
-    """The mesh given with `--mesh` does not fit the devices of the program.
+    """A mesh given with `--mesh` that does not fit.
 
     What it finds
         Axes of `--mesh` whose sizes are not those of the device mesh that all groups and shardings of the program

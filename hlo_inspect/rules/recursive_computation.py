@@ -10,7 +10,7 @@ from hlo_inspect.rules.base import Rule
 
 
 class RecursiveComputation(Rule):
-    """Computations that call themselves, directly or through others.
+    """Computations that call themselves.
 
     What it finds
         Computations on a circle of calls, and those that are called from one.

@@ -13,7 +13,7 @@ WORTH_DIVIDING = 1 << 10  # bytes
 
 
 class ReplicatedOptimizerState(Rule):
-    """Optimizer state that is the same on devices among which the batch is divided.
+    """Optimizer state that devices hold in equal copies.
 
     What it finds
         Moments, master weights and other state of the optimizer that several devices hold in equal copies, while

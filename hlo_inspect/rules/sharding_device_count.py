@@ -11,7 +11,7 @@ from hlo_inspect.rules.base import Rule, entry_line
 
 
 class ShardingDeviceCount(Rule):
-    """Shardings over another number of devices than the program has.
+    """Shardings over another number of devices.
 
     What it finds
         Shardings of the entry computation whose device list does not have as many devices as the program has

@@ -13,7 +13,7 @@ WORTH_DONATING = 1 << 10  # bytes of all state together
 
 
 class UndonatedOptimizerState(Rule):
-    """Moments, master weights and other optimizer state that could be donated and are not.
+    """Optimizer state that could be donated and is not.
 
     What it finds
         Parameters that the optimizer's data flow shows to be its state, for which an output of the same shape, type,

@@ -13,7 +13,7 @@ WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
 
 class UndonatedParameter(Rule):
-    """Entry parameters of at least 1 KiB that could be donated and are not.
+    """Parameters that could be donated and are not.
 
     What it finds
         Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, while an

@@ -12,7 +12,7 @@ MAX_FAULTS = 20
 
 
 class UnfollowedDataflow(Rule):
-    """Instructions through which the data flow to the weights cannot be followed.
+    """Instructions at which the data flow is lost.
 
     What it finds
         Instructions with operands that are not defined, cannot be read or are too few, instructions that depend on

@@ -11,7 +11,7 @@ from hlo_inspect.rules.base import Rule, entry_line, numbered
 
 
 class UnusedParameter(Rule):
-    """Entry parameters that no instruction reads and that are not donated.
+    """Parameters that are neither read nor donated.
 
     What it finds
         Arrays of the entry's parameters that no instruction of the entry has as an operand. An array that is

@@ -1,5 +1,5 @@
-"""The command `summary`: counts as printed, the facts of the passes that it runs, and every figure of a dump that XLA's parser or
-a count by hand gives.
+"""The command `summary`: counts as printed, the facts of the passes that it runs, and every figure of a dump that XLA's parser
+or a count by hand gives.
 """
 
 from __future__ import annotations
