@@ -1,48 +1,11 @@
-"""muon: what the programs of make_optimizers.py were given is read from their texts; another equation is refused."""
+"""Muon: the iteration that makes a matrix nearly orthogonal, and what is none."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.programs import STAGES, Facts, changed, facts_of, overview_of, rules_of, text_of
-
-CASES: dict[str, Facts] = {
-    "muon": {
-        "name": "mixed",
-        "update_count": 2,
-        "decayed_count": 0,
-        "learning_rate": 0.02,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "momentum": 0.95,
-        "nesterov": True,
-    },
-    "muon_plain": {
-        "name": "muon",
-        "update_count": 1,
-        "decayed_count": 1,
-        "learning_rate": 0.001,
-        "weight_decay": 0.1,
-        "momentum": 0.95,
-        "nesterov": False,
-    },
-    # the rate with the scale: 0.02 * sqrt(2) = 0.02828, to the digits of the step's type; the decay is folded into 1 - 0.0002
-    "muon_by_hand": {
-        "name": "muon",
-        "update_count": 1,
-        "decayed_count": 1,
-        "learning_rate": 0.0283,
-        "momentum": 0.9,
-        "nesterov": True,
-    },
-}
-
-
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("case", CASES)
-def test_constants_are_those_of_the_program(case: str, stage: str) -> None:
-    assert facts_of(text_of(f"{case}.{stage}")) == CASES[case]
+from hlo_inspect.analysis.optimizer.rules.muon import Iteration, find_iteration
+from tests.analysis.optimizer.programs import STAGES, changed, facts_of, overview_of, rules_of, text_of
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -78,3 +41,36 @@ def test_another_equation_is_no_muon(pattern: str, by: str) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_iteration_in_a_loop_is_unknown(stage: str) -> None:
     assert facts_of(text_of(f"muon_looped.{stage}"))["name"] == "unknown"
+
+
+# -- the iteration ----------------------------------------------------------------------------------------------------------
+
+
+def iteration_of(text: str) -> Iteration | None:
+    update = overview_of(text).rows[-1].matched.update
+    return find_iteration(update, update.rest)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("case", ["muon", "muon_plain", "muon_by_hand"])
+def test_steps_are_counted(case: str, stage: str) -> None:
+    found = iteration_of(text_of(f"{case}.{stage}"))
+    assert found is not None
+    assert found.steps == 5
+
+
+def test_the_factor_of_the_last_step() -> None:
+    """With consistent_rms 0.2 the rate of 0.001 stands with sqrt(8) * 0.2."""
+    found = iteration_of(text_of("muon_plain.after"))
+    assert found is not None
+    assert list(found.factor.values()) == pytest.approx([-0.001 * 0.2 * 8**0.5])
+
+
+def test_without_the_norm() -> None:
+    text = changed(text_of("muon_by_hand.before"), r" sqrt\(", " exponential(")
+    assert iteration_of(text) is None
+
+
+def test_plain_descent_is_no_iteration() -> None:
+    assert iteration_of(text_of("sgd.after")) is None
+    assert iteration_of(text_of("lion.after")) is None

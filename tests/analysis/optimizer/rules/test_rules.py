@@ -15,6 +15,7 @@ from hlo_inspect.analysis.optimizer import matching, rules
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.matching import Weight, claims_of
 from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
@@ -67,7 +68,7 @@ def test_a_rule_imports_the_toolkit_and_nothing_else_of_the_project(path: Path) 
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_the_paper_is_in_the_docstring_too(rule: rules.OptimizerRule) -> None:
+def test_the_paper_is_in_the_docstring_too(rule: OptimizerRule) -> None:
     text = (FOLDER / f"{rule.name.replace('-', '_')}.py").read_text(encoding="utf-8")
     docstring = ast.get_docstring(ast.parse(text)) or ""
     assert rule.paper.partition(" ")[0].rstrip(",") in docstring

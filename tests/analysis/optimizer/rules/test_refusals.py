@@ -1,0 +1,44 @@
+"""Updates that are nearly those of a rule: another equation is claimed by none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.optimizer.programs import STAGES, changed, rules_of, text_of
+
+SQRT = (r" sqrt\(", " cbrt(")
+OTHER_EQUATIONS = {
+    **dict.fromkeys(("adabelief", "adadelta", "adafactor", "adam", "adamw", "amsgrad", "lamb", "lars"), SQRT),
+    **dict.fromkeys(("nadam", "nadamw", "novograd", "radam", "schedule_free_adamw"), SQRT),
+    "adagrad": (r" rsqrt\(", " cbrt("),
+    "rmsprop": (r" rsqrt\(", " cbrt("),
+    "adamax": (r" abs\(", " tanh("),
+    "lion": (r" sign\(", " tanh("),
+    "yogi": (r" sign\(", " tanh("),
+}
+"""A cube root in place of a square root, a smooth function in place of the sign or the absolute value."""
+
+
+@pytest.mark.parametrize("program", OTHER_EQUATIONS)
+def test_another_function_is_another_equation(program: str) -> None:
+    assert rules_of(changed(text_of(f"{program}.before"), *OTHER_EQUATIONS[program])) == ["unknown", "unknown"]
+
+
+def test_the_largest_accumulator_is_no_sm3() -> None:
+    """In place of the smallest; a vector has only one."""
+    assert rules_of(changed(text_of("sm3.before"), r" minimum\(", " maximum(")) == ["sm3", "unknown"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_sign_of_a_gradient_is_no_sgd(stage: str) -> None:
+    assert rules_of(text_of(f"sign_sgd.{stage}")) == ["unknown", "unknown"]
+
+
+def test_factors_of_nadam_go_together() -> None:
+    """`(1 - b1) * g` or `(1 - b1)` of the first moment with 0.3 in place of 0.1."""
+    lines = text_of("nadam.after").splitlines()
+    places = [n for n, line in enumerate(lines) if "constant(0.1)" in line]
+    assert places
+    for place in places:
+        edited = [*lines[:place], lines[place].replace("constant(0.1)", "constant(0.3)"), *lines[place + 1 :]]
+        assert sorted(rules_of("\n".join(edited) + "\n")) == ["nadam", "unknown"]
