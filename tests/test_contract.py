@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.checks.resolve import find_spec
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 from hlo_inspect.report.model import Report, Value
@@ -155,6 +156,8 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "optimizer.learning_rate": ((ADAMW, "optimizer.learning_rate", 0.001), (DONORS, "optimizer.learning_rate", 0.01)),
     "optimizer.beta1": ((ADAMW, "optimizer.beta1", 0.9), (ADAMW_BEFORE, "optimizer.beta1", 0.9)),
     "optimizer.beta2": ((ADAMW, "optimizer.beta2", 0.95), (ADAMW_BEFORE, "optimizer.beta2", 0.95)),
+    "optimizer.beta3": (("optimizers/ademamix.after", "optimizer.beta3", 0.995), (ADAMW, "optimizer.beta3", None)),
+    "optimizer.alpha": (("optimizers/ademamix.after", "optimizer.alpha", 4.0), (ADAMW, "optimizer.alpha", None)),
     "optimizer.epsilon": ((ADAMW, "optimizer.epsilon", 1e-8), (ADAMW_BEFORE, "optimizer.epsilon", 1e-8)),
     "optimizer.weight_decay": ((ADAMW, "optimizer.weight_decay", 0.1), (UNUSED, "optimizer.weight_decay", None)),
     "optimizer.l2": (("optimizers/adam_l2.after", "optimizer.l2", 1e-4), (ADAMW, "optimizer.l2", None)),
@@ -191,6 +194,12 @@ OWED = """
 """Facts that are promised and not built yet."""
 NOT_KNOWN_YET = {"time.collective_s", "time.exposed_collective_s", "time.step_s"}
 """Facts that are there, without a value in this version."""
+
+OPTIMIZERS = """
+    sgd adam adamw nadam nadamw amsgrad adamax adagrad adadelta rmsprop adabelief radam yogi novograd lamb lars lion adafactor
+    muon sm3 sophia shampoo schedule-free ademamix prodigy dadapt_adamw soap mars adopt rprop asgd ftrl adabound
+"""
+"""What `optimizer.name` can be, beside `mixed`, `unknown` and `none`: rules that exist, and names kept for rules to come."""
 
 KINDS = (
     "all-reduce",
@@ -250,6 +259,12 @@ def test_numbers_agree_with_those_of_xla_s_parser() -> None:
                 assert (dump, fact, number) == (dump, fact, known[fact])
                 checked += 1
     assert checked > 15
+
+
+def test_each_optimizer_rule_has_a_name_of_the_list() -> None:
+    assert {name for rule in RULES for name in rule.names} <= set(OPTIMIZERS.split())
+    (names,) = [spec.members for spec in all_specs() if spec.name == "optimizer.name"]
+    assert names == frozenset({*OPTIMIZERS.split(), "mixed", "unknown", "none"})
 
 
 def test_families_name_their_members() -> None:

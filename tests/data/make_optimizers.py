@@ -222,6 +222,13 @@ def noam(count: Any) -> Any:
     return 512**-0.5 * jnp.minimum(step**-0.5, step * 4000**-1.5)
 
 
+def slow_decay(count: Any) -> Any:
+    """AdEMAMix's schedule of b3, from 0.9 to 0.999 over 500 steps: linear in the half-life of the average."""
+    start, end = jnp.log(0.9), jnp.log(0.999)
+    share = jnp.minimum(count / 500, 1.0)
+    return jnp.exp(start * end / ((1 - share) * end + share * start))
+
+
 warm_up = optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000)
 PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adabelief": lambda: step_of(optax.adabelief(1e-3)),
@@ -233,6 +240,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adam_inject": lambda: step_of(optax.inject_hyperparams(optax.adam)(learning_rate=1e-3)),
     "adam_guarded": lambda: guarded(optax.adam(1e-3)),
     "adamax": lambda: step_of(optax.adamax(2e-3)),
+    "ademamix": lambda: step_of(contrib.ademamix(2e-3, b1=0.8, b2=0.98, b3=0.995, alpha=4.0, eps=1e-6, weight_decay=0.03)),
+    "ademamix_scheduled": lambda: step_of(contrib.ademamix(1e-3, b3=slow_decay, alpha=optax.linear_schedule(0.0, 6.0, 500))),
     "adamw": lambda: step_of(optax.adamw(1e-3, weight_decay=0.05, mask=lambda p: tree_map(lambda a: a.ndim > 1, p))),
     "adamw_clip": lambda: chained(optax.clip_by_global_norm(0.5), optax.adamw(warm_up, weight_decay=0.1)),
     "adamw_multistep": lambda: step_of(optax.MultiSteps(optax.adamw(1e-3), 4)),

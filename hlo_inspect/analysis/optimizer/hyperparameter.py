@@ -12,6 +12,8 @@ HYPERPARAMETERS = {
     "learning_rate": "the constant factor of the step",
     "beta1": "decay of the first moment",
     "beta2": "decay of the second moment",
+    "beta3": "decay of AdEMAMix's slow average",
+    "alpha": "factor of that average in the step",
     "epsilon": "what is added to the root of the second moment",
     "weight_decay": "decay beside the step",
     "l2": "decay inside the gradient",

@@ -42,3 +42,17 @@ def test_factors_of_nadam_go_together() -> None:
     for place in places:
         edited = [*lines[:place], lines[place].replace("constant(0.1)", "constant(0.3)"), *lines[place + 1 :]]
         assert sorted(rules_of("\n".join(edited) + "\n")) == ["nadam", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "by"),
+    [
+        (r"multiply\(reduce_sum.15, broadcast.17\)", "multiply(integer_pow.2, broadcast.17)"),  # another slow average
+        (r"add\(div.11, mul.56\)", "add(add.26, mul.56)"),  # neither of the two averages is corrected
+        (r"add\(div.11, mul.56\)", "maximum(div.11, mul.56)"),
+        (r"multiply\(add.28, broadcast.13\)", "multiply(add.28, reduce_sum.15)"),  # no factor alpha, but the gradient
+    ],
+)
+def test_another_mixture_is_no_ademamix(pattern: str, by: str) -> None:
+    """In the update of the bias, which comes first."""
+    assert rules_of(changed(text_of("ademamix.before"), pattern, by)) == ["unknown", "ademamix"]
