@@ -59,6 +59,11 @@ def test_each_pass_is_a_command() -> None:
         assert any(option.name == "quick" for option in commands[one.name].params) == bool(one.also)
 
 
+def test_each_pass_has_its_test() -> None:
+    tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
+    assert {f"test_{one.name}" for one in (MODULE_FACTS, *PASSES)} <= tests
+
+
 def test_each_file_of_rules_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "rules").glob("*.py")} - NO_RULE
     assert files == {rule.name.replace("-", "_") for rule in RULES}
