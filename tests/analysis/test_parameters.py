@@ -152,10 +152,6 @@ def test_shardings_of_tuples_are_dealt_out(entry: Entry) -> None:
     interface = entry(*lines).interface
     told = [leaf.sharding.text for leaf in interface.parameters if leaf.sharding]
     assert told == ["{devices=[2]<=[2]}", "{replicated}", "{replicated}"]
-        "{devices=[2]<=[2]}",
-        "{replicated}",
-        "{replicated}",
-    ]
     assert [out.sharding.text for out in interface.outputs if out.sharding] == ["{replicated}", "{devices=[2]<=[2]}"]
 
 
