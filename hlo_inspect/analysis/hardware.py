@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from hlo_inspect import configs
-from hlo_inspect.analysis.hardware_figures import Contents, Figure, Source, extends_node, parse_contents
+from hlo_inspect.analysis.hardware_figures import Figure, ProfileContents, SourceDocument, extends_node, parse_contents
 from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
 
@@ -49,7 +49,7 @@ class HardwareProfile:
     maker: str
     figures: Mapping[str, Figure | None]
     links: Mapping[str, Link]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SourceDocument]
 
     def value(self, name: str) -> int | None:
         """The figure of that dotted name in its base unit."""
@@ -111,7 +111,7 @@ def _shipped(name: str) -> Path:
     return shipped_configs("hardware") / f"{name}.yaml"
 
 
-def _contents(path: Path, extended_by: tuple[Path, ...]) -> Contents:
+def _contents(path: Path, extended_by: tuple[Path, ...]) -> ProfileContents:
     """The contents of a file; `extended_by` are the files that lead to it, resolved."""
     root = configs.read(path)
     extends = extends_node(root)
@@ -142,7 +142,7 @@ def _base(extends: Node, folder: Path) -> Path:
     return folder / name
 
 
-def _links(contents: Contents) -> dict[str, Link]:
+def _links(contents: ProfileContents) -> dict[str, Link]:
     figures = contents.figures
     devices_per_node = figures.get("devices_per_node")
     links = {}

@@ -53,7 +53,7 @@ _LARGEST = 10**24
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceDocument:
     """A document and the place in it where figures stand; the texts are as the profile gives them."""
 
     id: str
@@ -84,14 +84,14 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ProfileContents:
     """What a file says, with what it extends: texts and figures by dotted name (`None` where the sources state no figure),
     sources by id.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, Figure | None] = field(default_factory=dict)
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, SourceDocument] = field(default_factory=dict)
 
 
 def extends_node(root: Node) -> Node | None:
@@ -99,10 +99,10 @@ def extends_node(root: Node) -> Node | None:
     return root.fields(_KEYS).get("extends")
 
 
-def parse_contents(root: Node, base: Contents | None) -> Contents:
+def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
     """The contents of a profile over those of `base`, the profile that it extends; `UsageError` at whatever is wrong."""
     fields = root.fields(_KEYS, _REQUIRED if base is None else ())
-    base = base or Contents()
+    base = base or ProfileContents()
     texts = dict(base.texts) | {key: fields[key].text() for key in ("title", "maker") if key in fields}
     sources = dict(base.sources)
     if "sources" in fields:
@@ -118,7 +118,7 @@ def parse_contents(root: Node, base: Contents | None) -> Contents:
         figures["devices_per_node"] = _figure(fields["devices_per_node"], "count", sources)
     for level, node in _named(fields.get("links")):
         figures |= _link(node, f"links.{level}", texts, sources)
-    return Contents(texts, dict(base.figures) | figures, sources)
+    return ProfileContents(texts, dict(base.figures) | figures, sources)
 
 
 def _named(section: Node | None) -> Iterable[tuple[str, Node]]:
@@ -129,16 +129,16 @@ def _named(section: Node | None) -> Iterable[tuple[str, Node]]:
         yield key.scalar, node
 
 
-def _add_sources(section: Node, sources: dict[str, Source]) -> None:
+def _add_sources(section: Node, sources: dict[str, SourceDocument]) -> None:
     for item in section.items():
         fields = item.fields(_SOURCE_KEYS, _SOURCE_KEYS)
-        source = Source(**{key: node.text() for key, node in fields.items()})
+        source = SourceDocument(**{key: node.text() for key, node in fields.items()})
         if source.id in sources:
             raise fields["id"].error(f"a second source with the id {source.id!r}")
         sources[source.id] = source
 
 
-def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, Source]) -> dict[str, Figure | None]:
+def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]) -> dict[str, Figure | None]:
     """The figures of a level of links; adds its topology to `texts`."""
     known = f"{name}.topology" in texts
     fields = node.fields(("topology", "bandwidth", "count", "devices"), () if known else ("topology",))
@@ -159,7 +159,7 @@ def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, So
 
 
 def _figure(
-    node: Node, unit: Unit, sources: Mapping[str, Source], bases: Mapping[str, tuple[str, ...]] | None = None
+    node: Node, unit: Unit, sources: Mapping[str, SourceDocument], bases: Mapping[str, tuple[str, ...]] | None = None
 ) -> Figure | None:
     """The figure at `node`; `bases` are further keys with what each can be."""
     if node.kind == "null":

@@ -6,7 +6,7 @@ import pytest
 
 from hlo_inspect import configs
 from hlo_inspect.analysis.hardware import load_profile
-from hlo_inspect.analysis.hardware_figures import Contents, parse_contents
+from hlo_inspect.analysis.hardware_figures import ProfileContents, parse_contents
 from hlo_inspect.errors import UsageError
 
 PROFILE = """\
@@ -29,7 +29,7 @@ sources:
 """
 
 
-def contents(text: str) -> Contents:
+def contents(text: str) -> ProfileContents:
     return parse_contents(configs.parse(text, "chip.yaml"), None)
 
 
