@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
-from hlo_inspect.report.model import Report
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, ParseError, UsageError
+from hlo_inspect.report.model import Report, Table
 from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ __all__ = [
     "HloInspectError",
     "InputError",
     "Location",
+    "MissingExtraError",
     "ParseError",
     "Report",
+    "Table",
     "UsageError",
     "__version__",
     "inspect",

@@ -247,8 +247,8 @@ def test_the_module_s_own_facts_alone() -> None:
 
 
 def test_what_is_public() -> None:
-    errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location"}
-    assert set(hlo_inspect.__all__) == errors | {"inspect", "inspect_all", "Report", "__version__"}
+    errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location", "MissingExtraError"}
+    assert set(hlo_inspect.__all__) == errors | {"inspect", "inspect_all", "Report", "Table", "__version__"}
     assert all(hasattr(hlo_inspect, name) for name in hlo_inspect.__all__)
 
 

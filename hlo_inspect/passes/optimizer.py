@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.optimizer.frames import DefinedAt
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
-from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.hlo.module import Wants
 from hlo_inspect.passes.base import Pass, unknown
-from hlo_inspect.report import model
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 RULE_NAMES = tuple(name for rule in RULES for name in rule.names)
@@ -104,122 +101,104 @@ def _why_unknown(overview: Overview, name: str) -> str:
 
 
 def _number(overview: Overview, array: StateArray | None) -> int | None:
-    """The number of the parameter that a array's input comes from."""
+    """The number of the parameter that an array comes in by."""
     found = overview.updates.parameters.get(array.source) if array is not None else None
     return found[0] if found is not None else None
 
 
 def _weights(context: Context) -> Table:
     overview = context.optimizer
-    columns = (
-        Column("weight", "number"),
-        Column("path", detail=1),
-        Column("shape"),
-        Column("rule"),
-        Column("first_moment", "number", optional=True),
-        Column("second_moment", "number", optional=True),
-        Column("master_weight", "number", optional=True, detail=1),
-        *(Column(name, "number", detail=2, optional=True) for name in VALUES),
-        Column("nesterov", "bool", detail=5, optional=True),
-        Column("clip_norm", "number", detail=4, optional=True),
-        Column("rate", detail=3),
-        Column("counter", "number", detail=5, optional=True),
-        Column("bytes", "bytes", summed=True, detail=4),
-        Column("fusion", detail=6),
-        Column("computation", detail=7),
-        Column("line", "number", detail=6),
-    )
     leaves = {(leaf.number, leaf.index): leaf for leaf in context.interface.parameters}
-    rows = tuple(_weight_row(overview, row, leaves) for row in overview.rows)
-    return Table("optimizer", "Updated weights", columns, rows)
 
+    def path(row: Row) -> str:
+        source = overview.updates.parameters.get(row.weight.source)
+        return leaves[source].path if source in leaves else ""
 
-def _weight_row(overview: Overview, row: Row, leaves: dict[tuple[int, Index], ParameterLeaf]) -> model.Row:
-    source = overview.updates.parameters.get(row.weight.source)
-    nesterov = row.hyperparameter("nesterov").value
-    place = overview.updates.flow.frames.origin(row.matched.array.place)
-    return (
-        source[0] if source is not None else None,
-        leaves[source].path if source in leaves else "",
-        str(row.weight.shape),
-        row.rule,
-        _number(overview, _first(row, "first_moment")),
-        _number(overview, _first(row, "second_moment")),
-        _number(overview, row.master),
-        *(row.hyperparameter(name).value for name in VALUES),
-        None if nesterov is None else bool(nesterov),
-        row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        overview.rates.text(row.matched),
-        _number(overview, row.counters[0] if row.counters else None),
-        row.weight.bytes,
-        place.fusion,
-        place.computation,
-        place.line,
+    def number_of(role: str) -> Callable[[Row], int | None]:
+        return lambda row: _number(overview, next((a for name, a in row.roles.items() if name.startswith(role)), None))
+
+    columns = (
+        Column("weight", "number", get=lambda row: _number(overview, row.weight)),
+        Column("path", detail=1, get=path),
+        Column("shape", get=lambda row: str(row.weight.shape)),
+        Column("rule", get=lambda row: row.rule),
+        Column("first_moment", "number", optional=True, get=number_of("first_moment")),
+        Column("second_moment", "number", optional=True, get=number_of("second_moment")),
+        Column("master_weight", "number", optional=True, detail=1, get=lambda row: _number(overview, row.master)),
+        *(Column(name, "number", detail=2, optional=True, get=_value_of(name)) for name in VALUES),
+        Column("nesterov", "bool", detail=5, optional=True, get=_nesterov),
+        Column("clip_norm", "number", detail=4, optional=True, get=_clip_norm),
+        Column("rate", detail=3, get=lambda row: overview.rates.text(row.matched)),
+        Column("counter", "number", detail=5, optional=True, get=lambda row: _number(overview, next(iter(row.counters), None))),
+        Column("bytes", "bytes", summed=True, detail=4, get=lambda row: row.weight.bytes),
+        Column("fusion", detail=6, get=lambda row: _origin(overview, row).fusion),
+        Column("computation", detail=7, get=lambda row: _origin(overview, row).computation),
+        Column("line", "number", detail=6, get=lambda row: _origin(overview, row).line),
     )
+    return Table.of("optimizer", "Updated weights", columns, overview.rows)
 
 
-def _first(row: Row, role: str) -> StateArray | None:
-    return next((array for name, array in row.roles.items() if name.startswith(role)), None)
+def _value_of(name: str) -> Callable[[Row], float | None]:
+    return lambda row: row.hyperparameter(name).value
+
+
+def _nesterov(row: Row) -> bool | None:
+    value = row.hyperparameter("nesterov").value
+    return None if value is None else bool(value)
+
+
+def _clip_norm(row: Row) -> float | None:
+    return row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None
+
+
+def _origin(overview: Overview, row: Row) -> DefinedAt:
+    """The instruction that makes the new weight."""
+    return overview.updates.flow.frames.origin(row.matched.array.place)
 
 
 def in_one_line(context: Context) -> Table:
     """One row for all updates, none where nothing is updated."""
     overview = context.optimizer
-    columns = (
-        Column("rule"),
-        Column("weights", "count"),
-        Column("decayed", "count", detail=1),
-        *(Column(name, "number", optional=True, detail=2) for name in (*VALUES, "clip_norm")),
-        Column("rate", optional=True, detail=1),
-        Column("weight_bytes", "bytes", detail=3),
-        Column("state_bytes", "bytes"),
-    )
     rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
-    row = (
-        overview.name if overview.is_complete else None,
-        len(overview.rows),
-        overview.decayed,
-        *(overview.shared(name) for name in VALUES),
-        overview.clip_norm,
-        rates.pop() if len(rates) == 1 else None,
-        overview.bytes_of(row.weight for row in overview.rows),
-        overview.bytes_of(overview.states),
+    columns = (
+        Column("rule", get=lambda all_rows: overview.name if overview.is_complete else None),
+        Column("weights", "count", get=len),
+        Column("decayed", "count", detail=1, get=lambda all_rows: overview.decayed),
+        *(Column(name, "number", optional=True, detail=2, get=_shared(overview, name)) for name in VALUES),
+        Column("clip_norm", "number", optional=True, detail=2, get=lambda all_rows: overview.clip_norm),
+        Column("rate", optional=True, detail=1, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
+        Column("weight_bytes", "bytes", detail=3, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
+        Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
     )
-    return Table("optimizer_update", "Optimizer", columns, (row,) if overview.rows else ())
+    return Table.of("optimizer_update", "Optimizer", columns, [overview.rows] if overview.rows else [])
+
+
+def _shared(overview: Overview, name: str) -> Callable[[object], float | None]:
+    return lambda all_rows: overview.shared(name)
 
 
 def _groups(overview: Overview) -> Table:
+    """One row for each set of rule and constants, those with most weights first."""
+    groups: dict[tuple[Value, ...], list[Row]] = {}
+    for row in overview.rows:
+        constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
+        groups.setdefault((row.rule, *constants, overview.rates.text(row.matched)), []).append(row)
     columns = (
-        Column("rule"),
-        Column("weights", "count", summed=True),
-        Column("bytes", "bytes", summed=True),
-        Column("learning_rate", "number", optional=True),
-        *(Column(name, "number", optional=True, detail=1) for name in VALUES[1:]),
-        Column("nesterov", "bool", optional=True, detail=3),
-        Column("clip_norm", "number", optional=True, detail=2),
-        Column("rate", detail=2),
-        Column("fusions", "count", detail=3),
+        Column("rule", get=lambda group: group[0].rule),
+        Column("weights", "count", summed=True, get=len),
+        Column("bytes", "bytes", summed=True, get=lambda group: overview.bytes_of(row.weight for row in group)),
+        *(
+            Column(name, "number", optional=True, detail=int(name != VALUES[0]), get=_of_first(_value_of(name)))
+            for name in VALUES
+        ),
+        Column("nesterov", "bool", optional=True, detail=3, get=_of_first(_nesterov)),
+        Column("clip_norm", "number", optional=True, detail=2, get=_of_first(_clip_norm)),
+        Column("rate", detail=2, get=lambda group: overview.rates.text(group[0].matched)),
+        Column("fusions", "count", detail=3, get=lambda group: len({_origin(overview, row).fusion for row in group} - {""})),
     )
-    keys = [_key(overview, row) for row in overview.rows]
-    rows = []
-    for key, count in Counter(keys).most_common():
-        members = [row for row, other in zip(overview.rows, keys, strict=True) if other == key]
-        fusions = _fusions(overview, members)
-        rows.append((key[0], count, overview.bytes_of(row.weight for row in members), *key[1:], fusions))
-    return Table("optimizer_groups", "Rules and their constants", columns, tuple(rows))
+    return Table.of("optimizer_groups", "Rules and their constants", columns, sorted(groups.values(), key=len, reverse=True))
 
 
-def _fusions(overview: Overview, rows: Iterable[Row]) -> int:
-    """The fusions that the new weights come from."""
-    return len({place.fusion for row in rows if (place := overview.updates.flow.frames.origin(row.matched.array.place)).fusion})
-
-
-def _key(overview: Overview, row: Row) -> model.Row:
-    nesterov = row.hyperparameter("nesterov").value
-    return (
-        row.rule,
-        *(row.hyperparameter(name).value for name in VALUES),
-        None if nesterov is None else bool(nesterov),
-        row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None,
-        overview.rates.text(row.matched),
-    )
+def _of_first(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:
+    """What all rows of a group have in common."""
+    return lambda group: get(group[0])
