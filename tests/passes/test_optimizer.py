@@ -9,7 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Table, Value
-from tests.analysis.optimizer.programs import entry_of, report_of, text_of
+from tests.analysis.optimizer.programs import entry_of, report_of, step_of, text_of
 
 DATA = Path(__file__).parents[1] / "data"
 PROGRAMS = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["programs"]
@@ -73,6 +73,13 @@ def test_what_cannot_be_followed_is_a_finding() -> None:
     found = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
     assert [finding.rule for finding in found.findings if finding.rule == "HI504"] == ["HI504"]
     assert found.facts["optimizer.name"] == "none"
+
+
+def test_a_finding_always_names_an_instruction() -> None:
+    text = step_of("u = f32[4,4]{1,0} multiply(%g, null)", "new = add w u")
+    (finding,) = [finding for finding in report_of(text).findings if finding.rule == "HI504"]
+    assert finding.subject == "u"
+    assert finding.message.startswith("main: u has an operand without a name")
 
 
 def test_a_schedule_is_told_by_its_name() -> None:

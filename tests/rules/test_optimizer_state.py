@@ -71,6 +71,25 @@ def test_state_that_is_divided_in_part() -> None:
     assert "on 4 devices" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("state", "batch", "saved"),
+    [("{replicated}", ALL, 16900 - 2113), (OUTER, INNER, 8450 - 2113)],
+)
+def test_a_part_is_rounded_up(state: str, batch: str, saved: int) -> None:
+    """A moment of 65 * 65 has 16,900 bytes; an eighth of it, or a quarter of one of two tiles, takes 2,112.5."""
+    (finding,) = found(divided(state, batch).replace("[64,64]", "[65,65]").replace("[9,64]", "[9,65]"), "HI506")
+    assert finding.bytes_at_stake == 2 * saved
+
+
+@pytest.mark.parametrize(("first", "second"), [(ALL, OUTER), (OUTER, ALL)])
+def test_the_input_that_is_divided_most_counts(first: str, second: str) -> None:
+    """One input is divided in eight, the other one in two."""
+    other = rf"\1\n  %y = f32[9,64]{{1,0}} parameter(5), sharding={second}"
+    (finding,) = found(changed(divided("{replicated}", first), r"(%x = .*)", other), "HI506")
+    assert finding.bytes_at_stake == 2 * (16384 - 2048)
+    assert f"on 8 devices among which parameter {4 if first == ALL else 5} is divided" in finding.message
+
+
 def test_the_bytes_of_a_partitioned_module_are_those_of_a_device() -> None:
     (finding,) = found(divided(OUTER, INNER, ", is_scheduled=true, num_partitions=8"), "HI506")
     assert finding.bytes_at_stake == 2 * (16384 - 4096)

@@ -259,12 +259,10 @@ def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
 
 
 def _are_apart(one: Hashable, other: Hashable) -> bool:
-    """Whether two slices without strides share no element."""
-    if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) != len(other):
+    """Whether two slices, from start to limit, share no element."""
+    if not isinstance(one, tuple) or not isinstance(other, tuple):
         return False
-    pairs = list(zip(one, other, strict=True))
-    if any(not isinstance(part, SliceDimension) or part.stride != 1 for pair in pairs for part in pair):
-        return False
+    pairs: list[tuple[SliceDimension, SliceDimension]] = list(zip(one, other, strict=False))
     return any(left.limit <= right.start or right.limit <= left.start for left, right in pairs)
 
 

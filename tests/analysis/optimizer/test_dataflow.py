@@ -46,6 +46,12 @@ def test_operands_that_are_not_there() -> None:
     assert ("main", "nobody", "is not defined") in flow.frames.faults
 
 
+def test_operands_without_a_name_are_told_by_the_instruction_that_uses_them() -> None:
+    flow, frame = flow_of(entry_of(P, "%n = f32[8]{0} multiply(%p, null)", "ROOT %r = f32[8]{0} add(%p, %n)"))
+    flow.node(flow.frames.root(frame, ()))
+    assert list(flow.frames.faults) == [("main", "n", "has an operand without a name")]
+
+
 def test_operands_that_are_cut_off() -> None:
     flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} negate()"))
     assert flow.graph.ops[flow.node(flow.frames.root(frame, ()))] == "opaque"
@@ -144,6 +150,38 @@ def test_slices_that_make_up_the_whole() -> None:
     assert root_of(entry_of(P, *SLICES, "ROOT %r = f32[8]{0} concatenate(%a, %a), dimensions={0}")) != "p0"
     joined = 'ROOT %r = f32[8]{0} custom-call(%a, %b), custom_call_target="ConcatBitcast"'
     assert root_of(entry_of(P, *SLICES, joined)) == "p0"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("0:3", "3:6"), ("0:3", "5:8"), ("0:4", "2:6"), ("0:4", "0:4"), ("0:8:2", "0:8:2"), ("0:4:1", "4:8:2")],
+)
+def test_some_slices_are_not_the_whole(one: str, other: str) -> None:
+    """Parts that leave something out, that overlap though their sizes add up to the whole, or that leave elements out."""
+    sizes = [len(range(*map(int, text.split(":")))) for text in (one, other)]
+    slices = [
+        f"%{name} = f32[{size}]{{0}} slice(%p), slice={{[{text}]}}" for name, size, text in zip("ab", sizes, (one, other))
+    ]
+    assert root_of(entry_of(P, *slices, f"ROOT %r = f32[{sum(sizes)}]{{0}} concatenate(%a, %b), dimensions={{0}}")) != "p0"
+
+
+def test_slices_of_two_dimensions() -> None:
+    """Four quarters, and the same with one of them twice."""
+    p = "%p = f32[4,4]{1,0} parameter(0)"
+    quarters = ["{[0:2], [0:2]}", "{[0:2], [2:4]}", "{[2:4], [0:2]}", "{[2:4], [2:4]}"]
+    parts = [f"%{name} = f32[2,2]{{1,0}} slice(%p), slice={text}" for name, text in zip("abcd", quarters, strict=True)]
+    joined = 'ROOT %r = f32[4,4]{{1,0}} custom-call({}), custom_call_target="ConcatBitcast"'
+    assert root_of(entry_of(p, *parts, joined.format("%a, %b, %c, %d"))) == "p0"
+    assert root_of(entry_of(p, *parts, joined.format("%a, %b, %c, %c"))) != "p0"
+
+
+def test_wide_tuples_are_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All operands of a tuple are never listed for one of its elements."""
+    names = [f"%n{i}" for i in range(50)]
+    root = f"ROOT %t = ({', '.join('f32[8]{0}' for _ in names)}) tuple({', '.join(names)})"
+    flow, frame = flow_of(entry_of(P, *(f"{name} = f32[8]{{0}} copy(%p)" for name in names), root))
+    monkeypatch.setattr(flow.frames, "operands", None)
+    assert {flow.node(flow.frames.root(frame, (n,))) for n in range(50)} == {0}
 
 
 def test_slices_fetched_ahead() -> None:

@@ -124,6 +124,40 @@ def test_sums_of_squares(lines: tuple[str, ...]) -> None:
     assert opened(*SQUARES, *lines) == "p0**2"
 
 
+@pytest.mark.parametrize("first", ["add", "maximum"])
+def test_a_sum_and_a_maximum_are_asked_for_in_any_order(first: str) -> None:
+    """What was found for one kind of reduction says nothing of the other."""
+    largest = "%max (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
+    largest += "  ROOT %m = f32[] maximum(%a, %b)\n}\n"
+    flow, frame = flow_of(entry_of(*SQUARES, "ROOT %r = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%max", before=largest))
+    forms = NormalForms(flow.graph)
+    ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
+    reductions = Reductions(flow, TrainingStep(frame, {}), forms)
+    for kind in (first, "add", "maximum"):
+        found = reductions.summed(monomial[0][0], kind)
+        assert (found and describe(forms, found)) == ("p0**2" if kind == "maximum" else None)
+
+
+def test_a_part_of_a_combined_maximum() -> None:
+    largest = "%max (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
+    largest += "  ROOT %m = f32[] maximum(%a, %b)\n}\n"
+    lines = (
+        "%p = f32[4]{0} parameter(0)",
+        "%q = f32[4]{0} parameter(1)",
+        "%c = f32[8]{0} concatenate(%p, %q), dimensions={0}",
+        "%a = f32[8]{0} all-reduce(%c), to_apply=%max",
+        "ROOT %r = f32[4]{0} slice(%a), slice={[4:8]}",
+    )
+    flow, frame = flow_of(entry_of(*lines, before=largest))
+    forms = NormalForms(flow.graph)
+    ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
+    reductions = Reductions(flow, TrainingStep(frame, {}), forms)
+    found = reductions.summed(monomial[0][0], "maximum")
+    assert found is not None
+    assert describe(forms, found) == "p1"
+    assert reductions.summed(monomial[0][0]) is None
+
+
 def test_another_reduction_adds_nothing_up() -> None:
     largest = "ROOT %r = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%nobody"
     assert opened(*SQUARES, largest) is None

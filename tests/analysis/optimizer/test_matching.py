@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from hlo_inspect.analysis.optimizer import matching, normal_form
 from hlo_inspect.analysis.optimizer.graph import Input
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.state_arrays import Result, TrainingStep, find_state_arrays
@@ -59,6 +60,50 @@ def test_nan_and_infinity() -> None:
 def test_an_entry_that_gives_its_parameters_back() -> None:
     text = entry_of("ROOT %p = f32[8]{0} parameter(0)", header=", input_output_alias={ {}: (0, {}, may-alias) }")
     assert facts_of(text)["name"] == "none"
+
+
+# -- Claims are held against the numbers --------------------------------------------------------------------------------
+
+
+def test_an_algebra_with_a_fault_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a cube root taken for a square root the expression would be Adam's, and the values of the text are others."""
+    text = changed(text_of("adam.before"), r" sqrt\(", " cbrt(")
+    monkeypatch.setitem(normal_form._ROOTS, "cbrt", 0.5)
+    assert rules_of(text) == ["unknown", "unknown"]
+    monkeypatch.setattr(matching, "agrees", lambda *_: True)
+    assert rules_of(text) == ["adam", "adam"]
+
+
+# -- Copies hold the value of another array -----------------------------------------------------------------------------
+
+
+def copy_of(*lines: str) -> str | None:
+    """The type of the working copy of a weight, where the second output, in bf16 as its input is, is `k`."""
+    text = step_of(*DESCENT, *lines, "h = bf16[4,4]{1,0} convert(%k)", outputs="new h", states=1)
+    text = changed(text, r"%m1 = f32", "%m1 = bf16")
+    (row,) = overview_of(changed(text, r", f32\[4,4\]\{1,0\}\) tuple", ", bf16[4,4]{1,0}) tuple")).rows
+    return row.matched.copy.shape.dtype if row.matched.copy is not None else None
+
+
+def test_a_copy_in_another_type() -> None:
+    assert copy_of("k = copy new") == "bf16"
+    assert copy_of("z = multiply m1 zero", "k = add new z") == "bf16"
+
+
+@pytest.mark.parametrize("line", ["multiply new two", "multiply new new", "negate new", "add new one", "sine new"])
+def test_what_holds_another_value_is_no_copy(line: str) -> None:
+    assert copy_of(f"k = {line}") is None
+
+
+@pytest.mark.parametrize(("value", "inputs"), [("add(%p, %p)", [0, 1]), ("sine(%p)", [0])])
+def test_only_a_copy_takes_an_input_that_is_left(value: str, inputs: list[int]) -> None:
+    """Without donation: the second output is in bf16, as the second input is, whose value it does not hold."""
+    q, narrow = "%q = bf16[8]{0} parameter(1)", ArrayShape("bf16", (8,))
+    lines = ("%a = f32[8]{0} add(%p, %p)", f"%k = f32[8]{{0}} {value}", "%b = bf16[8]{0} convert(%k)")
+    flow, frame = flow_of(entry_of(P, q, *lines, "ROOT %t = (f32[8]{0}, bf16[8]{0}) tuple(%a, %b)"))
+    shapes: dict[Input, ArrayShape] = {(frame, 0, ()): ARRAY, (frame, 1, ()): narrow}
+    step = find_state_arrays(flow, frame, shapes, [Result((0,), ARRAY, None), Result((1,), narrow, None)])
+    assert [array.source[1] for array in step.arrays] == inputs
 
 
 # -- Which arrays are weights, whatever things are called and in whatever order they stand ------------------------------

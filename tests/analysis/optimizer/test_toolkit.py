@@ -183,6 +183,19 @@ def test_by_value(lines: tuple[str, ...]) -> None:
     assert clip_of(*lines) == ("sgd", Clip("value", 0.5))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("lo = negate half", "k = f32[4,4]{1,0} clamp(%lo, %g, %tenth)"),
+        ("lo = negate tenth", "k = f32[4,4]{1,0} clamp(%lo, %g, %half)"),
+        ("lo = negate half", "a = maximum g lo", "k = minimum a tenth"),
+        ("k = f32[4,4]{1,0} clamp(%half, %g, %half)",),
+    ],
+)
+def test_limits_of_two_sizes_are_no_clipping_by_value(lines: tuple[str, ...]) -> None:
+    assert clip_of(*lines)[1] is None
+
+
 def test_another_scale_behind_the_comparison_is_no_clipping() -> None:
     choice = (*CHOICE[:2], "z = multiply y half", "k = f32[4,4]{1,0} select(%b_s, %g, %z)")
     assert clip_of(*choice) == ("unknown", None)
