@@ -31,7 +31,7 @@ class Location:
 class HloInspectError(Exception):
     """Base of the package's errors.
 
-    `str()` gives one message: the place, what is wrong and, where the text is known, the line cut round the caret.
+    `str()` gives one message: the place, what is wrong and, where the text is known, the line, cut around the caret.
     """
 
     def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:
@@ -66,19 +66,11 @@ class InputError(HloInspectError):
 
 
 class ParseError(InputError):
-    """HLO text that the grammar refuses (exit status 3); raised under `strict` only. `code` is the rule that a finding on it
-    has.
-    """
-
-    def __init__(
-        self, message: str, location: Location | None = None, source_line: str | None = None, code: str = "HI001"
-    ) -> None:
-        super().__init__(message, location, source_line)
-        self.code = code
+    """HLO text that XLA's parser refuses (exit status 3); raised under `strict` only."""
 
 
 class UsageError(HloInspectError):
-    """A request that cannot be met: an unknown pass, fact or table, a bad policy or profile (exit status 2)."""
+    """A request that cannot be met: an unknown pass, fact, rule or table, a bad policy or profile (exit status 2)."""
 
 
 class MissingExtraError(UsageError):
@@ -95,7 +87,7 @@ def _escaped(char: str) -> str:
 
 
 def caret_picture(line: str, column: int, width: int = PICTURE_WIDTH) -> str:
-    """Two lines: the part of `line` round the 1-based `column`, at most `width` characters, and a caret below it.
+    """Two lines: the part of `line` around the 1-based `column`, at most `width` characters, and a caret below it.
 
     HLO lines reach megabytes, so only a window is shown; tabs and control characters are single spaces in it.
     """

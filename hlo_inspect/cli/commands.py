@@ -115,7 +115,7 @@ def check(
 
     output, read = take_output(arguments), take_read(arguments)
     policy = _policy(policies, assertions, fail_on)
-    reports, status = _inspected(inputs, _passes_for(policy), read)
+    reports, status = _inspected(inputs, passes_for(policy), read)
     outcomes = run_checks(reports, policy) if reports else []
     _deliver([outcome.report for outcome in outcomes], output)
     return max(status, 0 if all(outcome.ok for outcome in outcomes) else FAILED)
@@ -133,17 +133,23 @@ def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity |
     return replace(policy, assertions=policy.assertions + added, fail_on=fail_on or policy.fail_on)
 
 
-def _passes_for(policy: Policy) -> list[str]:
-    """The passes whose facts the policy names; all where findings can fail. Unknown facts are refused before reading."""
+def passes_for(policy: Policy) -> list[str]:
+    """The passes whose facts the policy names or whose findings it ignores; all where findings can fail. Unknown facts are
+    refused before reading.
+    """
     from hlo_inspect.checks.resolve import find_spec, resolve
+    from hlo_inspect.rules import RULES
+    from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
     if policy.fail_on is not None or not facts:
         return [one.name for one in PASSES]
-    named = [one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)]
-    if UNPARSED_LINES in facts:
-        named.append(EVERY_LINE)
-    return named or [MODULE_FACTS.name]
+    ignored = {ignore.rule for ignore in policy.ignores}
+    named = {rule.passes[0] for rule in RULES if rule.code in ignored}
+    if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
+        named.add(EVERY_LINE)
+    named |= {one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)}
+    return [one.name for one in PASSES if one.name in named] or [MODULE_FACTS.name]
 
 
 @click.command("profiles", short_help="List the hardware profiles, or show one with the sources of its figures.")

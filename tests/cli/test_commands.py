@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.checks.policy import parse_policy
+from hlo_inspect.cli.commands import passes_for
+from hlo_inspect.passes import PASSES
 from hlo_inspect.rules.base import HEADINGS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -131,6 +134,25 @@ def test_the_rules_in_a_table(run: Run) -> None:
     assert len(json.loads(run("rules", "--format", "json").stdout)["tables"][0]["rows"]) == len(rows)
     page = run("rules").stdout
     assert all(code in page for code in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("checks: {module.num_partitions: 8}", ["module_facts"]),
+        ("checks: {module.unparsed_lines: 0}", ["summary"]),
+        ("checks: {params.count: 1}", ["params"]),
+        ("checks: {opcode.add: 1, optimizer.name: known}", ["summary", "optimizer"]),
+        (
+            "checks: {params.count: 1}\nignore: [{rule: HI502, reason: x}, {rule: HI001, reason: x}]",
+            ["summary", "params", "collectives"],
+        ),
+        ("checks: {params.count: 1}\nfail-on: error", [one.name for one in PASSES]),
+        ("fail-on: error", [one.name for one in PASSES]),
+    ],
+)
+def test_a_check_runs_the_passes_that_it_needs(text: str, passes: list[str]) -> None:
+    assert passes_for(parse_policy(text, "p.yaml")) == passes
 
 
 class TestExitStatuses:
