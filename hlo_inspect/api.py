@@ -181,7 +181,7 @@ def _pattern(module: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(module) if module is not None else None
     except re.error as error:
-        raise UsageError(f"{module!r} is no regular expression: {error}") from error
+        raise UsageError(f"{module!r} is not a regular expression: {error}") from error
 
 
 def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str | None]]:

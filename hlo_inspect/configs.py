@@ -8,7 +8,7 @@
 A getter raises `UsageError` where the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
 refused. The kind of a scalar is what it looks like: a plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false`
 are bools, plain `null`, `~` and nothing are null, all else is text. YAML 1.1's other readings (`yes`, `010`, `1:30`, `1_000`,
-dates) are text. Whoever wants a quantity reads it from `scalar`, the text as written.
+dates) are text. A caller that expects a quantity reads it from `scalar`, the text as written.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Node:
 
 
 def shipped_configs(kind: str) -> Path:
-    """The folder of the shipped `hardware` profiles or example `checks`: inside the installed package, beside it in a source
-    checkout.
+    """The folder of the shipped `hardware` profiles or example `checks`: inside the installed package, or next to it in a
+    source checkout.
     """
     package = Path(__file__).parent
     inside = package / "configs"

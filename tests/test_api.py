@@ -108,7 +108,7 @@ def test_no_module_of_that_name() -> None:
 
 
 def test_a_pattern_that_is_none() -> None:
-    with pytest.raises(UsageError, match=r"'\(' is no regular expression"):
+    with pytest.raises(UsageError, match=r"'\(' is not a regular expression"):
         inspect(TEXT, module="(")
 
 

@@ -147,7 +147,7 @@ def parse_value(text: str) -> WrittenValue:
     if text in ("known", "null"):
         raise ValueError(f"`{text}` is used alone, without operator or list; as text it needs quotes")
     if text[0] in "=!<>":
-        raise ValueError(f"{text!r} is no value; the operators are {' '.join(_COMPARE)}")
+        raise ValueError(f"{text!r} is not a value; the operators are {' '.join(_COMPARE)}")
     if text[0] in "[({":
         raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
     return WrittenValue(text)
@@ -176,6 +176,6 @@ def _value(written: WrittenValue, unit: Unit) -> Known:
         raise ValueError(f"{written} is text, the fact is of kind {unit}")
     if unit == "bool":
         if not looks_bool:
-            raise ValueError(f"`{written}` is no bool: write true or false")
+            raise ValueError(f"`{written}` is not a bool: write true or false")
         return written.text == "true"
     return parse_quantity(written.text, unit)

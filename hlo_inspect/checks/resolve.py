@@ -63,7 +63,7 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
     """The specification that covers the fact, with the member where it is a family; `None` when there is none.
 
     A fact of its own comes before a family, and of several families the one whose fixed text is longest:
-    `collectives.group_size.8.count` is no kind called `group_size.8`.
+    `collectives.group_size.8.count` is not about a kind called `group_size.8`.
     """
     fits = [(spec, member) for spec in specs for member in _members(name, spec)]
     return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)

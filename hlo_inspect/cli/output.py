@@ -37,7 +37,7 @@ def silence() -> None:
     """Points standard output at nothing, so that what is still buffered does not fail at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # standard output is no file, and nothing is buffered in one
+    except (OSError, ValueError):  # standard output is not a file, so that nothing is buffered
         return
 
 

@@ -19,7 +19,7 @@ class Pass(ABC):
     notes always belong to its answer, but not their tables; `also` are those that its command adds in the same way except with
     `--quick`, and which `inspect` adds where they are named. `aliases` are other names of the command.
 
-    What a pass answers depends on the module and on what was asked for, `context.also`, never on the passes beside it.
+    What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
     """
 
     name: ClassVar[str]

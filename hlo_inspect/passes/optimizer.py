@@ -43,10 +43,10 @@ class Optimizer(Pass):
         FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"]),
         FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped"),
         FactSpec("optimizer.weight_bytes", "bytes", "updated weights that the forward pass reads"),
-        FactSpec("optimizer.master_bytes", "bytes", "more precise weights beside them"),
+        FactSpec("optimizer.master_bytes", "bytes", "more precise weights kept with them"),
         FactSpec("optimizer.moment1_bytes", "bytes", "first moments"),
         FactSpec("optimizer.moment2_bytes", "bytes", "second moments"),
-        FactSpec("optimizer.state_bytes", "bytes", "everything kept beside weights and masters"),
+        FactSpec("optimizer.state_bytes", "bytes", "everything that is kept except weights and masters"),
     )
 
     @classmethod

@@ -100,7 +100,7 @@ def _cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, .
 
 
 def _sum_cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, ...]:
-    """A row of sums: where nothing is summed `None` is no unknown but nothing."""
+    """The cells of a row of sums: empty, not unknown, where a column is not summed."""
     cells = _cells(row, columns, raw_bytes)
     return tuple(
         "" if value is None and not column.summed else cell for value, column, cell in zip(row, columns, cells, strict=True)

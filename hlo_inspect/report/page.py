@@ -1,4 +1,4 @@
-"""What the formats for people (terminal, Markdown) show beside tables, as plain text: headline, findings, remarks."""
+"""What the formats for people (terminal, Markdown) show next to tables, as plain text: headline, findings, remarks."""
 
 from __future__ import annotations
 

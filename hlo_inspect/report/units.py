@@ -27,7 +27,7 @@ _PRINTED: dict[Unit, dict[str, Fraction]] = {
 }
 _STEPS = {unit: [(name, float(factor)) for name, factor in scale.items()] for unit, scale in _PRINTED.items()}
 _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
-# What is read beside it: decimal multiples of bytes; "us", and the Greek letter that looks like the micro sign.
+# What is read as well: decimal multiples of bytes; "us", and the Greek letter that looks like the micro sign.
 _ALSO_READ: dict[Unit, dict[str, Fraction]] = {
     "bytes": {"kB": Fraction(1000)} | {f"{prefix}B": Fraction(1000**power) for power, prefix in enumerate("KMGTPE", 1)},
     "seconds": {name: Fraction(1, 10**6) for name in ("us", "\u03bcs")},

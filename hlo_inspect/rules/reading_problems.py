@@ -21,8 +21,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unreadable-line",
         "warning",
         "A line inside a module that cannot be read.",
-        "Lines between the braces of a computation that are no instruction, and instructions of which the attributes that a "
-        "command needs make no sense.",
+        "Lines between the braces of a computation that are not instructions, and instructions with an attribute that a "
+        "command needs and that makes no sense.",
         "The line is in no figure. `module.unparsed_lines` counts such lines; where it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
@@ -43,7 +43,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "invalid-header-attribute",
         "warning",
         "A header attribute that makes no sense.",
-        "Header attributes of which the value is not of the form that XLA prints, such as a number of partitions that is no "
+        "Header attributes of which the value is not of the form that XLA prints, such as a number of partitions that is not a "
         "number.",
         "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
         _DAMAGED,

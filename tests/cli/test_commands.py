@@ -176,7 +176,7 @@ class TestExitStatuses:
             (("summary", "--bogus", "x"), "No such option"),
             (("bogus", "x"), "No such command"),
             (("summary", COLLECTIVES, "--top", "many"), "not a valid integer"),
-            (("summary", COLLECTIVES, "--module", "["), "no regular expression"),
+            (("summary", COLLECTIVES, "--module", "["), "not a regular expression"),
             (("collectives", COLLECTIVES, "--table", "fusions"), "no table 'fusions'"),
             (("collectives", COLLECTIVES, "-o", "/nowhere/at/all"), "cannot be written"),
             (("summary", COLLECTIVES, "--profile", "h100"), "h100-sxm"),

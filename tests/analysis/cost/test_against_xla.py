@@ -21,12 +21,12 @@ from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import OPCODES
 from tests.analysis.cost.every_opcode import MAKERS, generated
 from tests.hlo.reading import module
-from tests.test_oracle import COMPARED
+from tests.hlo.test_against_xla import COMPARED
 
 pytest.importorskip("jaxlib")
 
-HERE = Path(__file__).parent
-PROGRAM = HERE / "analysis" / "cost" / "xla_costs.py"
+DATA = Path(__file__).parents[2] / "data"
+PROGRAM = Path(__file__).with_name("xla_costs.py")
 SEED = int(os.environ.get("HLO_INSPECT_ORACLE_SEED", "20"))
 MODULES = int(os.environ.get("HLO_INSPECT_ORACLE_MODULES", "420"))
 """How many are generated: so many of each opcode, and the others mixed. `HLO_INSPECT_ORACLE_MODULES=5000` takes minutes."""
@@ -81,8 +81,8 @@ def test_generated_modules_cost_what_xla_says() -> None:
 
 def test_dumps_cost_what_xla_says() -> None:
     """To seven digits, as XLA rounds within instructions too; custom calls aside."""
-    texts = [(HERE / "data" / name).read_bytes().decode() for name in COMPARED]
+    texts = [(DATA / name).read_bytes().decode() for name in COMPARED]
     for name, text, (theirs, _) in zip(COMPARED, texts, by_xla(texts), strict=True):
         calls = len(re.findall(r" custom-call(?:-start)?\(", text))
-        for ours, their, slack in zip(by_us(HERE / "data" / name)[0], theirs, (calls, 0, calls), strict=True):
+        for ours, their, slack in zip(by_us(DATA / name)[0], theirs, (calls, 0, calls), strict=True):
             assert ours == pytest.approx(their, rel=2e-7, abs=slack), name

@@ -25,12 +25,10 @@ from tests.hlo.reading import body, module
 
 pytest.importorskip("jaxlib")
 
-HERE = Path(__file__).parent
-PROGRAM = HERE / "hlo" / "xla_reads.py"
+DATA = Path(__file__).parents[1] / "data"
+PROGRAM = Path(__file__).with_name("xla_reads.py")
 NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", "-memory-usage-report.txt")
-TEXTS = sorted(
-    path.relative_to(HERE / "data").as_posix() for path in (HERE / "data").rglob("*.txt") if not path.name.endswith(NO_MODULES)
-)
+TEXTS = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*.txt") if not path.name.endswith(NO_MODULES))
 
 # What jaxlib 0.10.2 refuses, and why. An entry that it reads after all has to go.
 REFUSED = {
@@ -75,12 +73,12 @@ def ask(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
 
 @cache
 def by_xla() -> dict[str, Any]:
-    return dict(zip(TEXTS, ask(*(str(HERE / "data" / name) for name in TEXTS)), strict=True))
+    return dict(zip(TEXTS, ask(*(str(DATA / name) for name in TEXTS)), strict=True))
 
 
 @cache
 def by_us(name: str) -> Module:
-    return module(HERE / "data" / name, Wants(graph=True))
+    return module(DATA / name, Wants(graph=True))
 
 
 def refused(answer: Any) -> bool:
