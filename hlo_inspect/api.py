@@ -13,8 +13,8 @@ from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.source import Openable, Source, open_source
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Input, Report, most_severe_first

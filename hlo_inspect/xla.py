@@ -18,10 +18,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, ParseError
 from hlo_inspect.hlo.foreign_text import Format
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.protobuf import find_module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
     from subprocess import Popen

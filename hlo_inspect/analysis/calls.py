@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.loops import RUNNING_OPCODES, find_loops
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
+from hlo_inspect.hlo.wants import Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """What has to be kept of a module, beside the instructions that are to be counted."""

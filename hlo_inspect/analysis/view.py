@@ -15,7 +15,7 @@ from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operands_of
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shapes import Shape, subshape
 
 _UNREADABLE = (Operand(None),)

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """Whole lines `text[start:end]`; the first one has the number `line`."""
+
+    text: str
+    start: int
+    end: int
+    line: int
 
 
 class Cursor:

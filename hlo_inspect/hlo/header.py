@@ -159,9 +159,9 @@ def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> in
 
 
 TABLE_NAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-TABLE = re.compile(rf"(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:\d+[ \t][^\n]*\n)*+", re.ASCII)
+TABLE = re.compile(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:[ \t]*+\d+[ \t][^\n]*\n)*+", re.ASCII)
 
-_ROW = re.compile(r"^\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
 _FIELD = re.compile(r"(\w+)=(\d{1,18})", re.ASCII)
 
 

@@ -14,13 +14,14 @@ from typing import Literal, NamedTuple, Protocol, overload
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
     BooleanAttribute,
+    BufferAlias,
     CalleeAttribute,
     ConvolutionLabels,
     IntegerAttribute,
@@ -201,7 +202,13 @@ class Instruction:
     @overload
     def attr(self, name: Literal["metadata"]) -> Metadata | None: ...
     @overload
+    def attr(self, name: Literal["operand_layout_constraints"]) -> tuple[Shape, ...] | None: ...
+    @overload
+    def attr(self, name: Literal["output_to_operand_aliasing"]) -> tuple[BufferAlias, ...] | None: ...
+    @overload
     def attr(self, name: Literal["padding"]) -> tuple[PaddingDimension, ...] | None: ...
+    @overload
+    def attr(self, name: Literal["parameter_replication"]) -> tuple[bool, ...] | None: ...
     @overload
     def attr(self, name: Literal["replica_groups"]) -> DeviceGroups | None: ...
     @overload

@@ -15,52 +15,24 @@ from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.instruction import HeadTable, Instruction
-from hlo_inspect.hlo.parameter_reads import ParameterReads
-from hlo_inspect.hlo.problems import Problems
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.problems import Problem, Problems
+from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.values import ValueTable
+from hlo_inspect.hlo.wants import Wants
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Wants:
-    """What a pass needs of a module; the reader reads for the union and skips the rest.
-
-    `opcodes`: instructions to keep, wherever they stand, and what calls the computations that hold them.
-    `targets`: custom calls to keep beside them, in the same computations.
-    `operands`: kept instructions of which the shapes of the operands are wanted too.
-    `entry`: the entry computation's parameters and root, and which parameters nothing reads.
-    `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
-    `checked`: brackets are counted, and every name that is used has to be defined, once; implies `every_line`.
-    `graph`: every instruction is kept, in `Computation.rows`; implies `every_line`.
-    `loops`: the integer scalars are kept that the trip counts of kept loops depend on, in `Computation.scalars`.
+@dataclass(slots=True)
+class ParameterReads:
+    """What reads the parameters of one computation: `unread` are those that no instruction reads, `elements` says which
+    elements are read of the tuples that are only taken apart. Both hold only if they are `known`: operands can be printed
+    without names.
     """
 
-    opcodes: frozenset[str] = frozenset()
-    targets: frozenset[str] = frozenset()
-    entry: bool = False
-    every_line: bool = False
-    checked: bool = False
-    graph: bool = False
-    loops: bool = False
-    operands: frozenset[str] = frozenset()
-
-    @property
-    def reads_every_line(self) -> bool:
-        return self.every_line or self.checked or self.graph
-
-    def __or__(self, other: Wants) -> Wants:
-        return Wants(
-            self.opcodes | other.opcodes,
-            self.targets | other.targets,
-            self.entry or other.entry,
-            self.every_line or other.every_line,
-            self.checked or other.checked,
-            self.graph or other.graph,
-            self.loops or other.loops,
-            self.operands | other.operands,
-        )
+    unread: set[str] = field(default_factory=set)
+    elements: dict[str, set[int]] = field(default_factory=dict)
+    known: bool = True
 
 
 class Computation:
@@ -213,6 +185,10 @@ class Module:
 
     def location(self, line: int | None, column: int | None = None) -> Location:
         return Location(self.path, line, column)
+
+    def note(self, code: str, message: str, line: int | None, subject: str | None = None) -> None:
+        """Notes something wrong at a line of the input."""
+        self.problems.add(Problem(code, message, self.location(line), subject))
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:

@@ -1,47 +1,39 @@
-"""Whether every name that is used is defined, and once, at the cost of set operations where all is well."""
+"""Whether every name that is used is defined, and once, and which of the entry's parameters nothing reads.
+
+Where all is well this takes a few set operations over many rows. Only where it seems not to be, rows are read one by one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.lines import Lines
-from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.fast_path import LineRun, Rows
+from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operands_end, operands_of
-from hlo_inspect.hlo.parameter_reads import ParameterReads
-from hlo_inspect.hlo.regions import Block, Region
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
-
 _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what stands before a name, but another name
-_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
+_PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
+_TUPLE_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
+_INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
 
 _WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
 
-
-class Complain(Protocol):
-    def problem(self, code: str, message: str, line: int | None, subject: str | None = None) -> None: ...
-
-
-class Silence:
-    """Takes complaints of names that were checked before."""
-
-    def problem(self, code: str, message: str, line: int | None, subject: str | None = None) -> None:
-        pass
+NoteProblem = Callable[[str, str, int | None, str | None], None]
+"""Takes code, message, line and subject of a problem."""
 
 
 class NameCheck:
     """Follows the names of one module. A name may be used before its line: only one that never comes is undefined."""
 
-    def __init__(self, complain: Complain, known: Container[str]) -> None:
+    def __init__(self, note: NoteProblem, known: Container[str]) -> None:
         """`known` are the computations so far; a callee comes before its caller, but need not."""
-        self._complain = complain
+        self._note = note
         self._known = known
         self._computation = Computation("", 0, is_entry=False)
         self._names: set[str] = set()
@@ -51,79 +43,112 @@ class NameCheck:
     def begin(self, computation: Computation) -> None:
         self._computation = computation
         self._names = set()
+        self._pending = {}
         if computation.is_entry:
             computation.reads = ParameterReads()
-        self._pending = {}
 
-    def check(self, lines: Lines) -> None:
+    def check(self, rows: Rows, opcodes: Sequence[str]) -> None:
         """Takes rows of the computation that was begun."""
-        defined = set(lines.names)
-        if len(defined) != len(lines.rows) or not self._names.isdisjoint(defined):
-            self._note_duplicates(lines)
+        defined = set(rows.names)
+        if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
+            self._note_duplicates(rows)
         self._names.update(defined)
-        (uses,) = operand_names(lines.tails, lines.opcodes)
+        (uses,) = _operand_names(rows.tails, opcodes)
         if not uses <= self._names:
-            uses = self._precisely(lines)
+            uses = self._check_operands(rows, opcodes)
         if self._computation.reads is not None:
-            self._computation.reads.take(lines, uses)
+            _note_reads(self._computation.reads, rows, opcodes, uses)
 
-    def doubtful(self, region: Region, opcodes: Sequence[str], blocks: Sequence[Block]) -> Iterator[int]:
-        """Those of whole computations, by number, that may define a name twice or use one that they do not define."""
-        uses = operand_names(region.tails, opcodes, len(blocks))
-        for number, (_, _, first, behind, _) in enumerate(blocks):
-            defined = set(region.names[first:behind])
-            if len(defined) != behind - first or not uses[number + 1] <= defined:
+    def doubtful(self, run: LineRun, opcodes: Sequence[str]) -> Iterator[int]:
+        """The parts of a run, by number, that may define a name twice or use one that they do not define."""
+        uses = _operand_names(run.tails, opcodes, len(run.starts))
+        before = len(uses) - len(run.parts)  # 1 where nothing but an empty set belongs to what is before the first part
+        for number, part in enumerate(run.parts):
+            defined = set(run.names[part.first : part.end])
+            if len(defined) != part.end - part.first or not uses[number + before] <= defined:
                 yield number
 
-    def _note_duplicates(self, lines: Lines) -> None:
+    def _note_duplicates(self, rows: Rows) -> None:
         seen: set[str] = set()
-        for line, row in enumerate(lines.rows, lines.first):
-            if row[1] in seen or row[1] in self._names:
-                message = f"{row[1]} is defined twice in computation {self._computation.name}"
-                self._complain.problem("HI007", message, line, row[1])
-            seen.add(row[1])
+        for line, name in enumerate(rows.names, rows.line):
+            if name in seen or name in self._names:
+                self._note("HI007", f"{name} is defined twice in computation {self._computation.name}", line, name)
+            seen.add(name)
 
-    def _precisely(self, lines: Lines) -> set[str]:
+    def _check_operands(self, rows: Rows, opcodes: Sequence[str]) -> set[str]:
         """The uses, operand by operand; notes which are not defined so far."""
         uses: set[str] = set()
-        for line, (row, opcode) in enumerate(zip(lines.rows, lines.opcodes, strict=True), lines.first):
+        for line, (tail, opcode) in enumerate(zip(rows.tails, opcodes, strict=True), rows.line):
             if opcode not in LITERAL_OPCODES:
-                names = _precise_uses(row[3])
+                names = _precise_names(tail)
                 uses.update(names)
-                if self._computation.reads is not None and not names and row[3].partition(")")[0].strip():
+                if self._computation.reads is not None and not names and tail.partition(")")[0].strip():
                     self._computation.reads.known = False
                 for name in names:
                     if name not in self._names:
                         self._pending.setdefault(name, line)
         return uses
 
-    def knows_callees(self, text: str) -> bool:
-        """Whether every computation that `text` calls is defined so far."""
-        return all(callee in self._known for callee in _callees(text))
+    def knows_callees(self, tails: str) -> bool:
+        """Whether every computation that is called in these tails is defined so far."""
+        return all(callee in self._known for callee in _quick_callees(tails))
 
-    def note_callees(self, lines: Lines) -> None:
+    def note_callees(self, rows: Rows) -> None:
         """Notes the computations that are called and not defined so far."""
-        for line, row in enumerate(lines.rows, lines.first):
-            if any(callee not in self._known for callee in _callees(row[3])):
-                for callee in _precise_callees(row[3]):
+        for line, tail in enumerate(rows.tails, rows.line):
+            if not self.knows_callees(tail):
+                for callee in _precise_callees(tail):
                     self._unknown_callees.setdefault(callee, line)
 
     def end(self) -> None:
-        """Behind the computation's last row: what is still unknown is undefined."""
+        """After the computation's last row: what is still unknown is undefined."""
         for name, line in self._pending.items():
             if name not in self._names:
                 message = f"operand {name} is not defined in computation {self._computation.name}"
-                self._complain.problem("HI008", message, line, name)
+                self._note("HI008", message, line, name)
 
     def finish(self) -> None:
-        """Behind the module's last computation."""
+        """After the module's last computation."""
         for name, line in self._unknown_callees.items():
             if name not in self._known:
-                self._complain.problem("HI009", f"computation {name} is called and not defined", line, name)
+                self._note("HI009", f"computation {name} is called and not defined", line, name)
 
 
-def _callees(text: str) -> list[str]:
-    """The names of the computations that stand in attributes of `text`; strings may hold others."""
+def _note_reads(reads: ParameterReads, rows: Rows, opcodes: Sequence[str], uses: set[str]) -> None:
+    """Notes which parameters the rows define and which the names that are their operands read."""
+    for row, opcode in zip(rows.rows, opcodes, strict=True):
+        if opcode == "parameter":
+            reads.unread.add(row[1])
+            if row[2].startswith("("):
+                reads.elements[row[1]] = set()
+    reads.unread -= uses
+    if not uses.isdisjoint(reads.elements):
+        _note_elements(reads.elements, rows, opcodes)
+
+
+def _note_elements(elements: dict[str, set[int]], rows: Rows, opcodes: Sequence[str]) -> None:
+    """Of a tuple that is only taken apart the elements are read, of any other all."""
+    for tail, opcode in zip(rows.tails, opcodes, strict=True):
+        if opcode in LITERAL_OPCODES:
+            continue
+        try:
+            operands = operands_of(tail)
+        except scan.ScanError:
+            continue
+        for operand in operands:
+            if operand.name not in elements:
+                continue
+            index = _INDEX.search(tail) if opcode == "get-tuple-element" else None
+            if operand.path:
+                elements[operand.name].add(operand.path[0])
+            elif index is not None:
+                elements[operand.name].add(int(index[1]))
+            else:
+                elements.pop(operand.name)
+
+
+def _quick_callees(text: str) -> list[str]:
+    """The names of the computations in the attributes of `text`; strings may hold others."""
     callees = []
     for name, names in _CALLEES.findall(text):
         callees += [name] if name else [part.strip() for part in names.replace("%", "").split(",") if part.strip()]
@@ -142,15 +167,15 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[set[str]]:
-    """The names in the operands of some rows, as the text from behind the opening parenthesis of each.
+def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[set[str]]:
+    """The names in the operands of some rows.
 
-    Without an opcode are the first lines of computations, as many as `starts`. There is one more set than these, since that of
-    the rows before the first one comes first.
+    The first lines of computations, as many as `starts`, have no opcode. There is one set more than these: that of the rows
+    before the first one comes first.
     """
     joined = _operand_text(tails, opcodes)
     if joined.count("\n") != starts:  # an instruction on several lines
-        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_uses(t)) for t, opcode in zip(tails, opcodes, strict=True)]
+        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
     joined = joined.replace("%", "")
     if "/*" in joined:
@@ -158,7 +183,7 @@ def operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0)
     if "[" in joined:
         joined = _PRINTED_SHAPE.sub("", joined)
     if "#" in joined:
-        joined = _INDEX.sub("", joined)
+        joined = _TUPLE_INDEX.sub("", joined)
     names = [set(text.split(", ")) for text in joined.split("\n")]
     for found in names:
         found.discard("")
@@ -181,10 +206,10 @@ def _nested_names(tail: str) -> str:
         end = operands_end(tail)
     except scan.ScanError:
         return ""
-    return ", ".join(_MARKED.findall(tail, 0, end) if "%" in tail[:end] else _precise_uses(tail))
+    return ", ".join(_MARKED.findall(tail, 0, end) if "%" in tail[:end] else _precise_names(tail))
 
 
-def _precise_uses(tail: str) -> list[str]:
+def _precise_names(tail: str) -> list[str]:
     try:
         return [operand.name for operand in operands_of(tail) if operand.name is not None]
     except scan.ScanError:

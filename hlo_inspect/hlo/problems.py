@@ -13,6 +13,7 @@ MAX_OF_A_KIND = 20
 
 
 UNREADABLE = "HI001"
+CUT_OFF = "HI002"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Problems:
             self._kinds[problem.code] += 1
             self._first[key] = problem
         self._times[key] += 1
+
+    @property
+    def hold_a_cut(self) -> bool:
+        """Whether the module is cut off."""
+        return bool(self._kinds[CUT_OFF])
 
     def drop_from(self, code: str, line: int) -> None:
         """Forgets those of `code` that were first seen at `line` or later."""

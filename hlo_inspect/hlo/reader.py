@@ -1,6 +1,9 @@
 """Pieces of text -> modules, by what is wanted of them.
 
-The reader finds modules in whatever surrounds them; what follows a module's header is a `ModuleReader`'s.
+`Reader` finds the modules in whatever is around them, `ModuleReader` reads one. At each position of a module one of three ways
+goes on: `selective` skips what nobody wants, `fast_path` reads lines as printers write them, many at a time, and `parser` reads
+the next item where neither can. What they find goes to a `Keeper`. A line that none can read is counted and becomes a problem
+with its place.
 """
 
 from __future__ import annotations
@@ -8,13 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hlo_inspect.hlo import grammar, scan
-from hlo_inspect.hlo.collect_regions import RegionCollector
-from hlo_inspect.hlo.cursor import Cursor
-from hlo_inspect.hlo.header import Header, scan_header
-from hlo_inspect.hlo.module import Module, Wants
-from hlo_inspect.hlo.module_reader import LINE_END, MAX_ITEM_CHARS, MODULE, ModuleReader
+from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo.cursor import Cursor, Span
+from hlo_inspect.hlo.fast_path import find_run
+from hlo_inspect.hlo.header import TABLE, Header, scan_header
+from hlo_inspect.hlo.keep import Keeper
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.nested import NestedComputation, nested_computations, with_nested_operands
+from hlo_inspect.hlo.problems import UNREADABLE, Problem
+from hlo_inspect.hlo.scan import Row
+from hlo_inspect.hlo.selective import Selection
+from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.wants import Wants
+
+MAX_UNREADABLE_RUN = 20
+"""So many lines in a row that are no HLO: the module was cut off before them."""
+
+MAX_ITEM_CHARS = 1 << 26
+MIN_RUN_CHARS = 1 << 6
+MAX_RUN_CHARS = 1 << 17
+MIN_LOADED_CHARS = 1 << 12
 
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = re.compile(
@@ -22,6 +39,16 @@ _START = re.compile(
     r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
+_MODULE = re.compile(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
+_LINE_END = re.compile(r"[ \t]*+\n")
+_CLOSE = re.compile(r"\n\}")  # found twice as fast as with `str.find`
+_PRINTED_CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
+_CUT_FIRST_LINE = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
+
+
+def read_modules(source: Source, wants: Wants) -> Iterator[Module]:
+    """Every module of `source`. `InputError` for what cannot be read."""
+    return Reader(source, wants).modules()
 
 
 class Reader:
@@ -34,29 +61,22 @@ class Reader:
 
     def modules(self) -> Iterator[Module]:
         """Every module of the input, in order."""
-        while self._find_module():
-            module = self._module()
-            if module is not None:
-                yield module
-
-    def _module(self) -> Module | None:
-        """The module that starts at the cursor; `None` where there is nothing but a word that could be a header."""
         cursor = self._cursor
-        first_line, begin = cursor.line, cursor.bytes_before
-        header = self._header()
-        module = Module(header, self._source.name, first_line, self._wants)
-        collector = RegionCollector(module)
-        for fault in header.faults:
-            collector.problem("HI003", fault, first_line)
-        body = ModuleReader(cursor, collector)
-        body.read()
-        module.lines = body.last_line - first_line + 1
-        module.bytes = body.end_bytes - begin
-        collector.finish()
-        if not module.computation_count and not header.attributes:
-            return None
-        self._note_invalid_bytes(collector)
-        return module
+        while self._find_module():
+            first_line, begin = cursor.line, cursor.bytes_before
+            header = self._header()
+            module = Module(header, self._source.name, first_line, self._wants)
+            for fault in header.faults:
+                module.note("HI003", fault, first_line)
+            body = ModuleReader(cursor, module)
+            body.read()
+            module.lines = body.last_line - first_line + 1
+            module.bytes = body.end_bytes - begin
+            if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
+                if self._source.invalid_lines:
+                    message = f"{self._source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+                    module.note("HI005", message, self._source.first_invalid_line)
+                yield module
 
     def _find_module(self) -> bool:
         """Moves to the next line that starts a module; computations without a header start one too."""
@@ -79,8 +99,8 @@ class Reader:
         while True:
             try:
                 start = scan.skip_space(cursor.text, cursor.position)
-                _, _, end = grammar.scan_computation(cursor.text, start)
-                grammar.scan_instruction(cursor.text, scan.skip_space(cursor.text, end))
+                _, _, end = parser.parse_first_line(cursor.text, start)
+                parser.parse_instruction(cursor.text, scan.skip_space(cursor.text, end))
             except scan.IncompleteError:
                 if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
                     return False
@@ -91,7 +111,7 @@ class Reader:
 
     def _header(self) -> Header:
         cursor = self._cursor
-        if not MODULE.match(cursor.text, cursor.position):
+        if not _MODULE.match(cursor.text, cursor.position):
             return Header("", printed=False)
         final = False
         while True:
@@ -100,18 +120,296 @@ class Reader:
                 break
             except scan.IncompleteError:
                 final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
-        line_end = LINE_END.match(cursor.text, end)
+        line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
         if header.fault:
             cursor.next_line()
         return header
 
-    def _note_invalid_bytes(self, collector: RegionCollector) -> None:
-        if self._source.invalid_lines:
-            message = f"{self._source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
-            collector.problem("HI005", message, self._source.first_invalid_line)
+
+class ModuleReader:
+    """Reads what follows one header: tables and computations, up to what no longer belongs to it.
+
+    `last_line` and `end_bytes` are where the module ends.
+    """
+
+    def __init__(self, cursor: Cursor, module: Module) -> None:
+        self._cursor = cursor
+        self._module = module
+        self._keeper = keeper = Keeper(module)
+        self._selection = Selection(module, keeper.heads, keeper.holders)
+        self._reads_every_line = module.wants.reads_every_line
+        self._computation: Computation | None = None
+        self._seen_entry = False
+        self._unreadable_run = 0
+        self._run_mark = (0, 0)
+        self._run_chars = MAX_RUN_CHARS
+        self._read_up_to = 0  # the line before which nothing is skipped
+        self._is_final = False
+        self._nested: list[NestedComputation] = []
+        self._mark_end()
+
+    def _mark_end(self) -> None:
+        self.last_line = max(1, self._cursor.line - self._cursor.at_line_start())
+        self.end_bytes = self._cursor.bytes_before
+
+    def read(self) -> None:
+        while self._skip_blank():
+            if not (self._skip() or self._run() or self._item()):
+                break
+        else:
+            if self._computation is not None:
+                message = f"the text ends inside computation {self._computation.name}"
+                self._module.note("HI002", message, self._cursor.line - 1)
+        if self._computation is not None:
+            self._computation.is_cut_off = True
+            self._close(self._computation)
+        self._keeper.finish()
+
+    def _close(self, computation: Computation) -> None:
+        """Ends a computation, and reads those that are written in place among its attributes."""
+        self._keeper.end(computation)
+        self._computation = None
+        while self._nested:
+            self._read_nested(self._nested.pop(0))
+        self._mark_end()
+
+    def _more(self) -> bool:
+        self._is_final = self._is_final or not self._cursor.more()
+        return not self._is_final
+
+    def _skip_blank(self) -> bool:
+        """Moves past blank lines and comments; false at the end of the input. A line's own indentation is left."""
+        cursor = self._cursor
+        if cursor.remaining() < MIN_LOADED_CHARS:
+            self._more()
+        while True:
+            try:
+                end = scan.skip_space(cursor.text, cursor.position)
+            except scan.IncompleteError:
+                if cursor.remaining() <= MAX_ITEM_CHARS and self._more():
+                    continue
+                return True
+            if end == len(cursor.text):
+                cursor.advance(end)
+                if self._more():
+                    continue
+                return False
+            line_start = max(cursor.text.rfind("\n", 0, end) + 1, cursor.position)
+            cursor.advance(line_start if cursor.text[line_start:end].isspace() else end)
+            return True
+
+    # -- the three ways -------------------------------------------------------------------------------------------------
+
+    def _skip(self) -> bool:
+        """Passes over what is not wanted; false where the next lines have to be read."""
+        if self._reads_every_line or not self._cursor.at_line_start():
+            return False
+        if self._computation is not None:
+            return self._pick(self._computation)
+        cursor = self._cursor
+        end = self._selection.skip(cursor.text, cursor.position, cursor.line) if not self._seen_entry else cursor.position
+        if end == cursor.position:
+            return False
+        cursor.advance(end)
+        self._mark_end()
+        return True
+
+    def _pick(self, computation: Computation) -> bool:
+        """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
+        cursor, keeper = self._cursor, self._keeper
+        if cursor.line < self._read_up_to or keeper.reads_all(computation):
+            return False
+        close = _CLOSE.search(cursor.text, cursor.position - 1)
+        closer = _PRINTED_CLOSER.match(cursor.text, close.start() + 1) if close is not None else None
+        if close is not None:
+            end = close.start() + 1
+        else:
+            end = len(cursor.text) if self._is_final else cursor.text.rfind("\n", cursor.position, len(cursor.text) - 1) + 1
+        lines = Span(cursor.text, cursor.position, end, cursor.line)
+        picked = self._selection.pick(lines) if (closer is not None or close is None) and end > cursor.position else None
+        if picked is None:
+            self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
+            return False
+        keeper.take_picked(computation, picked, lines)
+        cursor.advance(end)
+        if closer is not None:
+            cursor.advance(closer.end())
+            self._close(computation)
+        return True
+
+    def _run(self) -> bool:
+        """Reads the lines at the cursor that are as printers write them; false where the next one is not.
+
+        Where they are not, it is tried again with fewer.
+        """
+        cursor, inside = self._cursor, self._computation is not None
+        if not cursor.at_line_start() or not (inside or self._reads_every_line):
+            return False
+        if not inside and not parser.starts_computation(cursor.text, cursor.position):
+            return False
+        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
+        while True:
+            limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
+            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=self._is_final)
+            if run is not None or self._run_chars <= MIN_RUN_CHARS:
+                break
+            self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
+        if run is None or (
+            self._seen_entry and not inside and run.starts[:2] == [0, 1]
+        ):  # the entry may be followed by other text
+            return False
+        taken, self._computation = self._keeper.take_run(run, cursor.line, cursor.text, self._computation)
+        if not taken:
+            return False
+        self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
+        self._seen_entry = self._seen_entry or any(part.is_entry for part in run.parts)
+        self._unreadable_run = 0
+        cursor.advance(run.end, run.lines)
+        self._mark_end()
+        return True
+
+    def _item(self) -> bool:
+        """Reads the next item by the grammar; false where the module ends before it."""
+        cursor = self._cursor
+        while True:
+            try:
+                return self._between() if self._computation is None else self._inside(self._computation)
+            except scan.IncompleteError as error:
+                if not self._is_final and cursor.remaining() <= MAX_ITEM_CHARS:
+                    self._more()
+                    continue
+                fault: scan.ScanError = error
+            except scan.ScanError as error:
+                fault = error
+            if self._computation is not None:
+                return self._pass_unreadable(fault.message, max(fault.position, cursor.position))
+            return not self._seen_entry and (
+                self._ends_here() or self._pass_unreadable("expected a computation", cursor.position)
+            )
+
+    # -- items ----------------------------------------------------------------------------------------------------------
+
+    def _between(self) -> bool:
+        """Reads a table or the start of a computation. `ScanError` where there is neither."""
+        cursor = self._cursor
+        table = TABLE.match(cursor.text, cursor.position)
+        if table is not None:
+            if table.end() == len(cursor.text) and self._more():
+                return True
+            self._module.frames.add(table[0])
+            cursor.advance(table.end())
+            self._mark_end()
+            return True
+        if _MODULE.match(cursor.text, cursor.position):
+            return False
+        start = scan.skip_space(cursor.text, cursor.position)
+        name, is_entry, end = parser.parse_first_line(cursor.text, start)
+        if self._seen_entry or not name:  # other text may follow the entry: an instruction has to be there
+            parser.parse_instruction(cursor.text, scan.skip_space(cursor.text, end))
+        line = cursor.line
+        line_end = _LINE_END.match(cursor.text, end)
+        cursor.advance(line_end.end() if line_end else end)
+        self._seen_entry = self._seen_entry or is_entry
+        self._unreadable_run = 0
+        self._computation = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry)
+        return True
+
+    def _inside(self, computation: Computation) -> bool:
+        """Reads an instruction or the end of a computation. `ScanError` where there is neither."""
+        cursor = self._cursor
+        cursor.advance(scan.skip_space(cursor.text, cursor.position))
+        start = cursor.position
+        if cursor.text[start] == "}":
+            cursor.advance(parser.closer_end(cursor.text, start))
+            self._close(computation)
+            return True
+        if _MODULE.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
+            self._module.note("HI002", f"computation {computation.name} is not closed", cursor.line)
+            self._close(computation)
+            return True
+        found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
+        while scan.skip_space(cursor.text, found.end) == len(cursor.text) and self._more():  # an attribute may follow
+            start = cursor.position
+            found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
+        for row in with_nested_operands(found.row):
+            if not self._keeper.take_row(computation, row, cursor.line):
+                raise _shape_fault(cursor.text, start, row)
+        self._unreadable_run = 0
+        self._nested += nested_computations(found.row, cursor.line)
+        cursor.advance(found.end)
+        if found.fault is not None:
+            self._pass_unreadable(found.fault.message, max(found.fault.position, found.end), is_kept=True)
+        return True
+
+    def _read_nested(self, nested: NestedComputation) -> None:
+        """Reads a computation that is written in place."""
+        name, text, line = nested
+        if name in self._module.computations:  # instructions of two computations may have one name
+            name = f"{name} (line {line})"
+        with self._keeper.aside():
+            computation = self._keeper.begin(name, line, is_entry=False)
+            position = scan.skip_space(text, 0)
+            while position < len(text):
+                at = line + text.count("\n", 0, position)
+                try:
+                    found = parser.parse_instruction(text, position)
+                except scan.ScanError as error:
+                    self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
+                    break
+                for row in with_nested_operands(found.row):
+                    self._keeper.take_row(computation, row, at)
+                self._nested += nested_computations(found.row, at)
+                position = scan.skip_space(text, found.end)
+            self._keeper.end(computation)
+
+    def _ends_here(self) -> bool:
+        """Whether the text ends at the start of a computation, which is passed then."""
+        cursor = self._cursor
+        if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or self._more():
+            return False
+        self._module.note("HI002", "the text ends at the start of a computation", cursor.line)
+        cursor.advance(len(cursor.text))
+        return True
+
+    def _pass_unreadable(self, message: str, position: int, *, is_kept: bool = False) -> bool:
+        """Passes the line at `position` and the lines that only continue it, and counts them; false when the module is taken to
+        end before them. Where the instruction `is_kept`, only its attributes cannot be read.
+        """
+        cursor, module = self._cursor, self._module
+        start_line = cursor.line
+        if self._unreadable_run == 0:
+            self._run_mark = (start_line, module.unparsed_lines)
+        if position >= len(cursor.text):  # the end of the text, not the line after it
+            position = max(cursor.position, len(cursor.text.rstrip()))
+        cursor.advance(position)
+        line, column = cursor.line, cursor.column()
+        cursor.next_line()
+        while cursor.remaining() or self._more():
+            if cursor.text[cursor.position] in "}\n" or scan.FRESH_LINE.match(cursor.text, cursor.position):
+                break
+            cursor.next_line()
+        passed = cursor.line - start_line
+        self._note_unreadable(message, line, column, passed)
+        self._unreadable_run += 0 if is_kept else passed
+        if self._unreadable_run < MAX_UNREADABLE_RUN:
+            return True
+        first, module.unparsed_lines = self._run_mark
+        module.problems.drop_from(UNREADABLE, first)
+        module.note("HI002", "the module is cut off here: what follows is no HLO", first)
+        return False
+
+    def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:
+        self._module.unparsed_lines += lines
+        self._module.problems.add(Problem(UNREADABLE, message, self._module.location(line, column)))
 
 
-def read_modules(source: Source, wants: Wants) -> Iterator[Module]:
-    """Every module of `source`. `InputError` for what cannot be read."""
-    return Reader(source, wants).modules()
+def _shape_fault(text: str, start: int, row: Row) -> scan.ScanError:
+    """What is wrong with the shape of the instruction at `start`."""
+    shape = row[2].rpartition(" ")[0]
+    try:
+        parse_shape(shape)
+    except ShapeError as error:
+        at = text.find(shape, text.index("=", start))
+        return scan.ScanError(str(error), at + error.position if at >= 0 else start)
+    return scan.ScanError("expected a shape", start)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+Row = tuple[str, str, str, str]
+"""An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the tail, the text behind the opening parenthesis."""
+
 SPACE = re.compile(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
 IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 
@@ -141,6 +144,8 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
     if name in DICTIONARIES and text.startswith("{", begin):
         return _dict_end(text, begin)
     position = _chunk_end(text, begin, holds_lines=holds_lines)
+    if name == "literal":  # a shape, and behind it a value that may be a number
+        position = _chunk_end(text, skip_space(text, position), holds_lines=holds_lines)
     while not single:
         after = skip_space(text, position)
         if text.startswith(("{", "[", "(", "<=", "T("), after):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import FactSpec, Section, Value
 
 

@@ -15,9 +15,9 @@ from hlo_inspect.analysis.collectives import (
 )
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.op_names import PHASES
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.roofline import (
     why_no_memory_time,
 )
 from hlo_inspect.analysis.hardware import HardwareProfile
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES, CustomCall, Fusion, fused_opcodes
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Section, Value
 

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

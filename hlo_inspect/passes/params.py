@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

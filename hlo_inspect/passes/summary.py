@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collectives, cost, fusions, optimizer
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value

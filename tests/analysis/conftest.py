@@ -9,9 +9,9 @@ import pytest
 from hlo_inspect.analysis import fusions
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,

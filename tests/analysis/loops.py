@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.calls import WANTS
 from hlo_inspect.analysis.loops import Loop, find_loops
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
 STATE = "(s32[], s32[], f32[8]{0})"

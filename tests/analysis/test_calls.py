@@ -11,7 +11,7 @@ from hlo_inspect.analysis.calls import WANTS, CallGraph
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
 

@@ -9,7 +9,7 @@ import pytest
 from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 
 Phases = Callable[..., list[str]]
 

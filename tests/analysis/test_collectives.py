@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import GroupMode
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 
 Find = Callable[..., list[Collective]]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hlo_inspect.analysis.calls import WANTS
 from hlo_inspect.analysis.loops import Progression, UnknownError, find_loops, printed_count, runs
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.values import BackendConfig, ValueTable
+from hlo_inspect.hlo.wants import Wants
 from tests.analysis.loops import BODY, CONDITION, ELEMENTS, LOOP, START, STATE, STEP, computation, loop_of, loop_text
 from tests.hlo.reading import module
 

@@ -31,8 +31,8 @@ from hlo_inspect.analysis.mesh_axes import (
     given_mesh,
     mesh_of,
 )
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.sharding import DeviceListError, Groups, NamedMesh, parse_groups, parse_sharding
+from hlo_inspect.hlo.wants import Wants
 
 
 def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[str]:

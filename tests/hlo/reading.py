@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hlo_inspect.hlo.instruction import Instruction, head_of
-from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.hlo.wants import Wants
 
 EVERYTHING = Wants(entry=True, checked=True)
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo import grammar, module_reader, rows, source
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo import parser, reader, source
+from hlo_inspect.hlo.fast_path import find_run, read_row
+from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import parse_shape
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.generate import ORDINARY, Writer, Written
 from tests.hlo.reading import EVERYTHING, body, contents, module
 
@@ -34,48 +36,46 @@ seeds = st.integers(0, 2**32 - 1)
 MANY = settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
-def one_by_one(line: str) -> rows.Row:
-    row, end = grammar.scan_instruction(line, 0)
-    assert end == len(line)
-    return row
+def one_by_one(line: str) -> Row:
+    found = parser.parse_instruction(line, 0)
+    assert (found.end, found.fault) == (len(line), None)
+    return found.row
 
 
 @MANY
 @given(seeds, st.booleans())
-def test_the_fast_path_takes_what_the_grammar_takes_or_nothing(seed: int, plain: bool) -> None:
+def test_the_fast_path_takes_what_the_parser_takes_or_nothing(seed: int, plain: bool) -> None:
     writer = Writer(seed, plain=plain)
     lines = [indent + root + writer.line() for indent in ("  ", "", "\t") for root in ("", "ROOT ")]
     expected = [one_by_one(line.strip()) for line in lines]
     text = "\n" + "\n".join(lines) + "\n}\n"
-    together = rows.find_rows(text, 1, len(text) - 2)
-    assert together == expected if plain else together in (None, expected)
+    run = find_run(text, 1, len(text), inside=True, is_final=True)
+    assert run is not None or not plain
+    assert run is None or run.rows == expected
     start = 1
     for line, row in zip(lines, expected, strict=True):
-        found = rows.find_row(text, start)
-        assert found == (row, start + len(line)) if plain else found in (None, (row, start + len(line)))
+        assert read_row(text, start) in ([row] if plain else [row, None])
         start += len(line) + 1
 
 
 @contextmanager
-def grammar_only(piece_bytes: int) -> Iterator[None]:
+def parser_only(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "find_rows", lambda *_args, **_options: None)
-        patch.setattr(rows, "find_row", lambda *_args: None)
-        patch.setattr(module_reader, "find_region", lambda *_args: None)
+        patch.setattr(reader, "find_run", lambda *_args, **_options: None)
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         yield
 
 
 @MANY
 @given(seeds, st.sampled_from([1, 7, 100, 4096]))
-def test_a_module_reads_the_same_through_the_grammar_and_in_pieces(seed: int, piece_bytes: int) -> None:
+def test_a_module_reads_the_same_through_the_parser_and_in_pieces(seed: int, piece_bytes: int) -> None:
     text, written = Writer(seed).module(OPCODES)
     expected = module(text)
     assert {name: c.opcodes for name, c in expected.computations.items()} == {
         one.name: [opcode for _, opcode, _ in one.found] for one in written
     }
     assert expected.unparsed_lines == 0
-    with grammar_only(piece_bytes):
+    with parser_only(piece_bytes):
         assert contents(module(text)) == contents(expected)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import grammar, scan
+from hlo_inspect.hlo import parser, scan
 from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction, head_of
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
@@ -12,7 +12,7 @@ from hlo_inspect.hlo.shape_text import ShapeTable, parse_shape
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:
-    row, _ = grammar.scan_instruction(text, 0)
+    row = parser.parse_instruction(text, 0).row
     return Instruction(computation or Computation("main", 1, is_entry=True), row, head_of(row[2]), 7)
 
 

@@ -16,8 +16,8 @@ import zstandard
 
 import hlo_inspect
 from hlo_inspect.hlo import source
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.sharding import DeviceGroups
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
 DATA = Path(__file__).parent.parent / "data"

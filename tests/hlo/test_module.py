@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from hlo_inspect.hlo import grammar
+from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.instruction import Instruction, head_of
-from hlo_inspect.hlo.module import Computation, Module, Wants
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.wants import Wants
 
 
 def instruction(text: str, computation: Computation) -> Instruction:
-    row, _ = grammar.scan_instruction(text, 0)
+    row = parser.parse_instruction(text, 0).row
     return Instruction(computation, row, head_of(row[2]), 7)
 
 
@@ -74,3 +75,12 @@ def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
     assert computation.lines == [3, 4, 5, 8, 9]
     computation.keep_rows([r], 10)
     assert (computation.rows, computation.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])
+
+
+def test_a_cut_is_remembered() -> None:
+    module = Module(Header("m"), "dump.txt", 1, Wants())
+    module.note("HI007", "a is defined twice", 4, "a")
+    assert not module.problems.hold_a_cut
+    module.note("HI002", "the text ends", 9)
+    assert module.problems.hold_a_cut
+    assert [(p.code, p.location.line, p.subject) for p in module.problems] == [("HI007", 4, "a"), ("HI002", 9, None)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import source
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
 ENTRY = "ENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"

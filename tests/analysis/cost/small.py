@@ -8,9 +8,10 @@ from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 
 ADD = """%add {
   %a = f32[] parameter(0)

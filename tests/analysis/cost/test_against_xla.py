@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.cost.module_cost import module_cost
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.opcodes import OPCODES
+from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.every_opcode import MAKERS, generated
 from tests.hlo.reading import module
 from tests.hlo.test_against_xla import COMPARED

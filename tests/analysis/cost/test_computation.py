@@ -94,17 +94,6 @@ def test_a_gap_keeps_its_place_through_fusions_and_applications() -> None:
     assert cost.as_xla.total("bytes") == 64
 
 
-def test_a_gather_whose_operands_are_not_closed() -> None:
-    """Another line makes up for its bracket."""
-    fused = """%f {
-  %k = f32[] constant(0))
-  %x = f32[8] parameter(0)
-  ROOT %g = f32[3] gather(%x, %x
-}
-"""
-    assert as_xla(P, "%f = f32[3] fusion(%p), kind=kCustom, calls=%f", before=fused) == (None, None, None, None)
-
-
 def test_custom_calls_without_a_rule() -> None:
     fused = '%f {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] custom-call(%x), custom_call_target="odd"\n}\n'
     calls = [

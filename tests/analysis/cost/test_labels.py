@@ -7,9 +7,9 @@ import pytest
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_TOLD, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.header import StackFrames
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.small import by_label, cost_of, view_of
 
 P = "%p = f32[8] parameter(0)"

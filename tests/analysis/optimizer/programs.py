@@ -14,9 +14,10 @@ from hlo_inspect.analysis.optimizer.graph import COMMUTATIVE, Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Report, Value
 
 DATA = Path(__file__).parents[2] / "data" / "optimizers"

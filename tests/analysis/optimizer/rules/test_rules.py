@@ -16,9 +16,9 @@ from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.matching import Weight, claims_of
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import PASSES
 
 TESTS = Path(__file__).parents[3]

@@ -12,13 +12,14 @@ hundreds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from hlo_inspect.hlo import rows, scan
-from hlo_inspect.hlo.heads import Heads
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.fast_path import read_row
+from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.instruction import Head, Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shapes import TupleShape
 
 HANDING_OPCODES = frozenset({"while", "call"})
@@ -42,32 +43,32 @@ def may_count(computations: Iterable[Computation]) -> bool:
     return any(computation.scalars and computation.root_opcode in _CONDITION_ROOTS for computation in computations)
 
 
-class Scalars:
+class LoopScalars:
     """The integer scalars of one computation, and the tuples that hold some."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[Row, Head, int]] = {}
         self._root: str | None = None
 
-    def take(self, found: Sequence[Row], line: int, heads: Heads) -> None:
-        """Picks from rows of which the first is at `line`; their heads are among the `heads` already."""
-        scalar = heads.scalar
-        for number, row in enumerate(found, line):
-            if row[2] in scalar:
-                self._found[row[1]] = (row, heads[row[2]], number)
+    def take(self, rows: Iterable[Row], line: int, heads: HeadRecords) -> None:
+        """Picks from rows of which the first is at `line`; their heads are known."""
+        records = heads.records
+        for number, row in enumerate(rows, line):
+            record = records[row[2]]
+            if record.holds_scalar:
+                self._found[row[1]] = (row, record.head, number)
                 self._root = row[1] if row[0] else self._root
 
-    def search(self, text: str, start: int, end: int, line: int, heads: Heads) -> None:
+    def search(self, text: str, start: int, end: int, line: int, heads: HeadRecords) -> None:
         """Picks from `text[start:end]`, in which nothing else is wanted. `line` is the number of the line at `start`."""
         counted = start
         for match in _SCALAR.finditer(text, start, end):
             begin = text.rfind("\n", counted - 1, match.start()) + 1
             line += text.count("\n", counted, begin)
             counted = begin
-            found = rows.find_row(text, counted)
-            if found is not None:
-                _ = heads[found[0][2]]
-                self.take([found[0]], line, heads)
+            row = read_row(text, begin)
+            if row is not None and heads.learn([row[2]]) is not None:
+                self.take([row], line, heads)
 
     def kept(self, computation: Computation, last: str | None) -> dict[str, Instruction]:
         """Those that feed the root or what the computation's loops and calls are handed, by name.

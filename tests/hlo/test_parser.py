@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import grammar, scan
+from hlo_inspect.hlo import parser, scan
 
 
 def place(text: str, position: int) -> tuple[int, int]:
@@ -42,7 +42,7 @@ def place(text: str, position: int) -> tuple[int, int]:
 )
 @pytest.mark.parametrize("after", ["", "\n", "\n  %z = f32[] negate(%a)\n", "\n}\n", "  // {\n}", " }"])
 def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> None:
-    assert grammar.scan_instruction("  " + text + after, 2) == (row, len(text) + 2)
+    assert parser.parse_instruction("  " + text + after, 2) == (row, len(text) + 2, None)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,20 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
         ("%a = f32[2]{0 negate(b)", 1, 12, "'{' is not closed"),
         ("%a = f32[] add(b, c", 1, 15, "'(' is not closed"),
         ("%a = f32[] add(b, c]", 1, 20, "']' does not close '('"),
-        ("%a = f32[] add(b),\n  x", 2, 3, "expected an attribute"),
+        ("%a = f32[] add(b) /* it", 1, 19, "a comment is not closed"),
+    ],
+)
+def test_what_is_no_instruction(text: str, line: int, column: int, message: str) -> None:
+    with pytest.raises(scan.ScanError) as caught:
+        parser.parse_instruction(text, 0)
+    assert message in caught.value.message
+    assert place(text, caught.value.position) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("%a = f32[] add(b),\n  x", 1, 18, "expected an attribute"),
         ("%a = f32[] add(b), x=\n", 2, 1, "expected a value"),
         ("%a = f32[] add(b), x={1\n%c = f32[] negate(d)\n", 1, 22, "'{' is not closed"),
         ("%a = f32[] add(b), x={1 ]", 1, 25, "']' does not close '{'"),
@@ -71,14 +84,28 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
         ('%a = f32[] add(b), x="it', 1, 22, "expected a value"),
         ('%a = f32[] add(b), x={"it', 1, 23, "a string is not closed"),
         ('%a = f32[] add(b), backend_config={"it"\n', 1, 35, "'{' is not closed"),
-        ("%a = f32[] add(b) /* it", 1, 19, "a comment is not closed"),
+        ("%a = f32[] add(b),\n  ROOT %c = f32[] negate(a)\n", 1, 18, "expected an attribute"),
+        ("%a = f32[] add(b), calls=\n  %c = f32[] negate(a)\n", 1, 26, "expected a value"),
     ],
 )
-def test_what_is_no_instruction(text: str, line: int, column: int, message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
-        grammar.scan_instruction(text, 0)
-    assert message in caught.value.message
-    assert place(text, caught.value.position) == (line, column)
+def test_attributes_that_make_no_sense(text: str, line: int, column: int, message: str) -> None:
+    """The instruction is read without them."""
+    row, end, fault = parser.parse_instruction(text, 0)
+    assert row == ("", "a", "f32[] add", "b)")
+    assert text[:end] == "%a = f32[] add(b)"
+    assert fault is not None
+    assert message in fault.message
+    assert place(text, fault.position) == (line, column)
+
+
+def test_a_value_on_the_next_line() -> None:
+    text = "%a = f32[] fusion(b), kind=kLoop, calls=\n  %c\n}\n"
+    assert parser.parse_instruction(text, 0) == (("", "a", "f32[] fusion", "b), kind=kLoop, calls=\n  %c"), len(text) - 3, None)
+
+
+def test_a_literal_has_a_shape_and_a_value() -> None:
+    text = '%a = s32[] custom-call(), custom_call_target="f", literal=s32[] 1, x=2'
+    assert parser.parse_instruction(text, 0).end == len(text)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +132,7 @@ def test_what_is_no_instruction(text: str, line: int, column: int, message: str)
 )
 def test_computations(text: str, name: str, is_entry: bool) -> None:
     body = "\n  %a = f32[] negate(%p)\n}\n"
-    assert grammar.scan_computation(text + body, 0) == (name, is_entry, len(text))
+    assert parser.parse_first_line(text + body, 0) == (name, is_entry, len(text))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +153,7 @@ def test_computations(text: str, name: str, is_entry: bool) -> None:
 )
 def test_what_is_no_computation(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(scan.ScanError) as caught:
-        grammar.scan_computation(text, 0)
+        parser.parse_first_line(text, 0)
     assert message in caught.value.message
     assert place(text, caught.value.position) == (line, column)
 
@@ -143,7 +170,7 @@ def test_what_is_no_computation(text: str, line: int, column: int, message: str)
     ],
 )
 def test_after_a_closing_brace(text: str, end: int) -> None:
-    assert grammar.closer_end(text, 0) == end
+    assert parser.closer_end(text, 0) == end
 
 
 ON_LINES_OF_THEIR_OWN = (
@@ -158,7 +185,7 @@ def test_what_is_cut_off_at_a_line_end_is_never_wrong(words: tuple[str, ...]) ->
     for count in range(1, len(words) + 1):
         text = "\n".join(words[:count]) + "\n"
         try:
-            _, end = grammar.scan_instruction(text, 0)
+            _, end, _ = parser.parse_instruction(text, 0, is_final=False)
         except scan.ScanError as error:
             assert isinstance(error, scan.IncompleteError)
         else:
@@ -170,5 +197,5 @@ def test_a_computation_that_is_cut_off_at_a_line_end_is_never_wrong() -> None:
     words = ("ENTRY", "// a", "%main", "(p:", "f32[2])", "->", "(f32", "[2],", "s32[])")
     for count in range(1, len(words) + 1):
         with pytest.raises(scan.IncompleteError):
-            grammar.scan_computation("\n".join(words[:count]) + "\n", 0)
-    assert grammar.scan_computation("\n".join(words) + "\n{", 0)[:2] == ("main", True)
+            parser.parse_first_line("\n".join(words[:count]) + "\n", 0)
+    assert parser.parse_first_line("\n".join(words) + "\n{", 0)[:2] == ("main", True)

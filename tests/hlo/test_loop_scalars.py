@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import source
-from hlo_inspect.hlo.module import Module, Wants
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
 LOOPS = Wants(opcodes=frozenset({"while", "call", "all-reduce"}), loops=True)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.module import Wants
+from hlo_inspect.hlo import keep
+from hlo_inspect.hlo.device_marks import note_partitioning, note_shardings
+from hlo_inspect.hlo.fast_path import columns
+from hlo_inspect.hlo.head_records import HeadRecords
+from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.instruction import HeadTable
+from hlo_inspect.hlo.keep import KnownHeads
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems
 
 TEXT = """HloModule m
@@ -193,3 +201,148 @@ def test_markers_of_a_module_before_partitioning(target: str) -> None:
     for wants in (Wants(), Wants(COLLECTIVES), EVERYTHING):
         assert module(text, wants).partitioning_targets == {target}
         assert module(TEXT, wants).partitioning_targets == set()
+
+
+HEADER = "HloModule m\n\n"
+ADD = """%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+
+"""
+SUM = """%sum (p: f32[4]) -> f32[] {
+  %p = f32[4]{0} parameter(0)
+  %z = f32[] constant(0)
+  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%add
+}
+
+"""
+MAIN = """ENTRY %main (q: f32[4]) -> f32[] {
+  %q = f32[4]{0} parameter(0), sharding={replicated}
+  ROOT %f = f32[] fusion(%q), kind=kInput, calls=%sum
+}
+"""
+
+
+def test_opcodes_roots_and_lines() -> None:
+    found = module(HEADER + ADD + SUM + MAIN, Wants(every_line=True))
+    assert [(c.name, c.line, c.root_opcode, c.opcodes, c.is_entry) for c in found.computations.values()] == [
+        ("add", 3, "add", ["parameter", "parameter", "add"], False),
+        ("sum", 9, "reduce", ["parameter", "constant", "reduce"], False),
+        ("main", 15, "fusion", ["parameter", "fusion"], True),
+    ]
+    assert found.entry is found.computations["main"]
+    assert list(found.shardings) == ["{replicated}"]
+
+
+def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
+    wants = Wants(opcodes=frozenset({"reduce", "fusion"}), operands=frozenset({"reduce"}), every_line=True)
+    found = module(HEADER + ADD + SUM + MAIN, wants)
+    assert [(i.computation.name, i.name, i.line, i.is_root) for i in found.instructions] == [
+        ("sum", "r", 12, True),
+        ("main", "f", 17, True),
+    ]
+    assert [str(shape) for shape in found.instructions[0].operand_shapes] == ["f32[4]", "f32[]"]
+
+
+def test_every_row_is_kept_for_the_graph() -> None:
+    total = module(HEADER + ADD + SUM + MAIN, Wants(graph=True)).computations["sum"]
+    assert [row[1] for row in total.rows] == ["p", "z", "r"]
+    assert total.lines == range(10, 13)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ADD + SUM + MAIN, []),
+        (ADD + SUM.replace("(%p, %z)", "(%p, %a)") + MAIN, [("HI008", 12, "a")]),  # a name of another computation
+        (ADD + SUM.replace("%z =", "%p =") + MAIN, [("HI007", 11, "p"), ("HI008", 12, "z")]),
+        (ADD + ADD + MAIN.replace("%sum", "%add"), [("HI007", 9, "add")]),
+        (ADD + SUM.replace("reduce(", "oops(") + MAIN, [("HI004", 12, "r")]),
+    ],
+)
+def test_faults_of_whole_computations_have_their_lines(text: str, expected: list[tuple[str, int, str]]) -> None:
+    assert [(p.code, p.location.line, p.subject) for p in module(HEADER + text, Wants(checked=True)).problems] == expected
+
+
+def records_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadRecords:
+    records = HeadRecords(wanted, HeadTable())
+    assert records.learn(texts) == set(texts)
+    return records
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["s32[]", "u64[]", "pred[]", "s4[]", "s32[]{:T(128)S(6)}", "(f32[8]{0}, s32[])", "((f32[], (pred[])), f32[])", "(u32[])"],
+)
+def test_shapes_that_hold_an_integer_scalar(shape: str) -> None:
+    assert records_of(f"{shape} tuple").records[f"{shape} tuple"].holds_scalar
+
+
+@pytest.mark.parametrize(
+    "shape", ["f32[]", "bf16[]", "s32[1]", "s32[0]", "token[]", "c64[]", "()", "(s32[2], f32[])", "opaque[]", ""]
+)
+def test_shapes_that_hold_none(shape: str) -> None:
+    assert not records_of(f"{shape} tuple").records[f"{shape} tuple"].holds_scalar
+
+
+def test_heads_are_classified_once() -> None:
+    texts = ["s32[] add", "f32[2]{0} while", "f32[2]{0} fusion", "f32[2]{0} tanh", "x32[] add", "s32[] frob"]
+    texts.append("(f32[2]{0}, f32[2]{1,0}) tuple")
+    table = records_of(*texts, wanted=frozenset({"while", "add"}))
+    assert table.opcodes_of([texts[1], "", texts[0]]) == ["while", "", "add"]
+    found = [table.records[text] for text in texts]
+    assert [record.is_wanted for record in found] == [True, True, False, False, True, False, False]
+    assert [record.may_be_kept for record in found] == [False, False, True, False, False, False, False]
+    assert [record.problem for record in found[4:]] == [
+        ("HI006", "unknown element type in x32[]"),
+        ("HI004", "unknown opcode 'frob'"),
+        ("HI013", "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})"),
+    ]
+    assert table.learn(["s32[] add", "f32[2 add"]) is None
+    assert table.learn(["s32[] add"]) == {"s32[] add"}
+    assert table.records["s32[] add"] is found[0]
+
+
+def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keep, "MAX_DEFINITIONS", 3)
+    heads = KnownHeads(records_of("f32[] negate", "s32[] constant"))
+    for number in range(3):
+        heads.add(columns([("", f"x{number}", "f32[] negate", "%y)")], 1))
+    heads.add(columns([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
+    assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
+
+
+def test_heads_of_definitions_in_lines_that_are_not_read() -> None:
+    heads = KnownHeads(HeadRecords(frozenset(), HeadTable()))
+    assert heads.get("a") is None
+    heads.add_text("\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n")
+    assert [head and head.opcode for head in map(heads.get, "abc")] == ["negate", "constant", None]
+
+
+MARKED = """
+  %a = f32[8] custom-call(%p), custom_call_target="Sharding", sharding={devices=[2]<=[2]}
+  %b = f32[8] custom-call(%a), custom_call_target="SPMDFullToShardShape", sharding={replicated}
+  %c = f32[8] custom-call(%b), custom_call_target="__cublas$gemm", sharding={replicated}
+"""
+
+
+def test_calls_before_partitioning_and_the_first_tiling() -> None:
+    module = Module(Header("m"), "path", 1, Wants())
+    note_partitioning(module, MARKED, 0, len(MARKED))
+    note_partitioning(module, "sharding={devices=[4]<=[4]}", 0, 27)
+    assert module.partitioning_targets == {"Sharding", "SPMDFullToShardShape"}
+    assert module.tiling == "{devices=[2]<=[2]}"
+
+
+def test_the_header_knows_better() -> None:
+    module = Module(Header("m", attributes={"is_scheduled": "true", "num_partitions": "2"}), "path", 1, Wants())
+    note_partitioning(module, MARKED, 0, len(MARKED))
+    assert (module.partitioning_targets, module.tiling) == (set(), "")
+
+
+def test_shardings_once_each_in_order() -> None:
+    module = Module(Header("m"), "path", 1, Wants())
+    note_shardings(module, MARKED)
+    assert list(module.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]

@@ -1,5 +1,4 @@
-"""The full grammar of what stands in a module, one item at a time: for every layout of the text that the fast path does
-not know.
+"""The grammar of a module, one item at a time: for every layout of the text that `fast_path` does not know.
 
 Each function takes a text and a position and returns what it found with the index after it. `ScanError` says what is wrong and
 where; `IncompleteError` that the text ends too early.
@@ -8,38 +7,59 @@ where; `IncompleteError` that the text ends too early.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
-from hlo_inspect.hlo.rows import Row
+from hlo_inspect.hlo.scan import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
 _LAYOUT_START = re.compile(r"[0-9:}]", re.ASCII)
 _THREAD = re.compile(
     r"\s*+,\s*+execution_thread\s*+=\s*+(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')(?!\s*+,)", re.ASCII
 )
+_FIRST_LINE = re.compile(r"(ENTRY )?+%?([A-Za-z_][\w.\-]*+) (?:\([^\n]*\) -> [^\n]* )?\{(?=[ \t]*\n)", re.ASCII)
+"""The first line of a computation as printers write it."""
 
 
-def scan_instruction(text: str, start: int) -> tuple[Row, int]:
-    """The instruction at `start`: `[ROOT] name = [shape] opcode(…)` and its attributes."""
+class ParsedInstruction(NamedTuple):
+    """An instruction and the index after it. `fault` is what is wrong with its attributes: these are left out from there on."""
+
+    row: Row
+    end: int
+    fault: scan.ScanError | None
+
+
+def parse_instruction(text: str, start: int, *, is_final: bool = True) -> ParsedInstruction:
+    """The instruction at `start`: `[ROOT] name = [shape] opcode(…)` and its attributes.
+
+    `IncompleteError` where its attributes may go on behind the text, unless that is final.
+    """
     is_root, name, equals = _marked_name(text, start, "ROOT", "expected an instruction")
     if not text.startswith("=", equals) or text.startswith("==", equals):
         raise _expected("expected an instruction", text, equals, start)
-    shape_start = scan.skip_space(text, equals + 1)
+    shape_start, shape_end, opcode, bracket = parse_head(text, equals + 1)
+    close = scan.balanced_end(text, bracket)
+    end, fault = _parse_attributes(text, close, is_final=is_final)
+    row = ("ROOT " if is_root else "", name, f"{text[shape_start:shape_end]} {opcode}", text[bracket + 1 : end])
+    return ParsedInstruction(row, end, fault)
+
+
+def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
+    """`[shape] opcode(`: where the shape starts and ends, the opcode, and the index of the parenthesis."""
+    shape_start = scan.skip_space(text, position)
     shape_end = _shape_end(text, shape_start)
     opcode_start = scan.skip_space(text, shape_end)
     opcode = _OPCODE.match(text, opcode_start)
     bracket = scan.skip_space(text, opcode.end() if opcode else opcode_start)
     if opcode is None or not text.startswith("(", bracket):
         raise _expected("expected an opcode and '('", text, bracket, opcode_start)
-    end = _attributes_end(text, scan.balanced_end(text, bracket))
-    head = f"{text[shape_start:shape_end]} {opcode[0]}"
-    return ("ROOT " if is_root else "", name, head, text[bracket + 1 : end]), end
+    return shape_start, shape_end, opcode[0], bracket
 
 
 def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple[str, ...] = ()) -> tuple[bool, str, int]:
-    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows; in front of what may be `nameless` the
-    name may be missing.
+    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows. In front of one of `nameless` the name
+    may be missing.
     """
     position = start
     word = scan.IDENTIFIER.match(text, position)
@@ -80,24 +100,48 @@ def _shape_end(text: str, start: int) -> int:
     return scan.balanced_end(text, brace) if _LAYOUT_START.match(text, inside) else end
 
 
-def _attributes_end(text: str, position: int) -> int:
+def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, scan.ScanError | None]:
+    """The index after the attributes that can be read, and what is wrong with the next one."""
     while True:
         comma = scan.skip_space(text, position)
         if not text.startswith(",", comma):
-            return position
-        begin = scan.skip_space(text, comma + 1)
-        attribute = scan.ATTRIBUTE.match(text, begin)
-        if attribute is None:
-            raise _expected("expected an attribute", text, begin, begin)
-        holds_lines = attribute[1] in CALLEE_ATTRIBUTES
-        position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
+            return position, None
+        try:
+            position = _attribute_end(text, comma)
+        except scan.ScanError as error:
+            if isinstance(error, scan.IncompleteError) and not is_final:
+                raise
+            return position, error
 
 
-def scan_computation(text: str, start: int) -> tuple[str, bool, int]:
-    """The start of a computation, `[ENTRY] [name] [(parameters) -> shape] {`: its name and whether it is the entry.
+def _attribute_end(text: str, comma: int) -> int:
+    """The index after the attribute behind a comma. Its name and its value are not what starts another instruction."""
+    begin = scan.skip_space(text, comma + 1)
+    attribute = scan.ATTRIBUTE.match(text, begin)
+    if attribute is None or _starts_line(text, comma, begin):
+        raise _expected("expected an attribute", text, begin, comma if text.find("\n", comma, begin) >= 0 else begin)
+    value = scan.skip_space(text, attribute.end())
+    if _starts_line(text, attribute.end(), value):
+        raise scan.ScanError("expected a value", attribute.end())
+    holds_lines = attribute[1] in CALLEE_ATTRIBUTES
+    return scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
 
-    XLA leaves the name out where it is told to print no ids.
+
+def _starts_line(text: str, start: int, end: int) -> bool:
+    """Whether what is at `end`, in a line behind that of `start`, starts an instruction or a computation."""
+    line_end = text.rfind("\n", start, end)
+    return line_end >= 0 and not text[line_end + 1 : end].strip() and scan.FRESH_LINE.match(text, line_end + 1) is not None
+
+
+def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
+    """The start of a computation, `[ENTRY] [name] [(parameters) -> shape] {`: its name, whether it is the entry, and the index
+    of what follows.
+
+    XLA leaves the name out where it is asked to print no ids.
     """
+    printed = _FIRST_LINE.match(text, start)
+    if printed is not None:
+        return printed[2], bool(printed[1]), printed.end()
     is_entry, name, position = _marked_name(text, start, "ENTRY", "expected a computation", ("(", "{"))
     if text.startswith("(", position):
         arrow = scan.skip_space(text, scan.balanced_end(text, position))
@@ -107,6 +151,11 @@ def scan_computation(text: str, start: int) -> tuple[str, bool, int]:
     if not text.startswith("{", position):
         raise _expected("expected '{'", text, position, position)
     return name, is_entry, position + 1
+
+
+def starts_computation(text: str, start: int) -> bool:
+    """Whether the line at `start` is the first one of a computation as printers write it."""
+    return _FIRST_LINE.match(text, start) is not None
 
 
 def closer_end(text: str, start: int) -> int:

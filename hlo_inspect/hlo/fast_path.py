@@ -1,0 +1,236 @@
+"""The fast path: rows as XLA's printers write them, many lines at a time.
+
+A run is a number of whole lines: instructions, and the first and last lines of computations. One expression finds the rows of
+all its lines. That each line holds one instruction and is closed is then counted over the run as a whole, strings and comments
+left out. Nothing is read of a run that does not pass: the reader tries a shorter one, and leaves a line that is no run either
+to `parser`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Container, Iterable, Sequence
+from itertools import compress, count
+from typing import NamedTuple
+
+from hlo_inspect.hlo.operands import operands_end
+from hlo_inspect.hlo.scan import Row, ScanError
+
+_SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
+_NAME = r"[A-Za-z_][\w.\-]*+"
+_HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
+
+_ITEM = re.compile(
+    rf"\n(?:[ \t]*+(ROOT )?+%?({_NAME}) = ({_HEAD})\(|"
+    r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)([^\n]*+)(?<![,=\s])',
+    re.ASCII,
+)
+"""An instruction, or the last line of a computation with the first one of the next, which is its last part and has nothing
+before it. It starts at the line end before it. What ends in a comma or an equal sign goes on in the next line.
+"""
+
+_START = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
+"""The first line of a computation: `"ENTRY "` or nothing, and its name."""
+
+_CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
+_FRESH = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
+"""A line that does not continue the one before it."""
+
+_OPERATION = re.compile(r"(?<![^ (])[a-z][a-z0-9\-]*+\(", re.ASCII)
+_TIGHT_DEFINITION = re.compile(r"%[\w.\-]++=", re.ASCII)
+_LITERALS = (" constant", " parameter")
+
+DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
+"""Name and head of an instruction; starts at the line end before it."""
+
+CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+
+_NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*/'))
+_MAX_DEPTH = 8
+"""Rows with more brackets in one another than this are left to the parser."""
+
+
+class Part(NamedTuple):
+    """The rows of one computation in a run, by number from `first` up to `end`, and the line of the first one, counted from
+    the run's first line. `name` is `None` where the computation begins before the run; it is closed unless the run ends in it.
+    """
+
+    name: str | None
+    is_entry: bool
+    first: int
+    end: int
+    line: int
+    is_closed: bool
+
+
+class Rows(NamedTuple):
+    """Rows of one computation on consecutive lines, and their columns. `tails` are the text behind the opening parenthesis."""
+
+    rows: Sequence[Row]
+    names: Sequence[str]
+    heads: Sequence[str]
+    tails: Sequence[str]
+    line: int
+
+
+def columns(rows: Sequence[Row], line: int) -> Rows:
+    """Rows, the first of them on `line`, with their columns."""
+    _, names, heads, tails = zip(*rows, strict=True) if rows else ((),) * 4
+    return Rows(rows, names, heads, tails, line)
+
+
+class LineRun:
+    """The rows and computations in `text[start:end]`.
+
+    `rows` are its instructions and, with nothing but their last part, the first lines of computations; `names`, `heads` and
+    `tails` are their columns, `roots` the numbers of the rows that are marked ROOT.
+    """
+
+    def __init__(self, rows: list[Row], start: int, end: int) -> None:
+        self.rows = rows
+        self.start = start
+        self.end = end
+        flags, self.names, self.heads, self.tails = zip(*rows, strict=True)
+        self.roots = list(compress(count(), flags))
+        self.starts = [number for number, name in enumerate(self.names) if not name]
+        self.lines = 0
+        self.parts: list[Part] = []
+
+    def divide(self, *, inside: bool, is_closed: bool) -> bool:
+        """Finds the parts and counts the lines; false where a computation does not start as printers write it."""
+        firsts: list[tuple[int, re.Match[str] | None]] = [
+            (number, _START.fullmatch(self.tails[number])) for number in self.starts
+        ]
+        line = begin = 0
+        opened: tuple[str | None, bool] = (None, False)
+        for number, match in firsts:
+            if match is None:
+                return False
+            if number or inside:
+                self.parts.append(Part(*opened, begin, number, line, is_closed=True))
+                line += number - begin + 2
+            opened, begin, line = (match[2], bool(match[1])), number + 1, line + 1
+        self.parts.append(Part(*opened, begin, len(self.rows), line, is_closed))
+        self.lines = line + len(self.rows) - begin + is_closed
+        return True
+
+    def part(self, part: Part, line: int) -> Rows:
+        """The rows of a part of a run that starts on `line`."""
+        chosen = slice(part.first, part.end)
+        return Rows(self.rows[chosen], self.names[chosen], self.heads[chosen], self.tails[chosen], line + part.line)
+
+    @property
+    def has_one_root_each(self) -> bool:
+        """Whether each computation has one row that is marked ROOT."""
+        if len(self.roots) != len(self.parts):
+            return False
+        return all(part.first <= root < part.end for part, root in zip(self.parts, self.roots, strict=True))
+
+    def parts_with(self, heads: Container[str]) -> set[int]:
+        """The parts, by number, that hold one of these heads."""
+        begins = [part.first for part in self.parts]
+        return {bisect(begins, row) - 1 for row in compress(count(), map(heads.__contains__, self.heads))}
+
+    def tails_of(self, wanted: Container[str], opcodes: Iterable[str]) -> str:
+        """The tails of the rows with these opcodes, where `opcodes` has one for each row."""
+        return "\n".join(compress(self.tails, map(wanted.__contains__, opcodes)))
+
+
+def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> LineRun | None:
+    """The run from `start`, the beginning of a line, that ends before `limit`, but holds one line at least; `inside` of a
+    computation or before one. `None` where a line is not as printers write it.
+
+    It ends behind a computation where it can, else in front of a line that continues none. Unless the text is final, its last
+    line is left: what follows may continue it.
+    """
+    close = text.rfind("\n}", start - 1, limit)
+    if close >= 0:
+        closer = _CLOSER.match(text, close + 1)
+        if closer is None:
+            return None
+        end = closer.end()
+    else:
+        loaded = len(text) if is_final else text.rfind("\n", start, len(text) - 1) + 1
+        end = min(max(text.rfind("\n", start, limit), text.find("\n", start)) + 1, loaded)
+        if end <= start or not (end == len(text) or _FRESH.match(text, end)):
+            return None
+        close = end - 1
+    rows: list[Row] = []
+    first_end = start - 1
+    if not inside:
+        first_end = text.find("\n", start)
+        if first_end > close:
+            return None
+        rows.append(("", "", "", text[start:first_end]))
+    rows += _ITEM.findall(text, first_end, close)
+    if not rows:
+        return None
+    run = LineRun(rows, start, end)
+    return run if run.divide(inside=inside, is_closed=end > close + 1) and _is_plain(text, run, inside=inside) else None
+
+
+def read_row(text: str, start: int) -> Row | None:
+    """The row of the line that starts at `start`; `None` where it is not as printers write it."""
+    end = text.find("\n", start) + 1
+    run = find_run(text, start, end, inside=True, is_final=True) if text[start] != "}" else None
+    return run.rows[0] if run is not None and run.names[0] else None
+
+
+def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
+    """Whether each line of a run is closed and holds one instruction, or starts or ends a computation."""
+    marks = find_marks(text, run.start, run.end)
+    if marks is None or marks.count(b"\n") != run.lines:
+        return False
+    opened = len(run.rows) - len(run.starts) + sum([run.tails[number].count("(") for number in run.starts])
+    if marks.count(b"(") != opened and _holds_more(text, run):
+        return False
+    braces = b"" if inside else b"{"
+    braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1].is_closed
+    return _unclosed(marks) == braces
+
+
+def find_marks(text: str, start: int, end: int) -> bytes | None:
+    """The brackets and line ends of `text[start:end]` that are not in strings or in comments; `None` where a string or a
+    comment goes over a line end.
+    """
+    part = text[start:end]
+    if "\\" in part:
+        part = (part.replace("\\\\", "") if "\\\\" in part else part).replace('\\"', "")
+    between = part.encode(errors="replace").translate(None, _NO_MARKS).split(b'"')
+    if len(between) % 2 == 0 or b"\n" in b"".join(between[1::2]):
+        return None
+    marks = b"".join(between[::2])
+    if b"/" in marks:
+        marks = marks.replace(b"/**/", b"")
+    return None if b"/" in marks else marks.replace(b"*", b"")
+
+
+def _unclosed(marks: bytes) -> bytes:
+    """The brackets that are not closed on their line."""
+    for _ in range(_MAX_DEPTH):
+        size = len(marks)
+        marks = marks.replace(b"[]", b"").replace(b"()", b"").replace(b"{}", b"")
+        if len(marks) == size:
+            break
+    return marks.replace(b"\n", b"")
+
+
+def _holds_more(text: str, run: LineRun) -> bool:
+    """Whether a line of a run may hold a second instruction, beside the first one or in place of an operand of it."""
+    definitions = text.count(" = ", run.start, run.end)
+    if definitions != len(run.rows) - len(run.starts) or _TIGHT_DEFINITION.search(text, run.start, run.end):
+        return True
+    return any(
+        _holds_operation(tail)
+        for _, name, head, tail in run.rows
+        if name and "(" in tail.partition(")")[0] and not head.endswith(_LITERALS)
+    )
+
+
+def _holds_operation(tail: str) -> bool:
+    """Whether one of the operands is an instruction."""
+    try:
+        return _OPERATION.search(tail, 0, operands_end(tail)) is not None
+    except ScanError:
+        return True

@@ -1,0 +1,88 @@
+"""What is written in place: computations among the attributes (`to_apply={ ROOT … }`, and the bodies that canonical text
+repeats at every caller), and instructions among the operands (`broadcast(f32[] constant(6))`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
+from hlo_inspect.hlo.operands import operands_end
+from hlo_inspect.hlo.scan import Row
+
+MAX_DEPTH = 64
+"""Instructions that are in more others than this stay text."""
+
+_BODY = re.compile(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
+_OPERATION = re.compile(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
+
+
+class NestedComputation(NamedTuple):
+    """The text between the braces of a computation in place, and the line where it starts."""
+
+    name: str
+    text: str
+    line: int
+
+
+def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
+    """The computations in place among the attributes of an instruction at `line`."""
+    tail = row[3]
+    if _BODY.search(tail) is None:
+        return
+    start = operands_end(tail) + 1
+    for name, value in scan.attributes(tail, start):
+        if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in scan.without_comments(value):
+            at = line + tail.count("\n", 0, tail.index(value, start))
+            inside = value[1:-1]
+            if not inside.lstrip().startswith("{"):
+                yield NestedComputation(f"{row[1]}.{name}", inside, at)
+                continue
+            for number, (begin, end) in enumerate(scan.split_items(inside)):
+                text = inside[begin:end].strip()
+                yield NestedComputation(f"{row[1]}.{name}.{number}", text[1:-1], at + inside.count("\n", 0, begin))
+
+
+def with_nested_operands(row: Row) -> list[Row]:
+    """A row, behind the instructions that are its operands in place, innermost first. Each of these is named after its user and
+    its number there (`sum.operand-0`), and the user names it so.
+    """
+    found: list[Row] = []
+    waiting = [(row, 0)]
+    while waiting:  # a user comes before its operands here, and behind them in the result
+        (root, name, head, tail), depth = waiting.pop()
+        operands, tail = _split_off(name, head, tail) if depth < MAX_DEPTH else ([], tail)
+        found.append((root, name, head, tail))
+        waiting += [(operand, depth + 1) for operand in operands]
+    found.reverse()
+    return found
+
+
+def _split_off(name: str, head: str, tail: str) -> tuple[list[Row], str]:
+    """The operands of a tail that are instructions in place, and the tail with their names instead."""
+    close = operands_end(tail)
+    if head.rpartition(" ")[2] in LITERAL_OPCODES or _OPERATION.search(tail, 0, close) is None:
+        return [], tail
+    rows: list[Row] = []
+    parts: list[str] = []
+    done = 0
+    for number, (begin, end) in enumerate(scan.split_items(tail, 0, close)):
+        start = scan.skip_space(tail, begin)
+        if _OPERATION.search(tail, start, end) is None:
+            continue
+        try:
+            shape_start, shape_end, opcode, bracket = parser.parse_head(tail, start)
+            after = scan.balanced_end(tail, bracket)
+        except scan.ScanError:
+            continue
+        if tail[after:end].strip():
+            continue
+        shape = tail[shape_start:shape_end]
+        operand = f"{name}.operand-{number}"
+        rows.append(("", operand, f"{shape} {opcode}", tail[bracket + 1 : after]))
+        parts += [tail[done:start], f"{shape} %{operand}" if shape else f"%{operand}"]
+        done = end
+    return rows, "".join(parts) + tail[done:]

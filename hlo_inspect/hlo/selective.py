@@ -1,0 +1,155 @@
+"""What nobody wants is skipped here, before a way of reading looks at it.
+
+Whole computations are passed over; of those that may hold something, the lines are picked on which it is. Little is noted of
+what is skipped: the roots of small computations, since reducers are among them, and what can be part of a loop.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from operator import itemgetter
+
+from hlo_inspect.hlo.cursor import Span
+from hlo_inspect.hlo.device_marks import note_partitioning
+from hlo_inspect.hlo.fast_path import CALLS, find_marks, read_row
+from hlo_inspect.hlo.head_records import HeadRecords
+from hlo_inspect.hlo.loop_scalars import SCALAR_ROOT, LoopScalars
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.scan import Row
+
+MAX_REDUCER_LINES = 16
+MAX_REDUCER_CHARS = 1 << 14
+MAX_LOOP_LINES = 256
+_WINDOW = 1 << 16
+
+_NAME = r"[A-Za-z_][\w.\-]*+"
+_SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
+_FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
+_SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
+_SKIPPABLE = re.compile(
+    rf"%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
+    rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})',
+    re.ASCII,
+)
+"""What begins with the first line of a computation and ends before another one, as printers write it: the computation's name
+and, where its root is a scalar or a tuple that starts with one, shape and opcode of that.
+"""
+_STARTS_COMPUTATION = re.compile(_FIRST_LINE, re.ASCII)
+_ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+_OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
+_BACKSLASHES = re.compile(r"\\\\")
+
+
+class Selection:
+    """What the `wants` of a module name, searched in its text. `holders` are the computations besides the entry in which
+    something was kept: what calls them is wanted too.
+    """
+
+    def __init__(self, module: Module, heads: HeadRecords, holders: set[str]) -> None:
+        wants = module.wants
+        self.is_empty = not wants.opcodes
+        self._module = module
+        self._heads = heads
+        self._holders = holders
+        self._opcodes = _search_pattern(wants.opcodes)
+        self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
+        self._clear = ("", 0)
+
+    def skip(self, text: str, start: int, line: int) -> int:
+        """Passes over the computations from `start`, in line `line`, that hold nothing that is wanted and are as printers write
+        them: the index behind the last one, `start` where there are none.
+
+        The entry is never passed over, nor is what no other computation follows: a brace may close a computation in place.
+        """
+        if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
+            return start
+        end = self._clear_end(text, start)
+        begin = counted = start
+        while (skipped := _SKIPPABLE.match(text, start, end)) is not None:
+            if skipped[2] is not None and text.count("\n", start, skipped.end()) <= MAX_LOOP_LINES:
+                line += text.count("\n", counted, start)
+                counted = start
+                self._note_scalar_root(skipped, line)
+            self._module.computation_count += 1
+            start = skipped.end()
+        note_partitioning(self._module, text, begin, start)
+        return start
+
+    def _clear_end(self, text: str, start: int) -> int:
+        """An index up to which nothing from `start` is wanted, at most `_WINDOW` further: computations are passed over in
+        turns.
+        """
+        known, end = self._clear
+        if known is not text or end < start:
+            hit = self._opcodes.search(text, start)
+            self._clear = text, hit.start() if hit else len(text)
+        end = min(self._clear[1], start + _WINDOW)
+        for call in CALLS.finditer(text, start, end) if self._holders else ():
+            if call[1] in self._holders:
+                return call.start()
+        return end
+
+    def _note_scalar_root(self, skipped: re.Match[str], line: int) -> None:
+        """Notes a computation that is passed over. Its first line is `line`."""
+        name, shape, opcode = skipped[1], skipped[2], sys.intern(skipped[3])
+        self._module.root_opcodes[name] = opcode
+        if self._module.wants.loops and SCALAR_ROOT.match(shape):
+            scalars = LoopScalars()
+            text = skipped.string
+            scalars.search(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1, self._heads)
+            computation = Computation(name, line, is_entry=False, values=self._module.values)
+            computation.root_opcode = opcode
+            computation.scalars = scalars.kept(computation, None)
+            self._module.computations.setdefault(name, computation)
+
+    def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
+        """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
+        as printers write it, or is in a string or a comment that goes over lines.
+        """
+        text, start, end, _ = lines
+        found: list[tuple[int, Row]] = []
+        if text.rfind("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
+            return None
+        if self.is_empty:
+            return found
+        hits = [hit.start() for hit in self._opcodes.finditer(text, start, end)]
+        if self._holders:
+            hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]
+        if not hits:
+            return found
+        if self._targets is not None:
+            hits += [target.start() for target in self._targets.finditer(text, start, end)]
+        has_backslashes = _BACKSLASHES.search(text, start, end) is not None  # only reading the strings says what they escape
+        if (has_backslashes and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+            return None
+        counted = start
+        for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
+            quotes = text.count('"', counted, line) - text.count('\\"', counted, line)
+            row = read_row(text, line) if has_backslashes or quotes % 2 == 0 else None
+            if row is None:
+                return None
+            found.append((line, row))
+            counted = line
+        return found
+
+
+def small_root(text: str, start: int, end: int) -> str | None:
+    """The opcode of the root of the lines between `start` and `end`, where they are few."""
+    if end - start > MAX_REDUCER_CHARS or text.count("\n", start, end) > MAX_REDUCER_LINES:
+        return None
+    at = text.rfind("ROOT ", start, end)
+    if at < 0:
+        at = text.rfind("\n", start - 1, end - 1) + 1
+    match = _ROOT_OPCODE.search(text, at, end)
+    return sys.intern(match[1]) if match else None
+
+
+def _search_pattern(wanted: Iterable[str]) -> re.Pattern[str]:
+    """Finds the opcodes, their asynchronous halves included, in front of a parenthesis."""
+    words = sorted(set(map(base_opcode, wanted)))
+    firsts = "".join(sorted(set(map(itemgetter(0), words))))  # few blanks are followed by such a letter
+    rest = "|".join(sorted({re.escape(word[1:]) for word in words}))
+    return re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")

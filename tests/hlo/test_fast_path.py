@@ -1,0 +1,225 @@
+"""The fast path: what it takes has to be what the parser takes; everything else it has to leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.hlo import parser
+from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, columns, find_marks, find_run, read_row
+from hlo_inspect.hlo.scan import Row
+
+PRINTED = (
+    "  %p = f32[8]{0} parameter(0)",
+    "  ROOT %out.1 = (f32[8]{0}, (s32[], token[])) tuple(%p, /*index=1*/%q)",
+    "a-b_c.d = f32[] constant(-1.5e-3)",
+    '\tx = s8[2,2]{1,0:T(8,128)(4,1)E(4)S(1)} constant({ { 1, 2 }, { 3, 4 } }), metadata={op_name="a b"}',
+    '  %c = f32[4] custom-call(%p), custom_call_target="odd)({ = f32[2] add(", backend_config="\\"}"',
+    '  %j = f32[4] fusion(%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}',
+    "  ROOT r = pred[] compare(f32[] %a, f32[]{:T(128)} %b), direction=LT",
+    '  %w = (s32[], /*index=1*/f32[3]{0}) while(%t), condition=%c, body=%b, backend_config={"known_trip_count":{"n":"4"}}',
+)
+
+
+def run_of(text: str, *, inside: bool = False, limit: int = 1 << 20) -> LineRun | None:
+    return find_run("\n" + text, 1, limit, inside=inside, is_final=True)
+
+
+def taken(lines: list[str]) -> list[Row] | None:
+    found = run_of("\n".join(lines) + "\n", inside=True)
+    return found.rows if found is not None else None
+
+
+def test_printed_lines_are_taken_together() -> None:
+    found = taken([line for line in PRINTED if "odd" not in line])
+    assert found is not None
+    assert [(root, name, head) for root, name, head, _ in found] == [
+        ("", "p", "f32[8]{0} parameter"),
+        ("ROOT ", "out.1", "(f32[8]{0}, (s32[], token[])) tuple"),
+        ("", "a-b_c.d", "f32[] constant"),
+        ("", "x", "s8[2,2]{1,0:T(8,128)(4,1)E(4)S(1)} constant"),
+        ("", "j", "f32[4] fusion"),
+        ("ROOT ", "r", "pred[] compare"),
+        ("", "w", "(s32[], /*index=1*/f32[3]{0}) while"),
+    ]
+    assert found[0][3] == "0)"
+    assert found[4][3] == '%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}'
+
+
+@pytest.mark.parametrize("line", PRINTED)
+def test_a_line_alone_is_what_the_parser_finds(line: str) -> None:
+    text = f"\n{line}\n}}\n"
+    start = len(line) - len(line.lstrip()) + 1
+    found = parser.parse_instruction(text, start)
+    assert (read_row(text, 1), len(line) + 1, None) == found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["  %p = f32[] parameter(0)", ""],
+        ["  %p = f32[] parameter(0)", "  // a comment"],
+        ["  %a = f32[2] constant({1,", "    2})"],
+        ["  %a = f32[2] add(%b,", "    %c)"],
+        ["  %a = f32[2] add(%b, %c),", "    x=1"],
+        ["  %a = f32[2] negate(%b) %c = f32[2] negate(%a)"],
+        ['  %a = f32[2] negate(%b), metadata={op_name="x', 'y"}'],
+        ["  %a = f32[2] negate(%b /* open", "  */), x=1"],
+        ["  %a = f32[2] negate(%b"],
+        ["  %a = f32[2] negate(%b), x={1"],
+        ["  %a = f32[2] map(%b), to_apply={ %c = f32[] negate(%d) }"],
+        ["  %a = f32[2] negate(%b) // a comment"],
+        ["  %a = f32[2] negate(%b),"],
+        ["  %a = f32[2] negate(%b), calls="],
+        ["  %a = f32[2] negate(%b), calls= "],
+        ["  %a = f32[2] negate(%b))", "  %c = f32[2] negate((%a)"],  # each makes up for the other
+        ["  %a = f32[2] broadcast(f32[] constant(6))"],
+        ["  %a = f32[2] add(%b, f32[2] negate(f32[2] %b))"],
+        ["  %a = f32[2] add((f32[2], (s32[])) %b, negate(%b))"],
+        ["this is no instruction"],
+        ["  %a == f32[] negate(%b)"],
+        ["  %a = negate(%b)"],
+        ["  % = f32[] negate(%b)"],
+        ["  1a = f32[] negate(%b)"],
+        ["ENTRY main {"],
+    ],
+)
+def test_other_lines_are_left_to_the_parser(lines: list[str]) -> None:
+    assert taken(lines) is None
+    assert taken([PRINTED[0], *lines, PRINTED[1]]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = f32[] add(b, c),\n  x=1\n",
+        "a = f32[] add(b, c)\n  , x=1\n",
+        "a = f32[] add(b, c), x=\n  1\n",
+        "a = f32[] map(b), to_apply=\n{\n",
+        "a = f32[] add(b, c), r=mesh['a'=2]\n  {'a'}\n",
+        "a = f32[] add(b, c), r=[1,2]\n  <=[2]\n",
+        "a = f32[] add(b,\n c)\n",
+        "a = f32[] add(b, c), x={\n1}\n",
+        "a = f32[] add(b, c) d = f32[] negate(a)\ne = f32[] negate(d)\n",
+        "a = f32[] add(b, c) %d=f32[] negate(a)\ne = f32[] negate(d)\n",
+        "a = f32[] add(b, c) /*\n*/, x=1\n",
+        "a = f32[] add(b, c)\n /* more */ , x=1\n",
+    ],
+)
+def test_a_line_that_goes_on_is_left_to_the_parser(text: str) -> None:
+    assert read_row("\n" + text, 1) is None
+
+
+def test_the_last_line_is_left_where_more_may_follow() -> None:
+    text = "\na = f32[] add(b, c)\nd = f32[] negate(a)\n"
+    found = find_run(text, 1, len(text), inside=True, is_final=False)
+    assert found is not None
+    assert (text[found.end :], found.lines) == ("d = f32[] negate(a)\n", 1)
+    assert find_run(text, found.end, len(text), inside=True, is_final=False) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("  a(b), c={d[1]}\n  e\n", b"(){[]}\n\n"),
+        ('  "([{", "\\"(", "\\\\", /*x*/ (y)\n', b"()\n"),
+        ("  T(*,8)\n", b"()\n"),
+        ('  "(\n)"\n', None),
+        ('  "a\n', None),
+        ("  /* a\n */\n", None),
+        ("  /* ( */\n", None),
+        ("  a // b\n", None),
+    ],
+)
+def test_marks_outside_of_strings(text: str, marks: bytes | None) -> None:
+    assert find_marks("x" + text + "(", 1, len(text) + 1) == marks
+
+
+def test_the_callees_of_a_text() -> None:
+    assert CALLS.findall("a = f32[] fusion(b), kind=kLoop, calls=%f.1\nc = f32[] fusion(d), calls=g-2, x=1") == [
+        "f.1",
+        "g-2",
+    ]
+
+
+ADD = """%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+"""
+MAIN = 'ENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}, execution_thread="t"\n'
+
+
+def test_computations_and_lines() -> None:
+    text = ADD + "\n" + MAIN
+    found = run_of(text + "rest\n")
+    assert found is not None
+    assert found.parts == [Part("add", False, 1, 4, 1, True), Part("main", True, 5, 6, 7, True)]
+    assert found.rows[3] == ("ROOT ", "c", "f32[] add", "%a, %b)")
+    assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
+    assert found.has_one_root_each
+    assert found.parts_with({"f32[] parameter"}) == {0}
+    assert found.parts_with({"f32[4]{0} parameter", "f32[] add"}) == {0, 1}
+    assert found.part(found.parts[1], 10) == columns([("ROOT ", "p", "f32[4]{0} parameter", "0)")], 17)
+    assert found.tails_of({"parameter"}, ["", "parameter", "parameter", "add", "", "parameter"]) == "0)\n1)\n0)"
+
+
+def test_a_run_begins_and_ends_in_computations() -> None:
+    """Where it can it ends behind one; where not, it holds at least a line."""
+    text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
+    found = run_of(text, inside=True)
+    assert found is not None
+    assert found.parts == [Part(None, False, 0, 3, 0, True)]
+    text = "\n" + text
+    rest = find_run(text, found.end, len(text), inside=False, is_final=True)
+    assert rest is None  # the blank line is not its
+    rest = find_run(text, found.end + 1, len(text), inside=False, is_final=True)
+    assert rest is not None
+    assert rest.parts == [Part("main", True, 1, 2, 1, False)]
+    assert (rest.end, rest.lines) == (len(text), 2)
+    first = run_of(ADD, limit=3)
+    assert first is not None
+    assert (first.parts, first.lines) == ([Part("add", False, 1, 1, 1, False)], 1)
+
+
+def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
+    found = run_of("}\n\n" + ADD, inside=True)
+    assert found is not None
+    assert found.parts == [Part(None, False, 0, 0, 0, True), Part("add", False, 1, 4, 3, True)]
+    assert found.lines == 2 + ADD.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "oops\n" + ADD,
+        ADD + "\noops\n" + MAIN,
+        ADD + MAIN,  # no line between them
+        ADD.replace("  %b", "  oops\n  %b") + "\n" + MAIN,
+        ADD.replace("  %b", "\n  %b") + "\n" + MAIN,
+        ADD.replace("  %b", "  // a comment\n  %b") + "\n" + MAIN,
+        ADD.removesuffix("}\n") + "\n" + MAIN,
+        ADD.replace("%c = f32[]", "%c == f32[]") + "\n" + MAIN,
+        ADD + "\n" + MAIN.replace("parameter(0)", "parameter((0)"),
+        ADD + "\n" + MAIN.replace("parameter(0)", "parameter(0) q = f32[] constant(1)"),
+        ADD + MAIN.replace(" parameter(0)", " negate(%p\n)"),
+        ADD + "\n" + MAIN.replace("ROOT", "ENTRY"),
+        ADD + "\n" + MAIN.replace("ENTRY", "ROOT"),
+        ADD + "oops\n" + MAIN,
+        ADD + "\n" + MAIN.replace("(p: f32[4]) -> f32[4]", "(p: f32[4])"),
+        ADD + "\n" + MAIN.replace("parameter(0)", "map(%p), to_apply={\n  %x = f32[] parameter(0)\n}"),
+        ADD + "\n" + MAIN.replace("parameter(0)", 'parameter(0), metadata={op_name="x\n  %y = f32[] negate(%p)"}'),
+        "",
+        "\n",
+        "}\n",
+    ],
+)
+def test_what_printers_do_not_write(text: str) -> None:
+    assert run_of(text) is None
+
+
+@pytest.mark.parametrize("root", [("ROOT ", ""), ("  %b", "  ROOT %b"), ("  %a", "  ROOT %a")])
+def test_computations_without_one_root(root: tuple[str, str]) -> None:
+    found = run_of(ADD.replace(*root) + "\n" + MAIN)
+    assert found is not None
+    assert not found.has_one_root_each

@@ -1,0 +1,108 @@
+"""Computations and instructions written in place."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.hlo.nested import MAX_DEPTH, with_nested_operands
+
+BODY = "to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
+TEXT = f"""HloModule m
+
+ENTRY main {{
+  p = f32[4]{{0}} parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[] reduce(p, z), dimensions={{0}}, {BODY}
+}}
+"""
+
+
+def test_they_count_as_computations() -> None:
+    report = hlo_inspect.inspect(TEXT)
+    assert (report.facts["module.computations"], report.facts["module.instructions"]) == (2, 3 + 3)
+    assert (report.facts["module.entry_instructions"], report.facts["opcode.add"]) == (3, 1)
+    assert report.findings == ()
+
+
+def test_the_entry_is_not_one_of_them() -> None:
+    facts = hlo_inspect.inspect(TEXT.replace("ENTRY ", "")).facts
+    assert (facts["params.count"], facts["outputs.bytes"], facts["module.entry_instructions"]) == (1, 4, 3)
+
+
+def test_several_branches_and_bodies_inside_of_bodies() -> None:
+    reduce = f"ROOT r = f32[] reduce(q, z), dimensions={{0}}, {BODY}"
+    branch = f"{{ q = f32[4]{{0}} parameter(0) z = f32[] constant(0) {reduce} }}"
+    branches = f"branch_computations={{ {branch}, {branch} }}"
+    text = f"""HloModule m
+
+ENTRY main {{
+  i = s32[] parameter(0)
+  p = f32[4]{{0}} parameter(1)
+  ROOT c = f32[] conditional(i, p, p), {branches}
+}}
+"""
+    facts = hlo_inspect.inspect(text).facts
+    assert facts["module.computations"] == 1 + 2 + 2
+    assert facts["module.instructions"] == 3 + 2 * 3 + 2 * 3
+
+
+def test_a_fault_inside_is_counted() -> None:
+    report = hlo_inspect.inspect(TEXT.replace("ROOT c = f32[] add(a, b)", "ROOT c = f32[ add(a, b)"))
+    assert report.facts["module.unparsed_lines"] == 1
+    assert [finding.rule for finding in report.findings if finding.rule == "HI001"] == ["HI001"]
+
+
+@pytest.mark.parametrize(
+    ("tail", "rows"),
+    [
+        ("%a, %b), x={ c(d) }", [("", "n", "f32[] add", "%a, %b), x={ c(d) }")]),
+        (
+            "f32[] constant(6), b)",
+            [("", "n.operand-0", "f32[] constant", "6)"), ("", "n", "f32[] add", "f32[] %n.operand-0, b)")],
+        ),
+        ("b, sqrt(a)), x=1", [("", "n.operand-1", " sqrt", "a)"), ("", "n", "f32[] add", "b, %n.operand-1), x=1")]),
+        (
+            "f32[] sqrt(f32[] constant(4)), f32[2]{0:T(8)} iota())",
+            [
+                ("", "n.operand-0.operand-0", "f32[] constant", "4)"),
+                ("", "n.operand-0", "f32[] sqrt", "f32[] %n.operand-0.operand-0)"),
+                ("", "n.operand-1", "f32[2]{0:T(8)} iota", ")"),
+                ("", "n", "f32[] add", "f32[] %n.operand-0, f32[2]{0:T(8)} %n.operand-1)"),
+            ],
+        ),
+        ("(f32[], (s32[])) %a, f32[]{:T(128)} b)", [("", "n", "f32[] add", "(f32[], (s32[])) %a, f32[]{:T(128)} b)")]),
+        ("f32[] 6(b))", [("", "n", "f32[] add", "f32[] 6(b))")]),
+    ],
+)
+def test_instructions_among_the_operands(tail: str, rows: list[tuple[str, str, str, str]]) -> None:
+    assert with_nested_operands(("", "n", "f32[] add", tail)) == rows
+
+
+def test_instructions_in_one_another_are_bounded() -> None:
+    tail = "negate(" * 10_000 + "%x" + ")" * 10_000 + ")"
+    assert len(with_nested_operands(("", "n", "f32[] negate", tail))) == MAX_DEPTH + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("ROOT b = f32[2] broadcast(f32[] constant(6)), dimensions={}", {"broadcast": 1, "constant": 1}),
+        (
+            "ROOT c = f32[20] concatenate(f32[10] convert(f16[10] parameter(0)), f32[10] p), dimensions={0}",
+            {"concatenate": 1, "convert": 1, "parameter": 2},
+        ),
+        ("ROOT s = f32[] add(f32[] constant(1), sqrt(f32[] constant(4)))", {"add": 1, "sqrt": 1, "constant": 2}),
+    ],
+)
+@pytest.mark.parametrize("command", ["summary", "cost"])
+def test_they_count_as_instructions(line: str, counts: dict[str, int], command: str) -> None:
+    """As `jaxlib` counts them."""
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[10] parameter(1)\n  {line}\n}}\n"
+    report = hlo_inspect.inspect(text, (command, "summary"))
+    assert report.facts["module.instructions"] == sum(counts.values()) + ("parameter" not in counts)
+    assert {name.removeprefix("opcode."): count for name, count in report.facts.items() if name.startswith("opcode.")} == {
+        "parameter": 1,
+        **counts,
+    }
+    assert [finding for finding in report.findings if finding.rule.startswith("HI0")] == []

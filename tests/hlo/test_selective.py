@@ -1,0 +1,140 @@
+"""What is skipped, what is picked, and what is noted of the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.hlo.cursor import Span
+from hlo_inspect.hlo.head_records import HeadRecords
+from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.selective import Selection, small_root
+from hlo_inspect.hlo.wants import Wants
+
+ADD = """%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+"""
+LESS = """cond {
+  i = s32[] parameter(0)
+  n = s32[] constant(4), metadata={}
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+"""
+LARGE = "%large () -> f32[] {\n" + "  %x = f32[] parameter(0)\n" * 256 + "  ROOT %s = f32[] tanh(%x)\n}\n"
+LAST = "%last (y: f32[2]) -> f32[2] {\n  ROOT %y = f32[2] parameter(0)\n}\n"
+
+
+def selection_of(module: Module, *holders: str) -> Selection:
+    return Selection(module, HeadRecords(module.wants.opcodes, module.heads), set(holders))
+
+
+def noted(text: str, *, loops: bool, line: int = 10) -> Module:
+    module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"}), loops=loops))
+    text = "\n" + text + LAST
+    assert text[selection_of(module).skip(text, 1, line) :] == LAST
+    assert module.computation_count == text.count("\n}") - 1
+    return module
+
+
+def test_roots_of_small_computations() -> None:
+    module = noted(ADD + LARGE + "\n" + LESS, loops=False)
+    assert module.root_opcodes == {"add": "add", "cond": "compare"}
+    assert module.computations == {}
+
+
+def test_parts_of_loops() -> None:
+    module = noted(ADD + "\n" + LESS + ADD, loops=True)
+    assert list(module.computations) == ["cond"]
+    cond = module.computations["cond"]
+    assert (cond.line, cond.root_opcode, len(cond.instructions)) == (16, "compare", 0)
+    assert {(i.name, i.line, i.is_root) for i in cond.scalars.values()} == {
+        ("i", 17, False),
+        ("n", 18, False),
+        ("less", 19, True),
+    }
+
+
+def test_a_second_computation_of_a_name_changes_nothing() -> None:
+    other = LESS.replace("constant(4)", "constant(9)")
+    module = noted(LESS + other, loops=True)
+    assert module.computations["cond"].scalars["n"].operand_text == "4"
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])
+def test_what_may_stand_between_computations(between: str) -> None:
+    assert noted(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
+
+
+@pytest.mark.parametrize(
+    "text", [LAST, ADD, ADD + "oops\n", ADD + "ENTRY " + LAST, ADD + "  ROOT %y = f32[] negate(%add)\n}\n"]
+)
+def test_what_no_computation_follows_is_not_passed_over(text: str) -> None:
+    """A brace may close a computation in place."""
+    module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
+    assert selection_of(module).skip("\n" + text, 1, 1) == 1
+    assert module.computation_count == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "root"),
+    [
+        ("  ROOT %s = f32[] add(%x, %y)\n  %t = f32[] tanh(%s)\n", "add"),
+        ("  %s = f32[] add(%x, %y)\n  %t = f32[] tanh(%s)\n", None),
+        ("  %x = f32[] parameter(0)\n" * 16 + "  ROOT %t = f32[] tanh(%x)\n", None),
+    ],
+)
+def test_the_root_of_few_lines(lines: str, root: str | None) -> None:
+    assert small_root("\n" + lines, 1, len(lines) + 1) == root
+
+
+BODY = """
+  %p = f32[8] parameter(0)
+  %f = f32[8] fusion(%p), kind=kLoop, calls=%holder
+  %g = f32[8] fusion(%f), kind=kLoop, calls=%other
+  %c = f32[8] custom-call(%g), custom_call_target="wanted"
+  %d = f32[8] custom-call(%c), custom_call_target="unwanted!"
+  %a = f32[8] all-reduce(%d), to_apply=%add
+  ROOT %r = f32[8] negate(%a)
+"""
+
+
+def picked(wants: Wants, *holders: str, end: int | None = None, text: str = BODY) -> list[str] | None:
+    """The names of the rows that are picked."""
+    selection = selection_of(Module(Header("m"), "path", 1, wants), *holders)
+    found = selection.pick(Span(text, 1, len(text) if end is None else end, 2))
+    return [row[1] for _, row in found] if found is not None else None
+
+
+def test_opcodes_targets_and_callers_are_picked() -> None:
+    wants = Wants(frozenset({"all-reduce-start"}), targets=frozenset({'"wanted"'}))
+    before = BODY.index("  %a")
+    assert picked(wants) == ["c", "a"]  # an all-reduce may be one half
+    assert picked(wants, end=before) == []  # a custom call alone is not looked for
+    assert picked(wants, "holder") == ["f", "c", "a"]
+    assert picked(wants, "holder", end=before) == ["f", "c"]
+    assert picked(Wants()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %a = f32[8] all-reduce(%d),",
+        "  all-reduce( oops",
+        '  %x = f32[] negate(%p), x="',
+        "  %x = f32[] negate(%p) /*",
+        "  %y =\n",
+    ],
+)
+def test_nothing_is_picked_where_a_line_may_be_something_else(line: str) -> None:
+    assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
+
+
+def test_what_calls_a_holder_is_not_passed_over() -> None:
+    module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
+    text = "\n" + ADD + "\n" + LAST.replace("parameter(0)", "fusion(%x), calls=%add") + "\n" + LAST
+    assert text[selection_of(module).skip(text, 1, 1) :] == LAST
+    assert text[selection_of(module, "add").skip(text, 1, 1) :].startswith("%last")
+    assert text[selection_of(module, "add").skip(text, 1, 1) :] != LAST
