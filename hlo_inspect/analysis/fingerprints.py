@@ -15,12 +15,12 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
-_BRIEFLY = re.compile(r", metadata=\{[^}]*+\}")
+_UP_TO_A_BRACE = re.compile(r", metadata=\{[^}]*+\}")
 """Metadata up to its first brace, which is nearly always its last."""
+_STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
 _NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
-_STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
-_MARK = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
+_CALLING = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
 _CALLS = re.compile(
     r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
 )
@@ -37,7 +37,7 @@ class Fingerprints:
         self._computations = computations
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[str, int] = {}
-        self._marks: dict[str, int] = {}
+        self._calling: dict[str, int] = {}
         self._alone: set[str] = set()
 
     def of(self, name: str) -> int | None:
@@ -45,9 +45,7 @@ class Fingerprints:
         fingerprint was not asked for yet.
         """
         known = self._known.get(name)
-        if known is not None:
-            return known
-        return self._find(name, deep=True)
+        return known if known is not None else self._find(name, deep=True)
 
     def is_alone(self, name: str) -> bool:
         """Whether a computation that has a fingerprint calls no other one, and differs only in names from all that share it."""
@@ -55,29 +53,40 @@ class Fingerprints:
 
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
-        text = _text(computation) if computation is not None else None
-        if text is None:
+        if computation is None or not computation.rows:
             return None
-        pieces = (_NAMES if "%" in text else _NUMBERS).split(text)
-        kept = "%".join(pieces[::2])
+        roots, names, heads, tails = zip(*computation.rows, strict=True)
+        spelled_heads, text = "\n".join(heads), _without_metadata("\n".join(tails))
+        if _COUNTED_ONE_BY_ONE in spelled_heads:
+            return None
+        is_marked = "%" in text or all(head.endswith(_LITERALS) for head in heads)
+        if is_marked:
+            parts = _NAMES.split(text)
+            repeating = [*names, *parts[1::2]]
+        else:
+            parts = _NUMBERS.split("\n".join((*names, text)))
+            repeating = parts[1::2]
+        kept = "%".join(parts[::2])
         called = self._called(text, kept, deep=deep)
         if called is None:
             return None
-        if not called and "%" in text:
+        if is_marked and not called:
             self._alone.add(name)
         first: dict[str, int] = {}
-        repeats = [first.setdefault(one, len(first)) for one in pieces[1::2]]
-        key = (kept, len(called), *called, *repeats)
+        repeats = [first.setdefault(one, len(first)) for one in repeating]
+        key = (spelled_heads, kept, roots, is_marked, len(called), *called, *repeats)
         fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return fingerprint
 
     def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
         """The fingerprints of the computations that a text calls, `None` where one is not known. `kept` is the text without
-        names.
+        names, which is the same for most.
         """
-        marks = self._count_marks(kept)
-        callees = _CALLS.findall(text) if marks else []
-        if len(callees) != marks:
+        count = self._calling.get(kept)
+        if count is None:
+            count = self._calling[kept] = len(_CALLING.findall(kept))
+        callees = _CALLS.findall(text) if count else []
+        if len(callees) != count:
             return None
         called: list[int] = []
         for callee in _NAME.findall(" ".join(callees)):
@@ -89,23 +98,9 @@ class Fingerprints:
             called.append(fingerprint)
         return called
 
-    def _count_marks(self, kept: str) -> int:
-        """How many attributes of a text call others; what names leave of most texts is the same."""
-        known = self._marks.get(kept)
-        if known is None:
-            known = self._marks[kept] = len(_MARK.findall(kept))
-        return known
 
-
-def _text(computation: Computation) -> str | None:
-    """The rows of a computation as one text without metadata. The names of rows have a `%` unless operands have none."""
-    rows = computation.rows
-    text = "\n".join([f"{root}%{name} = {head}({tail}" for root, name, head, tail in rows])
-    if text.count("%") == len(rows) and not all(head.endswith(_LITERALS) for _, _, head, _ in rows):
-        text = text.replace("%", "")
-    if not text or _COUNTED_ONE_BY_ONE in text:
-        return None
-    bare = _BRIEFLY.sub("", text)
+def _without_metadata(text: str) -> str:
+    bare = _UP_TO_A_BRACE.sub("", text)
     if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it
         return _STRING_OR_METADATA.sub(r"\1", text)
     return bare

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
+from hlo_inspect.hlo.instruction import Callee, Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operands_of
@@ -35,6 +35,7 @@ class View:
         self._operands: list[tuple[Operand, ...] | None] = [None] * len(self.rows)
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
         self._instructions: dict[int, Instruction] = {}
+        self._called: dict[int, list[Callee]] = {}
 
     @cached_property
     def heads(self) -> list[Head]:
@@ -139,6 +140,13 @@ class View:
             known = Instruction(self.computation, self.rows[index], self.heads[index], self.lines[index])
             known.is_root = index == self.root
             self._instructions[index] = known
+        return known
+
+    def called(self, index: int) -> list[Callee]:
+        """The computations that a row calls; `ScanError` where its operands are not closed."""
+        known = self._called.get(index)
+        if known is None:
+            known = self._called[index] = self.instruction(index).called
         return known
 
 

@@ -35,6 +35,9 @@ class Operand(NamedTuple):
     shape: str = ""
 
 
+_new = tuple.__new__  # half the time of `Operand(…)`, of which a module has hundreds of thousands
+
+
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
     closed.
@@ -43,10 +46,10 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     if bare is not None:
         names = bare[0].replace("%", "").split(", ") if bare[0] else []
         if "null" not in names:
-            return tuple([Operand(name) for name in names])
+            return tuple([_new(Operand, (name, (), "")) for name in names])
     printed = _PRINTED_OPERANDS.match(tail)
     if printed is not None:
-        return tuple([Operand(name, (), shape) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
+        return tuple([_new(Operand, (name, (), shape)) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
     text = scan.without_comments(tail[: operands_end(tail) if end is None else end])
     return tuple(_operand(text[start:stop].strip()) for start, stop in scan.split_items(text))
 

@@ -315,6 +315,12 @@ def _aliasing(text: str) -> tuple[BufferAlias, ...]:
 # One field of the metadata; a string is taken whole, so that what looks like a field inside of it is none.
 _FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
 _SMALL_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_PRINTED_METADATA = re.compile(
+    r'\{(?:op_type="([^"\\]*+)")?+(?: ?op_name="([^"\\]*+)")?+(?: source_file="([^"\\]*+)")?+(?: source_line=(\d{1,9}))?+'
+    r"(?: source_end_line=\d++ source_column=\d++ source_end_column=\d++)?+(?: stack_frame_id=(\d{1,9}))?+\}",
+    re.ASCII,
+)
+"""The fields that most have, in the order in which they are printed."""
 
 
 class Metadata(NamedTuple):
@@ -330,6 +336,10 @@ class Metadata(NamedTuple):
 
 def parse_metadata(text: str) -> Metadata:
     """`{op_name="…" source_file="…" source_line=1}`; fields of other names are passed over, as `preserve_layout` of 2023."""
+    printed = _PRINTED_METADATA.fullmatch(text)
+    if printed is not None:
+        op_type, op_name, file, line, frame = printed.groups()
+        return Metadata(op_name or "", op_type or "", file or "", int(line) if line else None, int(frame) if frame else None)
     strings: dict[str, str] = {}
     numbers: dict[str, int] = {}
     for name, quoted, word in _FIELD.findall(text):

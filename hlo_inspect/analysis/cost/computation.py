@@ -10,12 +10,13 @@ from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls import call_cost
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
-from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, elements, row_gap, wrapped
+from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.values import CalleeAttribute
 
+_COUNTED_ONE_BY_ONE = RUNNERS | {"fusion", CUSTOM_CALL}
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
 
@@ -60,15 +61,32 @@ class Costs:
         self.unknown_calls: dict[tuple[str, str], UnknownCall] = {}
         self.broken_calls: dict[tuple[str, str], BrokenCall] = {}
         self._fingerprints = fingerprints
+        self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
-    def of(self, op: Operation) -> InstructionCost:
-        """The cost of an operation that runs no other computation."""
-        if op.opcode == "fusion":
-            return self._fusion(op)
+    def of_row(self, view: View, row: int) -> InstructionCost:
+        """The cost of a row that runs no other computation; rows that are alike share one."""
+        if wrapped(view.opcodes[row]) == "fusion":
+            return self._fusion(view, row)
+        key = _alike(view, row)
+        known = self._rows_alike.get(key) if key is not None else None
+        if known is None:
+            known = self._instruction(Operation(view, row))
+            if key is not None and not known.gaps:
+                self._rows_alike[key] = known
+        return known
+
+    def _fusion(self, view: View, row: int) -> InstructionCost:
+        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
+        fused = found(self.fused, callee_names(view, row)[0])
+        is_custom = fused.kernel is not None and view.instruction(row).attr("kind") == "kCustom"
+        return fused.kernel if fused.kernel and is_custom else fused.cost
+
+    def _instruction(self, op: Operation) -> InstructionCost:
+        """The cost of an operation that runs and fuses no other computation."""
         if op.opcode == CUSTOM_CALL:
             return self._custom_call(op)
         try:
@@ -76,11 +94,6 @@ class Costs:
         except UnknownCostError as error:
             size = op.gap(error)
         return InstructionCost.of(op.opcode, self._work(op), size)
-
-    def _fusion(self, op: Operation) -> InstructionCost:
-        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
-        fused = found(self.fused, callee_names(op)[0])
-        return fused.kernel if fused.kernel and op.instruction.attr("kind") == "kCustom" else fused.cost
 
     def _work(self, op: Operation) -> Tally:
         """The work of what is no fusion, no custom call and runs nothing."""
@@ -150,7 +163,7 @@ class Costs:
         if indexed is None:
             return None
         try:
-            return self.of(Operation(view, indexed))
+            return self.of_row(view, indexed)
         except UnknownCostError as error:
             return InstructionCost.unknown(view.opcodes[indexed], row_gap(view, indexed, error))
 
@@ -162,25 +175,24 @@ class Costs:
             try:
                 column = ELEMENTWISE.get(opcode)
                 if column is None or opcode in COMPARING:
-                    self._add_work(tally, Operation(view, row))
+                    self._add_work(tally, view, row)
                 else:
                     tally.add_one(elementwise_key(opcode, getattr(shape, "dtype", "")), column, elements(shape))
             except UnknownCostError as error:
                 tally.miss(TallyKey(opcode), WORK, row_gap(view, row, error))
         return tally
 
-    def _add_work(self, tally: Tally, op: Operation) -> None:
-        if op.opcode in {"fusion", CUSTOM_CALL}:
-            tally.add_all(self.of(op).work)
-        elif op.opcode not in RUNNERS:
-            tally.add_all(self._work(op))
+    def _add_work(self, tally: Tally, view: View, row: int) -> None:
+        opcode = wrapped(view.opcodes[row])
+        if opcode not in RUNNERS:
+            tally.add_all(self.of_row(view, row).work)
+            return
+        works = [found(self.applied, name) for name in callee_names(view, row)]
+        if opcode == "conditional":
+            tally.add_largest(works)
         else:
-            works = [found(self.applied, name) for name in callee_names(op)]
-            if op.opcode == "conditional":
-                tally.add_largest(works)
-            else:
-                for work in works:
-                    tally.add_all(work)
+            for work in works:
+                tally.add_all(work)
 
     def _traffic(self, view: View) -> FusedTraffic | Gap:
         """What memory a fused computation touches."""
@@ -188,11 +200,30 @@ class Costs:
         try:
             for row, opcode in enumerate(view.opcodes):
                 if wrapped(opcode) == "fusion":
-                    known = self.fused.get(Operation(view, row).instruction.callee("calls") or "")
+                    known = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
                     nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
             return fused_traffic(view, nested)
         except UnknownCostError as error:
             return error.gap or Gap(view.computation.line, error.reason)
+
+
+def _alike(view: View, row: int) -> tuple[str, ...] | None:
+    """What the cost of a row depends on: its shape, opcode and attributes and the shapes of its operands. `None` where it
+    depends on more, or where that is not easily told.
+    """
+    opcode = wrapped(view.opcodes[row])
+    sources = view.operand_rows(row)
+    head, tail = view.rows[row][2:]
+    if opcode in _COUNTED_ONE_BY_ONE or None in sources or view.ambiguous or "#" in tail:  # maybe an element of a tuple
+        return None
+    attributes = ""
+    if opcode not in ELEMENTWISE:
+        start = tail.find("), ")
+        end = tail.find(", metadata={", start)
+        attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
+        if '"' in attributes:
+            return None
+    return head, attributes, *[view.rows[source][2] for source in sources if source is not None]
 
 
 def found(table: Mapping[str, _T], name: str) -> _T:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hlo_inspect.analysis.op_names import Provenance
+from hlo_inspect.analysis.op_names import UNKNOWN, Scope, origin, phase_of, scope_of
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.opcodes import opcodes_that_call
+from hlo_inspect.hlo.values import Metadata
 
 NOT_TOLD = "(not told)"
 """The source of what has no metadata, and the kind of a fusion that does not print it or what it calls."""
 NOT_FUSED = "(not a fusion)"
+
+_FUSIONS = opcodes_that_call("fused")
 
 
 class Labels(NamedTuple):
@@ -21,20 +25,29 @@ class Labels(NamedTuple):
 
 
 class Labeller:
-    """Labels rows by what their attributes say."""
+    """Labels rows by what their attributes say; what metadata means is looked up once for all that have the same."""
 
     def __init__(self, frames: StackFrames) -> None:
-        self._provenance = Provenance(frames)
+        self._frames = frames
+        self._origins: dict[Metadata, tuple[str, str]] = {}
+        self._scopes: dict[str, Scope] = {}
 
     def of(self, view: View, index: int) -> Labels:
-        phase, source = self._provenance.of(view, index)
-        is_fusion = view.opcodes[index].removesuffix("-start") == "fusion"
-        return Labels(_fusion_kind(view, index) if is_fusion else NOT_FUSED, phase, source or NOT_TOLD)
+        is_fusion = view.opcodes[index] in _FUSIONS
+        try:
+            instruction = view.instruction(index)
+        except scan.ScanError:
+            return Labels(NOT_TOLD if is_fusion else NOT_FUSED, UNKNOWN, NOT_TOLD)
+        kind = ((view.called(index) and instruction.attr("kind")) or NOT_TOLD) if is_fusion else NOT_FUSED
+        metadata = instruction.attr("metadata")
+        return Labels(kind, UNKNOWN, NOT_TOLD) if metadata is None else Labels(kind, *self._phase_and_source(metadata))
 
-
-def _fusion_kind(view: View, index: int) -> str:
-    try:
-        fusion = view.instruction(index)
-    except scan.ScanError:
-        return NOT_TOLD
-    return (fusion.callee("calls") and fusion.attr("kind")) or NOT_TOLD
+    def _phase_and_source(self, metadata: Metadata) -> tuple[str, str]:
+        known = self._origins.get(metadata)
+        if known is None:
+            found = origin(metadata, self._frames)
+            scope = self._scopes.get(found.op_name)
+            if scope is None:
+                scope = self._scopes[found.op_name] = scope_of(found.op_name)
+            known = self._origins[metadata] = (phase_of(found, scope), found.source or NOT_TOLD)
+        return known

@@ -16,10 +16,10 @@ from hlo_inspect.analysis.cost.operation import (
     CALLER_SPELLINGS,
     RUNNERS,
     Counted,
-    Operation,
     callee_names,
     callees,
     row_gap,
+    wrapped,
 )
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
@@ -175,11 +175,10 @@ class _ModuleCounter:
             if opcode in FREE:
                 continue
             try:
-                op = Operation(view, row)
-                if op.opcode in RUNNERS:
-                    running.as_xla.add_sum(self._sum_of_run(op))
+                if wrapped(opcode) in RUNNERS:
+                    running.as_xla.add_sum(self._sum_of_run(view, row))
                     continue
-                cost = self.costs.of(op)
+                cost = self.costs.of_row(view, row)
             except UnknownCostError as error:
                 cost = InstructionCost.unknown(opcode, row_gap(view, row, error))
             running.costs[cost, self._labeller.of(view, row)] += 1
@@ -188,13 +187,13 @@ class _ModuleCounter:
                 running.as_xla.miss((figure,), gap)
         return running
 
-    def _sum_of_run(self, op: Operation) -> XlaSum:
+    def _sum_of_run(self, view: View, row: int) -> XlaSum:
         """`HloCostAnalysis::HandleWhile` (body and condition once), `HandleConditional` (of each figure the largest branch),
         `HandleCall` and `HandleAsyncStart`.
         """
-        sums = [found(self.runs, name).as_xla for name in callee_names(op)]
+        sums = [found(self.runs, name).as_xla for name in callee_names(view, row)]
         whole = XlaSum()
-        if op.opcode == "conditional":
+        if wrapped(view.opcodes[row]) == "conditional":
             whole.add_largest(sums)
         else:
             for one in sums:
@@ -208,7 +207,7 @@ def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
     for row, opcode in enumerate(view.opcodes):
         if opcode in CALLER_SPELLINGS:
             try:
-                needed |= dict.fromkeys(callees(Operation(view, row), counted))
+                needed |= dict.fromkeys(callees(view, row, counted))
             except UnknownCostError:  # raised again where the row is counted
                 continue
     return needed

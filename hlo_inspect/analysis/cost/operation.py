@@ -115,23 +115,26 @@ def row_gap(view: View, index: int, error: UnknownCostError) -> Gap:
 # -- computations that a row calls --------------------------------------------------------------------------------------------
 
 
-def callees(op: Operation, caller: Counted) -> list[tuple[Counted, str]]:
-    """The computations whose cost adds to that of an operation, and how they count; `caller` says how its own one does.
+def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
+    """The computations whose cost adds to that of a row, and how they count; `caller` says how its own one does.
 
     What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
     """
-    if op.opcode not in CALLERS:
+    opcode = wrapped(view.opcodes[row])
+    if opcode not in CALLERS:
         return []
-    if op.opcode == "fusion":
-        counted: Counted = "fused"
-    else:
-        counted = "running" if op.opcode in RUNNERS and caller == "running" else "applied"
-    return [(counted, callee.name) for callee in op.instruction.called]
+    counted: Counted = "fused" if opcode == "fusion" else "applied"
+    if opcode in RUNNERS and caller == "running":
+        counted = "running"
+    try:
+        return [(counted, callee.name) for callee in view.called(row)]
+    except scan.ScanError as error:
+        raise UnknownCostError(error.message) from None
 
 
-def callee_names(op: Operation) -> list[str]:
-    """The names of the computations that an operation runs or fuses; `UnknownCostError` where it names none."""
-    names = [name for _, name in callees(op, "running")]
+def callee_names(view: View, row: int) -> list[str]:
+    """The names of the computations that a row runs or fuses; `UnknownCostError` where it names none."""
+    names = [name for _, name in callees(view, row, "running")]
     if not names:
         raise UnknownCostError("the computation that it calls is not named")
     return names

@@ -8,7 +8,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shape_text import parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape
-from tests.analysis.cost.small import operation
+from tests.analysis.cost.small import operation, view_of
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_what_has_a_start_of_its_own_is_itself(opcode: str) -> None:
 
 def test_callees_and_their_roles() -> None:
     loop = operation("%s = s32[] while(), condition=%c, body=%b, to_apply=%other")
-    assert callees(loop, "running") == [("running", "b"), ("running", "c")]
-    assert callees(loop, "fused") == [("applied", "b"), ("applied", "c")]
-    branches = operation("%s = s32[] conditional(), branch_computations={%x, %y, %x}")
-    assert callees(branches, "running") == [("running", "x"), ("running", "y"), ("running", "x")]
-    assert callees(operation("%s = f32[] fusion(), kind=kLoop, calls=%f"), "applied") == [("fused", "f")]
-    assert callees(operation("%s = f32[] sort(), to_apply=%less"), "running") == []
+    assert callees(loop.view, loop.index, "running") == [("running", "b"), ("running", "c")]
+    assert callees(loop.view, loop.index, "fused") == [("applied", "b"), ("applied", "c")]
+    branches = view_of("%s = s32[] conditional(), branch_computations={%x, %y, %x}")
+    assert callees(branches, 0, "running") == [("running", "x"), ("running", "y"), ("running", "x")]
+    assert callees(view_of("%s = f32[] fusion(), kind=kLoop, calls=%f"), 0, "applied") == [("fused", "f")]
+    assert callees(view_of("%s = f32[] sort(), to_apply=%less"), 0, "running") == []
 
 
 def test_the_target_of_a_custom_call() -> None:
@@ -121,9 +121,9 @@ def test_the_target_of_a_custom_call() -> None:
 def test_a_fusion_that_names_its_computation_in_any_place() -> None:
     attributes = 'frontend_attributes={a=", kind=kOut, calls=%g"}, kind=kLoop, calls=%f'
     op = operation("%a = f32[] parameter(0)", f"%b = f32[] fusion(%a), {attributes}")
-    assert (callees(op, "running"), op.instruction.attr("kind")) == ([("fused", "f")], "kLoop")
+    assert (callees(op.view, 1, "running"), op.instruction.attr("kind")) == ([("fused", "f")], "kLoop")
     with pytest.raises(UnknownCostError, match="not named"):
-        callee_names(operation("%b = f32[] fusion(), kind=kLoop"))
+        callee_names(view_of("%b = f32[] fusion(), kind=kLoop"), 0)
 
 
 def test_lines_of_gaps() -> None:
