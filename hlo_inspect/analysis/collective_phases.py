@@ -19,7 +19,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, Scope, phase_of, scope_of
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
-# Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`, in between `checkpoint`.
+# Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`; in some versions `checkpoint`.
 _OLD_REMAT = re.compile(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
 
 
@@ -58,7 +58,7 @@ def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
 
 
 def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
-    """Old JAX gives what is computed again the scope of the backward pass. Below remat it is what the forward pass has too:
+    """Old JAX gives what is computed again the scope of the backward pass. Inside remat it is what the forward pass has too:
     the same collective of the same primitive with the same parameters, and no more of them than there.
 
     Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
@@ -120,8 +120,8 @@ def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes
 def _find_unmarked_sums(
     bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]
 ) -> None:
-    """Old JAX did not mark differentiation outside of named scopes. A scalar sum that stands before the backward pass needs no
-    gradient, and is the loss's, unless others stand behind: then both may be norms of the optimizer's.
+    """Old JAX did not mark differentiation outside of named scopes. A scalar sum before the backward pass needs no
+    gradient, and is the loss's, unless others follow after it: then both may be norms of the optimizer's.
     """
     starts: dict[str, int] = {}
     for collective, phase in zip(collectives, phases, strict=True):

@@ -27,7 +27,7 @@ OPCODES = _STARTING | opcodes_that_call("run", "body", "condition", "branch")
 
 _RESIZING = ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
 RESIZING_OPCODES = frozenset(opcode for opcode in _STARTING if TABLE[opcode].collective in _RESIZING)
-"""Of these the operands can have another size than the result, or one that the result does not tell."""
+"""Of these the operands can have another size than the result, or one that does not follow from the result."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 TARGETS = frozenset({ASYNC_START_TARGET})
@@ -39,8 +39,8 @@ REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min
 class Collective:
     """One logical collective. Bytes are those of one device; `None` where they cannot be known.
 
-    `start` is the instruction that stands for it where it is called from, `inner` the one that says what it does (the
-    same, except for wrapped and fused ones). `groups` and `pairs` are its `replica_groups` and `source_target_pairs`.
+    `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps
+    it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`.
     """
 
     kind: str
@@ -177,7 +177,7 @@ def _bytes(shape: Shape | None) -> int | None:
 
 
 def _result_shape(instruction: Instruction, kind: str) -> Shape | None:
-    """The shape of what the collective gives. A start's own shape holds the operands too, but for all-reduce-start.
+    """The shape of what the collective gives. A start's own shape holds the operands too, except for all-reduce-start.
 
     send's holds the data, recv's as well, both first in a tuple.
     """
@@ -199,7 +199,7 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes
     if len(shapes) > 1 and instruction.has("slice_sizes"):
-        shapes = shapes[:1]  # a permute in place names the output and two offsets behind its operand
+        shapes = shapes[:1]  # a permute in place names the output and two offsets after its operand
     known = [_bytes(shape) for shape in shapes]
     if known and None not in known:
         return total(known)

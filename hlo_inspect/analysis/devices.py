@@ -46,7 +46,7 @@ def group_mode(instruction: Instruction) -> GroupMode:
 
 
 def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_reduce_id"]) -> bool:
-    """Whether there is a channel: 0 is none, `_` one whose number is not printed."""
+    """Whether there is a channel: 0 means none, `_` one whose number is not printed."""
     number = instruction.attr(name)
     return number != 0 if number is not None else instruction.has(name)
 
@@ -56,7 +56,7 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
 
 @dataclass(frozen=True, slots=True)
 class DeviceCounts:
-    """Replicas and partitions of the program, `None` where neither the header nor any id tells."""
+    """Replicas and partitions of the program, `None` where neither the header nor any id says."""
 
     replicas: int | None
     partitions: int | None
@@ -67,8 +67,8 @@ class DeviceCounts:
 
 
 def device_counts(module: Module) -> DeviceCounts:
-    """Replicas and partitions. Counts in the header win; else ids of replicas tell replicas, ids of partitions and shardings
-    partitions, and flattened ids what the replicas leave to partitions.
+    """Replicas and partitions. Counts in the header win. Else the number of replicas follows from ids of replicas, that of
+    partitions from ids of partitions and from shardings, and what is left of flattened ids.
     """
     header = module.header
     if header.states_devices:
@@ -116,7 +116,8 @@ def _named_devices(instruction: Instruction) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """The groups as the text has them (none for everybody), and the devices of one group: of the largest where they differ.
+    """The groups as the text has them, empty for one group of all devices, and the number of devices in a group, the largest
+    one where they differ.
 
     `size` is `None` where it cannot be known, with the reason in `fault`. `contradicts`: the groups name a device that the
     program does not have, or one twice.

@@ -1,4 +1,4 @@
-"""Fusions: kind, root, what is inside, how many bytes go in and come out."""
+"""Fusions: kind, root, fused instructions, bytes of operands and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a hardware profile: what stands in one file, each figure with its unit and its source.
+"""Figures of a hardware profile: the contents of one file, each figure with its unit and its source.
 
 Figures are kept by dotted names (`matmul.bf16`, `memory.bandwidth`, `links.nvlink.count`), so that a profile which extends
 another replaces whole figures and never half of one. The format is described in `configs/hardware/README.md`.
@@ -54,7 +54,7 @@ _LARGEST = 10**24
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document and the place in it where figures stand; the texts are as the profile gives them."""
+    """A document and the place in it that states the figures; the texts are as the profile gives them."""
 
     id: str
     title: str
@@ -69,7 +69,7 @@ class Figure:
     """A number that a source states.
 
     `value` is in FLOP/s, bytes, bytes/s or pieces; `stated` is the text of the profile; `source` is the id of a source. Of a
-    link, `per` tells whether the figure is that of a "link", a "device" or a "node", and `directions` whether a bandwidth
+    link, `per` says whether the figure is that of a "link", a "device" or a "node", and `directions` whether a bandwidth
     counts "one" or "both". `axes` are the sizes of a torus, whose product is the value.
     """
 

@@ -1,7 +1,7 @@
 """The device mesh: the fewest axes of which every group of a collective and every tile of a sharding is a product.
 
 A list of devices that steps along axes of a row-major mesh has strides that are products of the sizes of more minor axes. So
-each list tells at which strides the mesh has to be cut, and the coarsest mesh is the one with just these cuts: there is one
+each list says at which strides the mesh has to be cut, and the coarsest mesh is the one with just these cuts: there is one
 if each cut divides the next, and never more than one.
 """
 
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
-    """The axes, minor to major, whose product lists `ids` in this order; the longest runs that do. `None` if none do."""
+    """The axes, minor to major, whose product lists `ids` in this order; the longest runs that do; `None` if there are none."""
     first, runs, block = ids[0], [], 1
     while block < len(ids):
         stride, size = ids[block] - first, 1
@@ -60,8 +60,8 @@ def has_groups(collective: Collective) -> bool:
 @dataclass(frozen=True)
 class Mesh:
     """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
-    `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why. `note` tells why a mesh that the user
-    gave lends no names.
+    `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why. `note` says why the names of a mesh
+    that the user gave cannot be used.
     """
 
     shape: tuple[int, ...] | None
@@ -93,7 +93,7 @@ class Mesh:
         return None if self.order is None else {device: position for position, device in enumerate(self.order)}
 
     def position(self, device: int) -> int:
-        """Where a device stands; -1 for one that the mesh does not have."""
+        """The position of a device; -1 for one that the mesh does not have."""
         if self._positions is not None:
             return self._positions.get(device, -1)
         return device if device < math.prod(self.shape or ()) else -1
@@ -114,7 +114,7 @@ def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
 
 
 def _row_major_shape(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
-    """By the lists in their order, which tells axes that the set of devices does not; else by the sets."""
+    """By the order of each list, which distinguishes axes that the set of its devices does not; else by the sets."""
     for ordered in (True, False):
         cuts = _cuts(lists, devices, ordered=ordered)
         if cuts is not None and is_chain(cuts):
@@ -154,7 +154,7 @@ def is_chain(strides: Iterable[int]) -> bool:
 
 def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """The groups of a collective as flattened ids, `replica × partitions + partition`: those of the first replica where every
-    replica has the same, those of the first partition where every partition has. No groups stand for everybody.
+    replica has the same, those of the first partition where every partition has. No groups mean one group of all devices.
     `DeviceListError` where there are too many devices.
     """
     replicas, partitions = counts.replicas or 1, counts.partitions or 1

@@ -77,7 +77,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
 
 
 def given_mesh(text: str) -> NamedMesh:
-    """The mesh that a user spells `data=4,model=2`; `UsageError` for anything else."""
+    """The mesh that a user writes as `data=4,model=2`; `UsageError` for anything else."""
     axes = [_GIVEN_AXIS.fullmatch(part) for part in text.split(",")]
     names = [axis[1] for axis in axes if axis]
     if len(names) != len(axes) or len(set(names)) != len(names):
@@ -108,10 +108,10 @@ class _Named(NamedTuple):
 
 def axis_names(shape: Sequence[int], order: Sequence[int] | None, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
     """A name for each axis of a mesh from the first of `meshes` that has these axes, else from the first that can be laid over
-    them; `None` where none can. `order` is the mesh's device order where it is not 0…n-1.
+    them; `None` where there is no such mesh. `order` is the mesh's device order where it is not 0…n-1.
 
     An axis that is several named ones is called `data,model`; one that is a part of one `data:(2)4`, as XLA writes it: 4
-    devices, behind a factor of 2.
+    devices, after a factor of 2.
     """
     axes = _strided(shape)
     fitting = []
@@ -203,7 +203,7 @@ def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ..
 
 def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: Mesh) -> list[str | None]:
     """What each collective communicates along: names of axes, joined by commas; empty where every device is alone, `None` where
-    it cannot be told.
+    it cannot be known.
     """
     known: dict[tuple[object, ...], str | None] = {}
     labels = []

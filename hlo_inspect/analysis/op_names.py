@@ -22,7 +22,7 @@ from hlo_inspect.hlo.values import Metadata, parse_metadata
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
 
-_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # what stands in a later one stands in all before it, or in none
+_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # an operation in one of these is in all before it, or in none of them
 
 _BRACKET = re.compile(r"[()\[\]{}]")
 _TRANSPOSE = re.compile(r"(?<![\w.])transpose\(")
@@ -57,7 +57,7 @@ class Scope:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the operation stands directly in the function that was compiled, in no scope of its own."""
+        """Whether the operation is directly in the compiled function, in no scope of its own."""
         if len(self.path) < 2 or not _FUNCTION.fullmatch(self.path[0]) or self.path[0].startswith(("jvp(", "transpose(")):
             return False
         return all(scope in {"jit(main)", "jvp()"} for scope in self.path[1:-1])
@@ -91,7 +91,7 @@ def scope_of(op_name: str) -> Scope:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """What stands between the separators outside of brackets."""
+    """The parts between the separators that are outside of brackets."""
     if separator not in text:
         return [text]
     pieces: list[str] = []
@@ -120,7 +120,7 @@ def _differentiation(path: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`op_name` is the scope that the front end gave, `source` is `file:line`; both are empty where the text does not tell."""
+    """`op_name` is the scope that the front end gave, `source` is `file:line`; both are empty where the text does not say."""
 
     op_name: str = ""
     source: str = ""
@@ -181,7 +181,7 @@ _METADATA = re.compile(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})
 
 
 class Provenance:
-    """The phase and the line of source of rows. Metadata that is spelled alike is read once, and so are the source and the
+    """The phase and the line of source of rows. Equal metadata is parsed once, and so are the source and the
     scopes that differing metadata share.
     """
 
@@ -192,7 +192,7 @@ class Provenance:
         self._scopes: dict[str, Scope] = {}
 
     def of(self, view: View, index: int) -> tuple[str, str]:
-        """The phase, and the source, which is empty where the text does not tell."""
+        """The phase, and the source, which is empty where the text does not say."""
         tail = view.rows[index][3]
         if "metadata=" not in tail:
             return UNKNOWN, ""

@@ -1,4 +1,4 @@
-"""Entry parameters and outputs: which buffer goes where, which is given away, which nobody reads."""
+"""Entry parameters and outputs: which buffer an output reuses, which is donated, which is never read."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class ParameterLeaf:
     """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it,
-    `None` where the text does not tell.
+    `None` where the text does not say.
 
-    `kept_because` tells why an array that is not donated could not be, or that it could.
+    `kept_because` says why an array that is not donated could not be, or that it could.
     """
 
     number: int
@@ -78,9 +78,9 @@ ALL_TAKEN = "the outputs of its shape take other parameters"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What goes into the entry and comes out.
+    """The parameters and results of the entry computation.
 
-    `known` and `outputs_known` are false where neither the entry nor a layout in the header tells of parameters or of the
+    `known` and `outputs_known` are false where neither the entry nor a layout in the header has parameters or the
     result, `complete` where a shape is not known.
     """
 
@@ -94,7 +94,7 @@ class Interface:
 
     @property
     def uses_known(self) -> bool:
-        """Whether the text tells of every parameter if something reads it."""
+        """Whether it is known of every parameter if something reads it."""
         return all(leaf.unused is not None for leaf in self.parameters)
 
 
@@ -135,7 +135,7 @@ def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> 
 
 
 def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Sharding | None]:
-    """The sharding of each array of a result; that of a tuple has one for each of them, or tells nothing."""
+    """The sharding of each array of a result; that of a tuple has one for each of them, else it is not known."""
     sharding = instruction.attr("sharding") if instruction is not None else None
     if sharding is None or sharding.kind != "tuple" or not sharding.elements:
         return [sharding] * arrays

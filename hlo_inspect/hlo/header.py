@@ -117,7 +117,7 @@ def _index(text: str) -> ShapeIndex:
 def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
     """The header at `start` (at `HloModule`) and the index after it. Where it stops making sense it ends, with a fault.
 
-    `IncompleteError` where it may go on behind the text, unless that is `final`.
+    `IncompleteError` where the header may continue after the text, unless that is `final`.
     """
     position = scan.skip_space(text, start + len("HloModule"))
     name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
@@ -139,7 +139,7 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 
 
 def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
-    """Fills `attributes`; the index after them. An attribute without a value is a flag; the last comma may stand alone."""
+    """Fills `attributes`; the index after them. An attribute without a value is a flag; a trailing comma is allowed."""
     while True:
         comma = scan.skip_space(text, position)
         if not text.startswith(",", comma):
@@ -187,7 +187,7 @@ class StackFrames:
         self._texts[name] = table
 
     def source_line(self, frame_id: int) -> SourceLine | None:
-        """The innermost line of a frame, `None` where the tables do not tell."""
+        """The innermost line of a frame, `None` where the tables do not say."""
         if frame_id not in self._lines:
             self._lines[frame_id] = self._source_line(frame_id)
         return self._lines[frame_id]

@@ -1,7 +1,7 @@
 """One instruction of the text.
 
-`Instruction` is a view: its operands and attributes are read from the text when they are asked for, so that the many that
-nobody looks into cost nothing but their text.
+`Instruction` is a view of its text: operands and attributes are parsed when they are asked for, so that an instruction which
+nothing looks into costs no more than its text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Head(NamedTuple):
 class HeadTable(dict[str, Head]):
     """`shape opcode` -> Head, parsed once for each text of a module.
 
-    `unreadable` are the texts whose shape is none; that of an element type that XLA does not have is one.
+    `unreadable` are the texts whose shape cannot be parsed, except for an element type that XLA does not have.
     """
 
     def __init__(self, shapes: ShapeTable | None = None) -> None:
@@ -92,7 +92,7 @@ class Definitions(Protocol):
 
 
 class EnclosingComputation(Protocol):
-    """What an instruction asks of the computation that it stands in."""
+    """What an instruction asks of its computation."""
 
     @property
     def name(self) -> str: ...
@@ -150,7 +150,7 @@ class Instruction:
 
     @property
     def literal(self) -> str:
-        """What stands between the parentheses of a constant or a parameter, without comments."""
+        """The text between the parentheses of a constant or a parameter, without comments."""
         return scan.without_comments(self._tail[: self._close]).strip()
 
     @property
@@ -249,7 +249,7 @@ class Instruction:
 
     @property
     def called(self) -> list[Callee]:
-        """The computations that are called, in the order of the opcode's attributes; of an unknown opcode none is known."""
+        """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
         return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.callee_names(attribute)]
 
@@ -321,7 +321,7 @@ class Instruction:
         return None
 
     def _printed_at(self, name: str) -> int:
-        """Where an attribute stands as printers write it; -1 where it does not, or maybe inside of a string or of braces."""
+        """The index of an attribute as printers write it; -1 where there is none, or where it may be part of another value."""
         tail, close = self._tail, self._close
         at = tail.find(f", {name}=", close)
         if at < 0 or tail.find('"', close, at) < 0:

@@ -27,7 +27,7 @@ class Opcode(NamedTuple):
     `is_elementwise`: as `HloInstruction::IsOpElementwise` has it.
     `collective`: the kind of collective that it is, starts or ends: `all-reduce`, also for `all-reduce-done`; empty for
     others, and for `async-start`, which wraps an instruction that says what it is.
-    `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which stands for an
+    `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which means an
     `async-start`, `-update` or `-done` of a computation that holds only a `base`.
     `today`: the name that XLA gives it now.
     """
@@ -302,7 +302,7 @@ def base_opcode(opcode: str) -> str:
 
 
 def callee_roles(opcode: str) -> Mapping[str, Role]:
-    """The attributes by which an opcode calls computations, with the role of these; of an unknown opcode none are known."""
+    """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
     known = TABLE.get(opcode)
     return known.callees if known is not None else {}
 

@@ -1,6 +1,6 @@
-"""The operands of an instruction: what its parentheses hold, in every way in which XLA's printers wrote it.
+"""The operands of an instruction, in every form in which XLA's printers have written them.
 
-A tail is the text of an instruction from behind its opening parenthesis.
+A tail is the text of an instruction after its opening parenthesis.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def operands_end(tail: str) -> int:
     likely = _END.search(tail)
     if likely is not None:
         close = likely.start()
-        is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # behind another one stand attributes
+        is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # after any other one follow attributes
         if is_first and tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
             return close
     return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2

@@ -22,7 +22,7 @@ _FIELD = re.compile(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|
 
 
 class ShapeError(ValueError):
-    """Text that is no shape; `position` is the 0-based index into it."""
+    """Text that is not a shape; `position` is the 0-based index into it."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -34,18 +34,18 @@ class UnknownTypeError(ShapeError):
 
 
 class ShapeTable:
-    """The shapes of one module, each parsed once for each text that spells it."""
+    """The shapes of one module; each text is parsed once."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, ArrayShape] = {}
         self._known: dict[str, Shape | None] = {}
 
     def parse(self, text: str) -> Shape:
-        """The shape that `text` spells; `ShapeError` where it is none."""
+        """The shape of a text; `ShapeError` where it is not a shape."""
         return parse_shape(text, self._arrays)
 
     def get(self, text: str) -> Shape | None:
-        """The shape that `text` spells, `None` where it is none."""
+        """The shape of a text, `None` where it is not a shape."""
         if text in self._known:
             return self._known[text]
         try:
@@ -58,7 +58,7 @@ class ShapeTable:
 
 
 def parse_shape(text: str, arrays: dict[str, ArrayShape] | None = None) -> Shape:
-    """The shape that `text` spells; `ShapeError` where it is none. `arrays` are those that are known already by their text;
+    """The shape of a text; `ShapeError` where it is not a shape. `arrays` are those that are known already by their text;
     new ones are added.
     """
     arrays = {} if arrays is None else arrays
@@ -87,7 +87,7 @@ def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
             try:
                 known, end = _scan_array(part, 0, arrays)
             except ShapeError:
-                return None  # the long way tells what is wrong, and where
+                return None  # the general parser says what is wrong, and where
             if end != len(part):
                 return None
         elements.append(known)
@@ -168,7 +168,7 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 
 def parse_layout(text: str, start: int = 0) -> Layout:
-    """What stands between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields of no consequence for sizes are passed over."""
+    """The text between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields that do not affect sizes are skipped."""
     if _PLAIN_INTEGERS.fullmatch(text):
         return Layout(tuple(map(int, text.split(","))))
     order, _, fields = text.partition(":")

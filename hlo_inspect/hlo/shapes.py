@@ -33,7 +33,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class ArrayShape:
-    """An array, token or opaque. `dimensions` holds bounds, `None` for an unbounded one; `dynamic` tells which can shrink."""
+    """An array, token or opaque. `dimensions` holds bounds, `None` for an unbounded one; `dynamic` says which can shrink."""
 
     dtype: str
     dimensions: tuple[int | None, ...] = ()
@@ -62,7 +62,7 @@ class ArrayShape:
 
     @cached_property
     def array_bytes(self) -> int | None:
-        """Bytes of the array; 0 for what is none."""
+        """Bytes of the array; 0 for a token or an opaque."""
         return self.bytes if self.is_array else 0
 
     @cached_property
@@ -107,7 +107,7 @@ class TupleShape:
     elements: tuple[Shape, ...] = ()
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
-        """Each array below, with its shape index (outermost first); tokens and empty tuples are none."""
+        """Each array below, with its shape index (outermost first); tokens and empty tuples are left out."""
         for i, element in enumerate(self.elements):
             for index, leaf in element.leaves():
                 yield (i, *index), leaf
@@ -170,5 +170,5 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 
 
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
-    """The arrays of a shape with their shape index; of an unknown shape none."""
+    """The arrays of a shape with their shape index; an unknown shape has none."""
     return list(shape.leaves()) if shape is not None else []

@@ -17,7 +17,7 @@ Groups = tuple[tuple[int, ...], ...]
 """Lists of device ids."""
 
 MAX_DEVICES = 1 << 20
-"""More than any machine has; a text that names more is refused instead of being spelled out."""
+"""More than any machine has; a text that names more is refused before it is expanded."""
 
 _NUMBER = r"\d{1,10}"
 _NUMBERS = rf"\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*"
@@ -194,8 +194,8 @@ def _mesh(match: re.Match[str]) -> NamedMesh:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceGroups:
-    """The groups of `replica_groups`, in order; none for `{}`, which stands for everybody. `mesh` is the mesh that the text
-    names.
+    """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
+    the text names.
     """
 
     text: str
@@ -205,22 +205,22 @@ class DeviceGroups:
 
 def parse_groups(text: str) -> DeviceGroups:
     """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`."""
-    spelled = scan.without_comments(text).strip()
-    iota = _IOTA_GROUPS.fullmatch(spelled)
+    plain = scan.without_comments(text).strip()
+    iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:
         sizes = _integers(iota[1])
         if len(sizes) != 2:
             raise DeviceListError(f"groups of {len(sizes)} dimensions")
         ids, size = _iota(iota[2], iota[3]).ids(math.prod(sizes)), sizes[1]
         return DeviceGroups(text, tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)) if size else ())
-    printed = _MESH.match(spelled)
-    rest = spelled[printed.end() :].strip() if printed is not None else ""
+    printed = _MESH.match(plain)
+    rest = plain[printed.end() :].strip() if printed is not None else ""
     if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
         mesh = _mesh(printed)
         return DeviceGroups(text, mesh.groups(_references(rest)), mesh)
-    if _NESTED_LIST.fullmatch(spelled) is None:
+    if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
-    return DeviceGroups(text, tuple(_integers(ids) for ids in _LIST.findall(spelled[1:-1]) if ids.strip()))
+    return DeviceGroups(text, tuple(_integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,11 +233,11 @@ class DevicePairs:
 
 def parse_pairs(text: str) -> DevicePairs:
     """`{{0,1},{1,0}}`."""
-    spelled = scan.without_comments(text).strip()
-    if _NESTED_LIST.fullmatch(spelled) is None:
+    plain = scan.without_comments(text).strip()
+    if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
     pairs = []
-    for ids in _LIST.findall(spelled[1:-1]):
+    for ids in _LIST.findall(plain[1:-1]):
         pair = _integers(ids)
         if len(pair) != 2:
             raise DeviceListError(f"{ids!r} is no pair of devices")
@@ -333,8 +333,8 @@ class Sharding:
             yield tuple(tuple(sorted(line) if is_subgroup else line) for line in lines)
 
     def copies(self, partitions: int) -> Groups | None:
-        """The devices by what they hold: each group has the same part. `None` where the sharding does not tell for a program
-        of so many partitions. Partitions are numbered as in the sharding.
+        """The devices by what they hold: each group has the same part. `None` where that cannot be known for
+        so many partitions. Partitions are numbered as in the sharding.
         """
         if not 0 < partitions <= MAX_DEVICES:
             return None
@@ -385,10 +385,10 @@ def parse_sharding(text: str) -> Sharding:
     parts = split_sharding(text)
     if parts is not None:
         return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
-    spelled = scan.without_comments(text).strip()
-    if len(spelled) < 2 or spelled[0] != "{" or spelled[-1] != "}":
+    plain = scan.without_comments(text).strip()
+    if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
         raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
-    inside = _METADATA.split(spelled[1:-1], maxsplit=1)[0].strip()
+    inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()
     if not inside:
         return Sharding(text, "tuple")
     printed = _MESH.match(inside)

@@ -162,7 +162,7 @@ def _booleans(text: str) -> tuple[bool, ...]:
 
 
 def _items(text: str) -> list[str]:
-    """What stands between the commas of a list in braces."""
+    """The items between the commas of a list in braces."""
     if len(text) < 2 or text[0] != "{" or text[-1] != "}":
         raise ValueError("expected a list in braces")
     inside = text[1:-1]
@@ -239,7 +239,7 @@ def _window(text: str) -> tuple[WindowDimension, ...]:
 
 
 class PaddingDimension(NamedTuple):
-    """Elements added before, behind and between those of one dimension."""
+    """Elements added before, after and between those of one dimension."""
 
     low: int
     high: int
@@ -312,7 +312,7 @@ def _aliasing(text: str) -> tuple[BufferAlias, ...]:
 
 # -- text about the instruction ---------------------------------------------------------------------------------------------
 
-# One field of the metadata; a string is taken whole, so that what looks like a field inside of it is none.
+# One field of the metadata. A string is matched as a whole: it may hold text that looks like a field.
 _FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
 _SMALL_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _PRINTED_METADATA = re.compile(
@@ -381,7 +381,7 @@ class BackendConfig(NamedTuple):
         return {}
 
     def objects(self) -> Iterator[Mapping[str, Any]]:
-        """The configuration and every object in it, at any depth; JSON in a string counts as what it spells."""
+        """The configuration and every object in it, at any depth; JSON in a string is parsed too."""
         waiting: list[object] = [self.fields]
         while waiting:
             one = waiting.pop()
@@ -472,7 +472,7 @@ class MalformedValue(NamedTuple):
 
 
 class ValueTable:
-    """What the attributes of one module mean; a text that stands at many instructions is read once. `shapes` are those of the
+    """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` are those of the
     module.
     """
 
