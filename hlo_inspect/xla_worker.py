@@ -1,8 +1,9 @@
-"""The process in which jaxlib runs, since some inputs abort it: `python -m hlo_inspect.xla_worker`, which `xla` starts.
+"""The process in which jaxlib runs, since some inputs abort it: both ends of its pipes.
 
-A task is one line of JSON, `{"task": NAME, "size": N}`, and N bytes on standard input; its answer is one line of JSON,
-`{"error": MESSAGE or null, "size": N}`, and N bytes of HLO text on standard output. The first line, before any task, says which
-jaxlib this is and which of its functions are missing. What jaxlib logs goes to standard error.
+The process is `python -m hlo_inspect.xla_worker`. A task is one line of JSON, `{"task": NAME, "size": N}`, and N bytes; its
+answer is one line of JSON, `{"error": MESSAGE or null, "size": N}`, and N bytes of HLO text. The first line, before any task,
+says which jaxlib this is and which of its functions are missing. What jaxlib logs goes to a file, which is read for the reason
+of an abort only.
 """
 
 from __future__ import annotations
@@ -13,8 +14,100 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+LOG_BYTES = 1 << 16
+"""So much of the end of a log is looked at."""
+
+_FATAL = re.compile(r"^F\d{4} [^\]\n]*\] (.*)$", re.ASCII | re.MULTILINE)
+_NO_REASON = ("*** ", "    @ ", "WARNING: All log messages before")
+
+
+class XlaError(Exception):
+    """What XLA answered instead of a result: its message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class XlaAbortError(XlaError):
+    """XLA's process did not survive a task: the signal that ended it, and the reason if one was logged."""
+
+
+class Worker:
+    """A running process. `greeting` is what it said first; nothing can be asked of it after an abort."""
+
+    def __init__(self) -> None:
+        import subprocess  # few runs need them
+        import tempfile
+
+        self._log = cast("IO[bytes]", tempfile.TemporaryFile("ab+"))  # noqa: SIM115 - closed with the process
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "hlo_inspect.xla_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        self._tasks = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+        try:
+            self.greeting = self._answer()
+        except XlaAbortError as error:
+            self.greeting = {"error": error.message}
+
+    def ask(self, task: str, data: bytes | memoryview) -> str:
+        """The text that XLA makes of `data`. `XlaError` with its message where it refuses, `XlaAbortError` where it aborts."""
+        self._log.truncate(0)
+        with suppress(OSError):  # it can end before it has read everything
+            self._tasks.write(json.dumps({"task": task, "size": len(data)}).encode() + b"\n")
+            self._tasks.write(data)
+            self._tasks.flush()
+        answer = self._answer()
+        if answer["error"] is not None:
+            raise XlaError(answer["error"])
+        text = self._answers.read(answer["size"])
+        if len(text) < answer["size"]:
+            raise self._abort()
+        return text.decode()
+
+    def close(self) -> None:
+        """Ends the process, whatever it does."""
+        self._process.kill()
+        with suppress(OSError):  # what was not written
+            self._tasks.close()
+        self._answers.close()
+        self._process.wait()
+        self._log.close()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            raise self._abort()
+        return dict(json.loads(line))
+
+    def _abort(self) -> XlaAbortError:
+        """The error for a process that has ended: the last fatal line of its log, else its last line."""
+        status = self._process.wait()
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - LOG_BYTES))
+        log = self._log.read().decode(errors="backslashreplace")
+        lines = _FATAL.findall(log) or [line for line in log.splitlines() if line.strip() and not line.startswith(_NO_REASON)]
+        return XlaAbortError(f"{_signal_name(status)}: {lines[-1].strip()}" if lines else _signal_name(status))
+
+
+def _signal_name(status: int) -> str:
+    """What ended a process that has this exit status."""
+    if status >= 0:
+        return f"exit status {status}"
+    name = signal.Signals(-status).name if -status in {one.value for one in signal.Signals} else f"signal {-status}"
+    return f"{name}, perhaps since memory ran out" if name == "SIGKILL" else name
+
 
 _MODULES = ("_hlo", "_jax", "xla_extension")  # where jaxlib has kept its classes of HLO: from 0.10 on, from 0.6 on, before
 _WITHOUT_SHAPE = re.compile(
@@ -101,13 +194,18 @@ def serve(tasks: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def main() -> None:
-    try:
+def prepare() -> None:
+    """An abort leaves no core file, and where memory runs out this process goes first. Not every platform can."""
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # an abort leaves no core file
-    except (ImportError, OSError, ValueError):  # not on this platform
-        pass
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def main() -> None:
+    prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process decides
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing that jaxlib prints gets between the answers

@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from itertools import islice
 
-from hlo_inspect.hlo.protobuf import find_module, messages
+from hlo_inspect.hlo.protobuf import CutOffError, WireError, fields, find_module, messages
 
 
 class Format(StrEnum):
@@ -22,6 +22,7 @@ _MLIR_START = re.compile(
     rb'(?:module\b(?=\s*+(?:@|\{|attributes\b))|[#!]\w++\s*+=|#(?:loc|sdy)\b|"builtin\.module"|(?:stablehlo|mhlo|func)\.)'
 )
 _MLIR_DIALECT = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo|func|sdy)\.\w")
+_MLIR_LOCATIONS = re.compile(rb"#loc\w*+\s*=")  # many of them can precede the module
 _MLIR_BYTECODE = b"ML\xefR"
 
 _PROTO_STARTS = (b"\x0a", b"\x12", b"\x1a")  # the tags of fields 1 to 3
@@ -58,9 +59,14 @@ def convertible_format(start: bytes) -> Format | None:
         return Format.MLIR_BYTECODE
     if start.startswith(_PROTO_STARTS) and find_module(memoryview(start)) is not None:
         return Format.HLO_PROTO
-    if _MLIR_START.match(start) and _MLIR_DIALECT.search(start):
+    if _MLIR_START.match(start) and (_MLIR_DIALECT.search(start) or _is_before_module(start)):
         return Format.MLIR
     return None
+
+
+def _is_before_module(start: bytes) -> bool:
+    """Whether this is the start of MLIR whose list of locations is longer than it."""
+    return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
 
 
 def is_binary(start: bytes) -> bool:
@@ -93,7 +99,20 @@ def what_binary_looks_like(start: bytes) -> str:
     for operation in (op for graph in graphs for node in _first(graph, 1) for op in _first(node, 2)):  # GraphDef.node[0].op
         if _TENSORFLOW_OPERATION.fullmatch(operation):
             return ": it looks like a TensorFlow graph"
-    return ""
+    return ": it looks like a protobuf without a module" if _is_protobuf(data) else ""
+
+
+def _is_protobuf(data: memoryview) -> bool:
+    """Whether the start of a file is a protocol buffer: a few fields and nothing else."""
+    count = 0
+    try:
+        for _ in fields(data):
+            count += 1
+    except CutOffError:
+        return count > 4
+    except WireError:
+        return False
+    return count > 1
 
 
 def _first(message: memoryview, number: int) -> list[memoryview]:

@@ -95,6 +95,7 @@ def test_the_message_names_it_for_an_input_that_is_read_once() -> None:
         (b'"builtin.module"() ({ "func.func"() : () -> () })', Format.MLIR),
         (b"module {\n  func.func @main() {\n", Format.MLIR),
         (b"ML\xefR\x0dMLIR23", Format.MLIR_BYTECODE),
+        (b'#loc1 = loc("a")\n#loc2 = loc("b")\n' * 1000, Format.MLIR),  # the module is further down
         (b"module {\n  x = f32[] parameter(0)\n}\n", None),  # a computation
         (b"module @m {\n  tt.func @kernel() {\n", None),
         (b"\nHloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n", None),
@@ -157,6 +158,7 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
         (message((1, 1), (2, message((1, "meta"), (2, GRAPH)))), ": it looks like a TensorFlow graph"),  # a SavedModel
         (b"\x7fELF\x02\x01", ": it looks like an ELF object or executable"),
         (b"BC\xc0\xde", ": it looks like LLVM bitcode"),
+        (message((1, "options"), (5, 0), (7, "a")), ": it looks like a protobuf without a module"),
         (message((1, "jit_f")), ""),
         (bytes(100), ""),
     ],
@@ -164,7 +166,7 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
 def test_what_a_binary_file_looks_like(data: bytes, looks: str) -> None:
     assert what_binary_looks_like(data) == looks
     with pytest.raises(hlo_inspect.InputError) as caught:
-        list(open_source(data + bytes(4)).pieces())
+        list(open_source(data if is_binary(data) else data + bytes(4)).pieces())
     assert str(caught.value) == f"<text>: is a binary file without HLO{looks}"
 
 

@@ -11,14 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import hlo_inspect
 from hlo_inspect.api import Inspection
 from hlo_inspect.cli.main import run
-from hlo_inspect.xla import Xla, XlaError
+from hlo_inspect.xla_worker import Worker, XlaError
 
 pytest.importorskip("jaxlib")
 
@@ -65,9 +64,8 @@ def strict() -> Iterator[Inspection]:
 
 
 @pytest.fixture
-def xla() -> Iterator[Xla]:
-    one = Xla()
-    one.require("the test needs")
+def worker() -> Iterator[Worker]:
+    one = Worker()
     yield one
     one.close()
 
@@ -196,12 +194,12 @@ def test_bytes_that_are_not_utf_8_are_counted_as_they_are_shown(strict: Inspecti
     assert (error.line, error.column) == (5, len(before) + 1)
 
 
-def test_a_damaged_module_inside_a_log_is_refused_where_xla_refuses_it_alone(strict: Inspection, xla: Xla) -> None:
-    checked = sum(damaged_place_agrees(strict, xla, random.Random(seed)) for seed in range(60))  # noqa: S311 - no secret
+def test_a_damaged_module_inside_a_log_is_refused_where_xla_refuses_it_alone(strict: Inspection, worker: Worker) -> None:
+    checked = sum(damaged_place_agrees(strict, worker, random.Random(seed)) for seed in range(60))  # noqa: S311 - no secret
     assert checked > 40
 
 
-def damaged_place_agrees(strict: Inspection, xla: Xla, chance: random.Random) -> bool:
+def damaged_place_agrees(strict: Inspection, worker: Worker, chance: random.Random) -> bool:
     """Whether a character too many, somewhere in a dump, is refused at all: if so, at XLA's own place in the module."""
     names = ("cpu/adamw_step.after.txt", "gpu/collectives.after.txt", "tpu/scan_forward.after.txt", "cpu/constants.before.txt")
     text = (DATA / chance.choice(names)).read_text(encoding="utf-8")
@@ -209,7 +207,7 @@ def damaged_place_agrees(strict: Inspection, xla: Xla, chance: random.Random) ->
     spot = chance.choice(spots)
     damaged = text[:spot] + chance.choice("@#?") + text[spot:]
     try:
-        xla.ask("check", damaged.encode())
+        worker.ask("check", damaged.encode())
     except XlaError as error:
         place = re.search(r"was parsing (\d+):(\d+)", error.message)
     else:
@@ -284,14 +282,14 @@ class TestShapesThatAreLeftOut:
         report = hlo_inspect.inspect(GOOD, "params", strict=True)
         assert not any("print" in note for note in report.notes)
 
-    def test_nothing_is_lost(self, xla: Xla) -> None:
+    def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
         text = (
             'HloModule m, frontend_attributes={a="b"}\n\nENTRY e {\n'
             f'  c = f32[40] constant({{{values}}}), metadata={{op_name="x/y" source_file="a.py" source_line=7}}\n'
             '  ROOT q = negate(c), backend_config={"k":"v"}, control-predecessors={c}\n}\n'
         )
-        printed = xla.ask("check", text.encode())
+        printed = worker.ask("check", text.encode())
         for part in ('a="b"', "38, 39", 'op_name="x/y"', "a.py", "7", '{"k":"v"}', "control-predecessors={%c}"):
             assert part in printed
 
@@ -329,14 +327,14 @@ class TestAborts:
 
 
 def test_one_process_serves_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[dict[str, Any]] = []
-    start = Xla._start
+    started: list[Worker] = []
+    start = Worker.__init__
 
-    def counted(self: Xla) -> dict[str, Any]:
-        started.append(start(self))
-        return started[-1]
+    def counted(self: Worker) -> None:
+        started.append(self)
+        start(self)
 
-    monkeypatch.setattr(Xla, "_start", counted)
+    monkeypatch.setattr(Worker, "__init__", counted)
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text(GOOD * 3, encoding="utf-8")
     assert run(["params", *map(str, sorted(tmp_path.iterdir())), "--strict", "-q"]) == 0
