@@ -211,6 +211,7 @@ def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], n
     module = context.module
     sections = {one.name: one.run(context) for one in dict.fromkeys((*running, MODULE_FACTS))}
     facts = {name: value for section in sections.values() for name, value in section.facts.items()}
+    tables = tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables)
     rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
     findings = [finding for rule in rules for finding in rule.check(context)]
     findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
@@ -218,7 +219,7 @@ def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], n
         command=chosen[0].name,
         input=Input(module.path, module.first_line, module.lines, module.bytes),
         facts={name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))},
-        tables=tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
+        tables=tables,
         findings=tuple(most_severe_first(findings)),
         notes=(*notes, *(line for section in sections.values() for line in section.notes)),
         profile=context.profile.name if context.profile is not None else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis import calls
@@ -54,9 +54,13 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        tables = [_listed(context), by_kind(context), by_axis(context), by_phase(context), loops(context)]
-        shown = [table for table in tables if table.rows or table.name in {"collectives", "collectives_by_kind"}]
-        return Section(facts, shown, _notes(context, unknown(facts)))
+        return Section(facts, _tables(context), _notes(context, unknown(facts)))
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    yield _listed(context)
+    yield by_kind(context)
+    yield from (table for table in (by_axis(context), by_phase(context), loops(context)) if table.rows)
 
 
 def _facts(context: Context) -> dict[str, Value]:

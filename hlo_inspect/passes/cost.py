@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
@@ -80,14 +81,16 @@ class Cost(Pass):
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
         facts["time.compute_s"] = compute_seconds(cost.opcodes, profile) if profile else None
         facts["time.memory_s"] = memory_seconds(cost.opcodes, profile) if profile else None
-        tables = [
-            _table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile),
-            _table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile),
-            by_phase(context),
-            _table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile),
-            _unknown_calls(cost.unknown_calls),
-        ]
-        return Section(facts | dict.fromkeys(_LATER), tables, _notes(context))
+        return Section(facts | dict.fromkeys(_LATER), _tables(context), _notes(context))
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    cost, profile = context.cost, context.profile
+    yield _table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile)
+    yield _table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
+    yield by_phase(context)
+    yield _table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
+    yield _unknown_calls(cost.unknown_calls)
 
 
 def _notes(context: Context) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES, CustomCall, Fusion, fused_opcodes
@@ -40,7 +41,15 @@ class Fusions(Pass):
         facts["fusions.multi_output_count"] = sum(fusion.is_multi_output for fusion in fusions)
         facts["custom_calls.count"] = len(calls)
         facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
-        return Section(facts, [_largest(fusions), by_kind(fusions), _by_root(fusions), _content(fusions), by_target(calls)])
+        return Section(facts, _tables(context))
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    yield _largest(context.fusions)
+    yield by_kind(context.fusions)
+    yield _by_root(context.fusions)
+    yield _content(context.fusions)
+    yield by_target(context.custom_calls)
 
 
 def _moved(fusion: Fusion) -> int:

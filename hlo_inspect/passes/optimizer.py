@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.frames import DefinedAt
@@ -72,7 +72,12 @@ class Optimizer(Pass):
             "optimizer.moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
             "optimizer.state_bytes": overview.bytes_of(overview.states),
         }
-        return Section(facts, [_weights(context), _groups(overview)], _notes(overview, unknown(facts)))
+        return Section(facts, _tables(context), _notes(overview, unknown(facts)))
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    yield _weights(context)
+    yield _groups(context.optimizer)
 
 
 def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
@@ -71,9 +71,13 @@ class Params(Pass):
             "outputs.aliased_count": len(taken),
             "outputs.aliased_bytes": _bytes(taken),
         }
-        roles = context.optimizer.roles if "optimizer" in context.also else {}
         notes = [f"{name}: {_why_unknown(name, interface)}" for name in unknown(facts)]
-        return Section(facts, [_parameter_table(interface, roles), _output_table(interface)], notes)
+        return Section(facts, _tables(context), notes)
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    yield _parameter_table(context.interface, context.optimizer.roles if "optimizer" in context.also else {})
+    yield _output_table(context.interface)
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:

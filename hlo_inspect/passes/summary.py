@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
@@ -42,22 +42,22 @@ class Summary(Pass):
         }
         facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
         notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
-        return Section(facts, [table for table in _tables(context) if table.rows], notes)
+        return Section(facts, (table for table in _tables(context) if table.rows), notes)
 
 
-def _tables(context: Context) -> list[Table]:
-    return [
-        _buffers(context.interface),
-        *([cost.by_phase(context)] if "cost" in context.also else ()),
-        *([optimizer.in_one_line(context)] if "optimizer" in context.also else ()),
-        fusions.by_kind(context.fusions),
-        collectives.by_kind(context),
-        collectives.by_axis(context),
-        collectives.by_phase(context),
-        collectives.loops(context),
-        fusions.by_target(context.custom_calls),
-        _opcodes(context),
-    ]
+def _tables(context: Context) -> Iterator[Table]:
+    yield _buffers(context.interface)
+    if "cost" in context.also:
+        yield cost.by_phase(context)
+    if "optimizer" in context.also:
+        yield optimizer.in_one_line(context)
+    yield fusions.by_kind(context.fusions)
+    yield collectives.by_kind(context)
+    yield collectives.by_axis(context)
+    yield collectives.by_phase(context)
+    yield collectives.loops(context)
+    yield fusions.by_target(context.custom_calls)
+    yield _opcodes(context)
 
 
 def _buffers(interface: Interface) -> Table:

@@ -6,7 +6,7 @@ Markdown, `check`) reads these objects and nothing else. Values are raw: bytes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -116,13 +116,17 @@ class Finding:
     bytes_at_stake: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Section:
-    """What one pass answers; `notes` say why a fact is unknown: one line each that starts with its name."""
+    """What one pass answers.
+
+    `tables` is read once, and only where the pass was asked for by its name; given a generator, they are made then. `notes` say
+    why a fact is unknown: one line each that starts with its name.
+    """
 
     facts: dict[str, Value]
-    tables: list[Table] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    tables: Iterable[Table] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
