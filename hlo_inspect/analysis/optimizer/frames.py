@@ -266,7 +266,8 @@ class Frames:
         return self.operand(place, index[0], index[1:]) if index else None
 
     def _argument(self, place: Place) -> Place | None:
-        arguments, number = self._frames[place[0]].arguments, self.parameter_number(place)
+        arguments = self._frames[place[0]].arguments
+        number = self.parameter_number(place) if arguments is not None else None
         if arguments is None or number is None or number >= len(arguments):
             return None
         frame, row, index = arguments[number]

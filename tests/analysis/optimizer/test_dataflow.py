@@ -159,9 +159,10 @@ def test_slices_that_make_up_the_whole() -> None:
 def test_some_slices_are_not_the_whole(one: str, other: str) -> None:
     """Parts that leave something out, that overlap though their sizes add up to the whole, or that leave elements out."""
     sizes = [len(range(*map(int, text.split(":")))) for text in (one, other)]
-    slices = [
-        f"%{name} = f32[{size}]{{0}} slice(%p), slice={{[{text}]}}" for name, size, text in zip("ab", sizes, (one, other))
-    ]
+    slices = (
+        f"%a = f32[{sizes[0]}]{{0}} slice(%p), slice={{[{one}]}}",
+        f"%b = f32[{sizes[1]}]{{0}} slice(%p), slice={{[{other}]}}",
+    )
     assert root_of(entry_of(P, *slices, f"ROOT %r = f32[{sum(sizes)}]{{0}} concatenate(%a, %b), dimensions={{0}}")) != "p0"
 
 
