@@ -1,6 +1,5 @@
-"""The step `rate * m' / (sqrt(v') + epsilon)` with its bias corrections, which several rules share.
-
-The step `rate * g / root(v')`, or an average of such steps: what AdaGrad and RMSProp share.
+"""Steps that several rules share: Adam's `rate * m' / (sqrt(v') + epsilon)` with its bias corrections, and `rate * g /
+root(v')`, or an average of such steps, of AdaGrad and RMSProp.
 """
 
 from __future__ import annotations

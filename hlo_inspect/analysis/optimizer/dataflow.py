@@ -1,9 +1,9 @@
 """From the text of computations to one graph of expressions.
 
-Only what is asked for is read. Reductions, products of matrices and everything else that is neither stepped through
-(`frames.py`) nor done element by element becomes an opaque leaf, which `reductions.py` looks behind when a rule asks.
+Only what is asked for is read. Operations element by element become nodes, what changes no value makes none (`frames.py`).
+Reductions, products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
 
-Everything runs on explicit stacks: neither deep nor cyclic text can exhaust Python's.
+All walks use explicit stacks, so neither deep nor cyclic text can exhaust Python's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.values import BackendConfig, SliceDimension
 
-MAX_PLACES = 400_000  # of one module, those on the way included: repeated calls of calls multiply
+MAX_PLACES = 400_000  # of one module, visited ones included: nested calls multiply
 MAX_SLICES = 64  # that are put together again
 MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 
@@ -42,13 +42,13 @@ SOME_VALUES = frozenset(
 """The result holds some of the values of the first operand, elsewhere."""
 
 CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
-"""Custom calls that put their operands one behind the other."""
+"""Custom calls that concatenate their operands."""
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
 
 _EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
-"""Types whose constants are close to the number that was meant; those of other types (bf16, float8) are not."""
+"""Types whose constants are close to the number in the program; those of other types (bf16, float8) are rounded."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
@@ -92,7 +92,7 @@ class Dataflow:
         return nodes[place]
 
     def opaque(self, place: Place) -> int:
-        """A leaf that stands for a value that is not looked into."""
+        """A leaf for a value whose definition is not expanded."""
         return self.graph.opaque(place, self.frames.size(place))
 
     def broken(self, place: Place, reason: str) -> int:
@@ -234,7 +234,7 @@ def _range(part: SliceDimension) -> range:
 
 
 def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
-    """Arrays one behind the other: one array where they are all the slices of it, in any order of the text."""
+    """A concatenation; where its operands are all the slices of one array, that array, in whatever order they are."""
     graph = flow.graph
     found = flow.known(flow.frames.operands(place))
     if isinstance(found, list):
@@ -288,7 +288,7 @@ def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
 
 
 def _while(flow: Dataflow, place: Place) -> int | list[Place]:
-    """A result of a loop: what goes in, where no iteration changes it."""
+    """A result of a loop: its initial value where no iteration changes it."""
     frames, index = flow.frames, place[2]
     body, operands = frames.callee(place, "body"), frames.operands(place)
     if not index or not operands or body not in frames.views.computations:

@@ -1,6 +1,6 @@
-"""Fusions whose computations differ in names alone: a model of many equal layers has one for each weight.
+"""Fusions whose computations differ only in names: a model with many equal layers has one for each weight.
 
-The first two are read; of the others the expression is that of the second one, with their own arguments put in.
+The first two of a kind are read. The expression of the others is a copy of the second one with their own arguments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Recipe:
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one fingerprint: how many were met, and the frame of the one that stands for all."""
+    """Computations of one fingerprint: how many were seen, and the frame of the one that was read for all."""
 
     met: int = 0
     frame: int | None = None

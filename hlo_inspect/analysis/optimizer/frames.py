@@ -286,7 +286,7 @@ class Frames:
         return self.root(frame, place[2])
 
     def _started(self, place: Place) -> Place | None:
-        """Behind the end of an asynchronous pair: the wrapped computation, or the operand of a copy or all-gather."""
+        """From the end of an asynchronous pair: the wrapped computation, or the operand of a copy or all-gather."""
         start = self.start(place)
         opcode = self.opcode(start)
         if opcode.endswith("-start") and self.callee(start, "calls"):
@@ -294,7 +294,7 @@ class Frames:
         return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
 
     def _converted(self, place: Place) -> Place | None:
-        """Behind a conversion, except one from floating point to integers."""
+        """The operand of a conversion, except of one from floating point to integers."""
         operand = self.operand(place, 0)
         is_integer = self.dtype((place[0], place[1], ()))[:1] in {"s", "u"}
         if is_integer and operand is not None and self.dtype((operand[0], operand[1], ()))[:1] not in {"s", "u", "p"}:
@@ -302,7 +302,7 @@ class Frames:
         return self._same(place)
 
     def _repeated(self, place: Place) -> Place | None:
-        """Behind a broadcast of a scalar."""
+        """The operand of a broadcast, where that is a scalar."""
         operand = self.operand(place, 0)
         return operand if operand is not None and self.size(operand) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Hyper-parameters as they are read from coefficients."""
+"""Hyper-parameters: their names, and values as they are read from coefficients."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hlo_inspect.analysis.optimizer.numeric import agrees, atoms_below
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import Result, StateArray, TrainingStep, find_state_arrays
-from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Surroundings, Update, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
@@ -119,7 +119,7 @@ class Matcher:
         self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
         cut = frozenset(array.new for array in self.moving if graph.args[array.new])
-        live = frozenset(array.own for array in self.moving)
+        live = frozenset(array.old for array in self.moving)
         self.forms = NormalForms(graph, cut, live)
         self.input_dependence = InputDependence(flow.frames)
         self.reductions = Reductions(flow, step, self.forms)
@@ -127,8 +127,8 @@ class Matcher:
         for array in self.moving:
             if array.new in cut:
                 self._by_atom.setdefault(self.forms.leaf(array.new), array)
-            self._by_atom.setdefault(self.forms.leaf(array.own), array)
-        beside = [self.forms.leaf(array.own) for array in self.counters + self.accumulators]
+            self._by_atom.setdefault(self.forms.leaf(array.old), array)
+        beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
         self._definitions: dict[int, Sum] = {}
         self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states: list[StateArray] = []
@@ -144,7 +144,7 @@ class Matcher:
         candidates = [array for array in self.moving if self._feeds_itself(array)]
         possible = {id(array) for array in candidates}
         for array in self.moving:
-            if not any(id(one) in possible for one in (array, *array.twins)) and self._is_state(array):
+            if not any(id(one) in possible for one in (array, *array.same_value)) and self._is_state(array):
                 self._states.append(array)
         self._candidates = {array.new for array in candidates if self._is_kept(array)}
         self._chains.clear()  # other weights are no states
@@ -182,7 +182,7 @@ class Matcher:
         known = self._own_bits.get(array.new)
         if known is None:
             known = 0
-            for one in (array, *array.twins, *self._copies.get(array.new, ())):
+            for one in (array, *array.same_value, *self._copies.get(array.new, ())):
                 known |= self.input_dependence.bit(one.source)
             self._own_bits[array.new] = known
         return known
@@ -195,7 +195,7 @@ class Matcher:
             ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
             if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0:
                 node = self.forms.atoms[monomial[0][0]].node
-                if node is not None and node != array.own:
+                if node is not None and node != array.old:
                     copies.setdefault(node, []).append(array)
         return copies
 
@@ -207,22 +207,22 @@ class Matcher:
         return bool(inputs & self._own(array))
 
     def _is_state(self, array: StateArray) -> bool:
-        """Whether a array that is no weight can be the state of an optimizer: not a scalar, and not just any output that is
-        computed from an input of its shape.
+        """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
+        computed from an input of their shape.
         """
         if array.shape.elements == 1:
             return False
-        factor, _ = split(self.definition(array), self.forms.leaf(array.own))
+        factor, _ = split(self.definition(array), self.forms.leaf(array.old))
         sizes = [self.flow.graph.sizes[self.forms.atoms[leaf].node or 0] for leaf in self.forms.leaves(factor)]
         return array.is_given or (bool(factor) and all(size == 1 for size in sizes))
 
     def _is_kept(self, array: StateArray) -> bool:
         """Whether a new value is the old one, all or most of it, and something added."""
-        factor, rest = split(self.definition(array), self.forms.leaf(array.own))
+        factor, rest = split(self.definition(array), self.forms.leaf(array.old))
         return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
 
     def _hidden(self, weight: StateArray) -> int:
-        """The inputs that hold states which can belong to a weight: a gradient that depends on one is none."""
+        """The inputs that hold states which can belong to a weight: a gradient never depends on these."""
         sizes = frozenset(weight.shape.dimensions)
         bits = self._hidden_bits.get(sizes)
         if bits is None:
@@ -236,7 +236,7 @@ class Matcher:
     def _primary(self, array: StateArray) -> StateArray:
         """Of arrays with the same new value the one whose old value it holds."""
         values = self.dependence.values(self.definition(array))
-        return next((s for s in (array, *array.twins) if self.dependence.bit(self.forms.leaf(s.own)) & values), array)
+        return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
 
     # -- matching -------------------------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class Matcher:
             self.forms,
             array,
             self._states_of(array),
-            Surroundings(self.dependence, self.reductions, self._own(array), self._hidden(array)),
+            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array)),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
         claim = next(claims_of(update), None)
@@ -274,8 +274,8 @@ class Matcher:
         for state in update.states:
             values |= self.dependence.values(state.form)
         held = set(self.dependence.atoms(values))
-        return [s for s in self.counters if self.forms.leaf(s.own) in held], [
-            s for s in self.accumulators if self.forms.leaf(s.own) in held
+        return [s for s in self.counters if self.forms.leaf(s.old) in held], [
+            s for s in self.accumulators if self.forms.leaf(s.old) in held
         ]
 
     def _states_of(self, array: StateArray) -> list[State]:
@@ -296,13 +296,13 @@ class Matcher:
                 form = self.definition(other)
                 if other.shape.elements == 1 and not self.dependence.inputs(form) & self._own(array):
                     continue  # a loss scale, a counter
-                found[other.new] = State(other, self.forms.leaf(other.own), self.forms.leaf(other.new), form)
+                found[other.new] = State(other, self.forms.leaf(other.old), self.forms.leaf(other.new), form)
                 open_.append(other)
         self._chains[array.new] = list(found.values())
         return self._chains[array.new]
 
     def _working_copy(self, array: StateArray) -> StateArray | None:
-        copies = [one for one in (*array.twins, *self._copies.get(array.new, ())) if one.bytes < array.bytes]
+        copies = [one for one in (*array.same_value, *self._copies.get(array.new, ())) if one.bytes < array.bytes]
         return copies[0] if copies else None
 
     def _without_followers(self, found: list[Weight]) -> list[Weight]:

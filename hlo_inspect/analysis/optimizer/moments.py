@@ -1,4 +1,4 @@
-"""What Adam and its relatives share: moments, bias correction, the root of a second moment below the step."""
+"""Moments, bias correction, and the root of a second moment that a step is divided by: what Adam and its relatives share."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Hyp
 
 
 def exact_decay(coefficient: Hyperparameter, base: Hyperparameter | None) -> Hyperparameter:
-    """A decay as read from its coefficient, or the same number from the base of a power, which is never rounded."""
+    """A decay as read from its coefficient, or from the base of a power where that is the same number: it is never rounded."""
     if base is None or base.value is None or coefficient.value is None:
         return coefficient
     return base if abs(base.value - coefficient.value) <= 0.006 * base.value else coefficient

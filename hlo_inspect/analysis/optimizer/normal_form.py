@@ -1,11 +1,11 @@
 """The normal form of expressions: sums of monomials with real exponents.
 
-A monomial is a product of powers of atoms. An atom is a leaf, a function that is not taken apart (select, maximum, sign,
-...), or a sum that stands under a power or in a product. Sums in a product are only multiplied out where they hold a `live`
-atom, the values that a rule looks for: `rate * (update + decay * w)` has to show its `w`, `1 - beta ** t` is one thing.
+A monomial is a product of powers of atoms. An atom is a leaf, a function that is not simplified (select, maximum, sign, ...),
+or a sum under a power or in a product. Sums in a product are only multiplied out where they hold a `live` atom, one of the
+values that rules look for: `rate * (update + decay * w)` has to show its `w`, while `1 - beta ** t` stays one atom.
 
-Two sums that differ by a factor are one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2) ** 2`,
-have the same form. Coefficients are compared to six digits, which is what float32 constants keep through XLA's folding.
+Two sums that differ by a constant factor share one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2)
+** 2`, have the same form. Coefficients are compared to six digits: float32 constants keep that many when XLA folds them.
 
 Expressions in short form, for people.
 """
@@ -23,7 +23,7 @@ Monomial = tuple[tuple[int, float], ...]
 """(atom, exponent) pairs by atom."""
 
 Sum = dict[Monomial, float]
-"""Coefficients by monomial. A coefficient of 0 was written in the text; what cancels out is not there."""
+"""Coefficients by monomial. A coefficient of 0 was written in the text; terms that cancel are removed."""
 
 ONE: Monomial = ()
 MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
@@ -32,8 +32,8 @@ MAX_WORK = 2_000_000  # terms of all forms together
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`op` is that of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node` the leaf;
-    `parts` the operands' forms.
+    """`op` is the operation of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node`
+    the leaf; `parts` the operands' forms.
     """
 
     op: str
@@ -59,7 +59,7 @@ class NormalForms:
     # -- atoms ----------------------------------------------------------------------------------------------------------
 
     def leaf(self, node: int) -> int:
-        """The atom of a node that is not looked into."""
+        """The atom of a node that is not expanded."""
         op = "value" if self.graph.args[node] else self.graph.ops[node]
         number = self._atom(("leaf", node), Atom(op, node, (), self.graph.attributes[node]))
         if node in self._live_nodes:

@@ -1,9 +1,9 @@
 """Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them.
 
-Clipping of gradients, by their global norm or by value, in the form that stands where a rule has its gradient.
+Clipping is looked for in the form that a rule takes for its gradient.
 
 By norm: `norm < limit ? g : g * limit / norm`, `g * min(1, limit / (norm + epsilon))`, `g * limit / max(norm, limit)`. The
-limit is what the norm is compared with: a factor of 1 leaves no other trace. By value: `clamp(-limit, g, limit)`.
+limit is what the norm is compared with: a factor of 1 is simplified away. By value: `clamp(-limit, g, limit)`.
 """
 
 from __future__ import annotations

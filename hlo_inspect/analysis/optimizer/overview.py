@@ -1,6 +1,5 @@
-"""Where the learning rate of a weight comes from, in words.
-
-What the updates of a module come to: one name, the values that all of them share, the bytes of each kind of state.
+"""A summary of a module's updates: one name, the constants that all updates share, the bytes of each kind of state, and where
+the learning rate comes from.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
 
 class Rates:
-    """The rates of an optimizer's weights; equal expressions are looked at once."""
+    """Learning rates in words; equal expressions are examined once."""
 
     def __init__(self, updates: WeightUpdates) -> None:
         self._updates = updates
         self._known: dict[tuple[int, frozenset[tuple[object, float]]], str] = {}
-        self._counters = {id(m.forms): {m.forms.leaf(array.own): array for array in m.counters} for m in updates.matchers}
+        self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.matchers}
 
     def text(self, weight: Weight) -> str:
         """`constant`, `absent`, a schedule by name, or what the rate is computed from and how."""
@@ -63,7 +62,7 @@ WITH_DECAY = {rule.name: rule.with_decay for rule in RULES if rule.with_decay is
 
 @dataclass(slots=True)
 class Row:
-    """One weight, told in arrays. `weight` is what the forward pass reads, `master` the more precise weight beside it."""
+    """One updated weight: `weight` is the array that the forward pass reads, `master` a more precise copy beside it."""
 
     matched: Weight
     rule: str
@@ -140,9 +139,9 @@ class Overview:
 
     @cached_property
     def roles(self) -> dict[tuple[int, Index], str]:
-        """What each of the entry's parameters is to the optimizer, as far as it has to do with it.
+        """The role of each entry parameter that belongs to the optimizer.
 
-        Of a step that updates weights an array that comes out unchanged is `frozen`.
+        In a step that updates weights an array that is returned unchanged is `frozen`.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:

@@ -1,4 +1,4 @@
-"""What a sum over elements or devices adds up, and what a product of matrices multiplies: the way behind opaque leaves."""
+"""The operands of opaque leaves: what a sum over elements or devices adds up, what a product of matrices multiplies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OVER_ELEMENTS = frozenset({"reduce", "reduce-window"})
 
 
 class Reductions:
-    """Looks behind sums and products of matrices in the expressions of a step."""
+    """The operands of reductions and products of matrices in the expressions of a step."""
 
     def __init__(self, flow: Dataflow, step: TrainingStep, forms: NormalForms) -> None:
         self._flow = flow

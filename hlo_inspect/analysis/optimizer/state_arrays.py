@@ -23,22 +23,22 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 @dataclass(slots=True)
 class StateArray:
-    """An output and the input that it succeeds.
+    """An array of the training state: an output and the input of which it is the new value.
 
-    `own` is the node of the old value, `node` that of the new one as the text has it, `new` the same where every guard lets the
-    update through. `is_given` tells that the text says which input the output succeeds. `twins` are arrays of the same new
-    value: a working copy beside its master.
+    `old` is the node of the old value, `node` that of the new one as the text has it, `new` that of the new one under the
+    assumption that every guard lets the update through. `is_given`: the text says which input it is. `same_value` are arrays of
+    the same new value, such as a working copy beside its master.
     """
 
     output: Index
     source: Input
     shape: ArrayShape
     place: Place
-    own: int
+    old: int
     node: int
     new: int
     is_given: bool
-    twins: list[StateArray] = field(default_factory=list)
+    same_value: list[StateArray] = field(default_factory=list)
 
     @property
     def is_float(self) -> bool:
@@ -46,7 +46,7 @@ class StateArray:
 
     @property
     def is_unchanged(self) -> bool:
-        return self.new == self.own
+        return self.new == self.old
 
     @property
     def bytes(self) -> int:
@@ -56,7 +56,7 @@ class StateArray:
 @dataclass(slots=True)
 class TrainingStep:
     """`arrays` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not);
-    `parts` the nodes that stand for a whole input, because no other part of it is used; `results` the nodes of all outputs.
+    `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
     """
 
     frame: int
@@ -67,7 +67,7 @@ class TrainingStep:
     results: tuple[int, ...] = ()
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
-        """What the nodes below some are when parts are put as wholes and guards let new values through."""
+        """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
         known: dict[int, int] = {}
         for node in graph.below(nodes):
             if node in self.parts:
@@ -84,7 +84,7 @@ class TrainingStep:
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
-    """What an operation comes to when one of its operands is assumed; `None` where that does not decide it."""
+    """The result of an operation of which an operand is assumed; `None` where that does not decide it."""
     if graph.assumed.isdisjoint(args):
         return None
     values = [graph.value(arg) for arg in args]
@@ -132,7 +132,7 @@ class Result:
 
 
 def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
-    """The arrays of a step, with its guards taken away."""
+    """The arrays of a step, with its guards assumed."""
     graph = flow.graph
     places = [flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
@@ -147,13 +147,13 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
         for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
         if source is not None and source in own
     ]
-    _take_guards_away(flow, step)
-    _find_twins(step.arrays)
+    _assume_guards(flow, step)
+    _link_equal_values(step.arrays)
     return step
 
 
 def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
-    """Where only one part of an input is ever used, as a device's own shard of it, that part stands for the input."""
+    """Parts that replace their input: where only one part of it is ever used, such as a device's own shard."""
     graph = flow.graph
     parts: dict[int, set[int]] = {}
     for node in graph.below(nodes):
@@ -165,7 +165,7 @@ def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
 def _succeeded(
     flow: Dataflow, nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], own: dict[Input, int]
 ) -> list[Input | None]:
-    """The input that each output succeeds."""
+    """The input of which each output is the new value."""
     found: list[Input | None] = [result.taken for result in results]
     taken = {source for source in found if source is not None}
     by_node = {node: source for source, node in own.items()}
@@ -191,8 +191,8 @@ def _succeeded(
 def _with_copies(
     nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], found: list[Input | None]
 ) -> list[Input | None]:
-    """Gives outputs that hold another one's new value in another type, in their order, the inputs of their shape that are left:
-    the working copy of a master is read by the forward pass alone.
+    """Pairs outputs that hold another one's new value in another type with the inputs of their shape that are left, in order:
+    the working copy of a master weight is read only by the forward pass.
     """
     known = {node for node, source in zip(nodes, found, strict=True) if source is not None}
     taken = set(found)
@@ -206,7 +206,7 @@ def _with_copies(
     return found
 
 
-def _take_guards_away(flow: Dataflow, step: TrainingStep) -> None:
+def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
     """Assumes of each condition that chooses between a new value and the old one that it chooses the new one."""
     graph = flow.graph
     for _ in range(MAX_ROUNDS):
@@ -215,8 +215,8 @@ def _take_guards_away(flow: Dataflow, step: TrainingStep) -> None:
             if graph.ops[array.new] != "select":
                 continue
             condition, then, other = graph.args[array.new]
-            if array.own in {then, other} and graph.sizes[condition] == 1:
-                guards.setdefault(condition, other == array.own)
+            if array.old in {then, other} and graph.sizes[condition] == 1:
+                guards.setdefault(condition, other == array.old)
         if not guards:
             return
         step.guards |= guards
@@ -225,11 +225,11 @@ def _take_guards_away(flow: Dataflow, step: TrainingStep) -> None:
             array.new = known[array.new]
 
 
-def _find_twins(arrays: list[StateArray]) -> None:
+def _link_equal_values(arrays: list[StateArray]) -> None:
     by_new: dict[int, list[StateArray]] = {}
     for array in arrays:
         if not array.is_unchanged and array.is_float:
             by_new.setdefault(array.new, []).append(array)
     for group in by_new.values():
         for array in group:
-            array.twins = [other for other in group if other is not array]
+            array.same_value = [other for other in group if other is not array]

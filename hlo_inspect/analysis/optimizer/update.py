@@ -1,4 +1,4 @@
-"""One new value as a rule sees it: a sum over the old value, the states and the gradient, with everything else explained."""
+"""One new value as rules see it: a sum over the old value, the states and the gradient."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class State:
 class Claim:
     """What a rule says of an update.
 
-    `rate` is the factor of the step, positive for descent. `gradient` is the form that stands where the rule has its gradient.
+    `rate` is the factor of the step, positive for descent; `gradient` the form of what the rule calls the gradient.
     `roles` are the arrays of the rule's state, `extra` those beside them. `rule` is filled in by `OptimizerRule.claim`.
     """
 
@@ -69,13 +69,15 @@ class OptimizerRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What an update is told of its region: what atoms hold, the inputs with its own old value, those with states."""
+class UpdateContext:
+    """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
+    states.
+    """
 
     dependence: AtomDependence
     reductions: Reductions
-    own: int
-    states: int
+    own_inputs: int
+    state_inputs: int
 
 
 class Update:
@@ -86,18 +88,18 @@ class Update:
     """
 
     def __init__(
-        self, forms: NormalForms, array: StateArray, states: Iterable[State], around: Surroundings, *, tolerance: float
+        self, forms: NormalForms, array: StateArray, states: Iterable[State], context: UpdateContext, *, tolerance: float
     ) -> None:
         self.forms = forms
         self.array = array
         self.states = list(states)
         self.tolerance = tolerance
-        self.reductions = around.reductions
-        self.weight = forms.leaf(array.own)
+        self.reductions = context.reductions
+        self.weight = forms.leaf(array.old)
         self.form = forms.definition(array.new)
         self.kept, self.rest = split(self.form, self.weight)
-        self._around = around
-        self._dependence = around.dependence
+        self._context = context
+        self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
@@ -105,19 +107,19 @@ class Update:
     # -- what an atom is ------------------------------------------------------------------------------------------------
 
     def is_scalar(self, atom: int) -> bool:
-        """Whether an atom is explained without the gradient: made of constants, counters and scalars that are handed in."""
+        """Whether an atom is made only of constants, counters and other scalars, and does not depend on the weight."""
         dependence = self._dependence
         if not dependence.are_scalars(atom) or dependence.values_in(atom) & self._special:
             return False
-        return not dependence.inputs_in(atom) & self._around.own
+        return not dependence.inputs_in(atom) & self._context.own_inputs
 
     def holds(self, atom: int, value: int) -> bool:
         """Whether an atom holds a array's value at any depth."""
         return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
 
     def depends_on_itself(self, form: Sum) -> bool:
-        """Whether something opaque in a form depends on the old value."""
-        return bool(self._dependence.inputs(form) & self._around.own)
+        """Whether something opaque in a form depends on the old value of the weight."""
+        return bool(self._dependence.inputs(form) & self._context.own_inputs)
 
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
@@ -127,10 +129,10 @@ class Update:
         if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
             return False
         inputs = self._dependence.inputs(form)
-        return inputs >= 0 and bool(inputs & self._around.own) and not inputs & self._around.states
+        return inputs >= 0 and bool(inputs & self._context.own_inputs) and not inputs & self._context.state_inputs
 
     def without_scalars(self, form: Sum) -> Sum:
-        """A form without the explained factors that all of its terms share."""
+        """A form without the scalar factors that all of its terms share."""
         shared: dict[int, float] | None = None
         for monomial, value in form.items():
             if value != 0.0:
@@ -140,11 +142,11 @@ class Update:
         return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 
     def direction(self, form: Sum) -> tuple[float, Monomial]:
-        """A form up to explained factors, as content times monomial."""
+        """A form up to scalar factors, as content times monomial."""
         return self.forms.factored(self.without_scalars(form))
 
     def same_direction(self, left: Sum, right: Sum) -> bool:
-        """Whether two forms differ by explained factors alone."""
+        """Whether two forms differ only by scalar factors."""
         return bool(left) and bool(right) and self.direction(left)[1] == self.direction(right)[1]
 
     def open_safe_root(self, monomial: Monomial, moment: int) -> Monomial:
@@ -184,7 +186,7 @@ class Update:
     # -- hyperparameters -------------------------------------------------------------------------------------------------------
 
     def read(self, form: Sum, *, tolerance: float | None = None) -> Hyperparameter:
-        """A coefficient that is a number, or one that is computed."""
+        """The hyper-parameter that a coefficient gives: its number, or `COMPUTED`."""
         if not any(form.values()):
             return constant(0.0)
         if not is_constant(form):
@@ -192,7 +194,7 @@ class Update:
         return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
 
     def round(self, value: float) -> float:
-        """The number that somebody wrote."""
+        """The shortest decimal within the tolerance of the update."""
         return shortest(value, self.tolerance)
 
     def decay_of(self, rate: Sum, kept: Sum | None = None) -> Hyperparameter:
@@ -212,11 +214,11 @@ class Update:
         return constant(ratio.get(ONE, 0.0), max(self.tolerance, min(rounding, 0.006)))
 
     def is_plain(self) -> bool:
-        """Whether the weight enters the new value linearly, with an explained factor, and nowhere else but in gradients."""
+        """Whether the new value is linear in the weight, with a scalar factor, apart from gradients."""
         return bool(self.kept) and self.are_scalar(self.kept)
 
     def is_step(self) -> bool:
-        """Whether something is added to the weight, which itself is kept but for a decay by a scalar."""
+        """Whether something is added to the weight, which is itself kept or decayed by a scalar factor."""
         scalars = all(self._dependence.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
         if not self.kept or not scalars or not self.rest:
             return False
@@ -224,7 +226,7 @@ class Update:
 
 
 LEAST_KEPT = 0.5
-"""Less than this is kept by no decay of weights."""
+"""No weight decay keeps less than this."""
 
 
 def split(form: Sum, atom: int) -> tuple[Sum, Sum]:

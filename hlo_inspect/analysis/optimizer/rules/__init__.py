@@ -48,4 +48,4 @@ RULES: tuple[OptimizerRule, ...] = (
     muon.RULE,
     schedule_free.RULE,
 )
-"""The common ones first. No update fits two of them: what tells rules apart is part of each, so the order changes no result."""
+"""The common ones first. No update fits two of them, so the order changes no result."""

@@ -110,7 +110,7 @@ def _parts(update: Update, monomial: Monomial, states: list[State]) -> _Parts:
 
 
 def _are_roots(update: Update, roots: list[tuple[int, float]], states: list[State]) -> bool:
-    """Whether each state stands once under a root below the step, repeated along a dimension where it is smaller."""
+    """Whether each state is once under a root that divides the step, broadcast where it is smaller."""
     found = [_root(update, atom, exponent) for atom, exponent in roots]
     return sorted(found) == sorted(state.new for state in states)
 

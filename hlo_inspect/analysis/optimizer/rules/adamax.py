@@ -4,7 +4,7 @@
     u' = max(b2 * u, abs(g) + epsilon)
     w' = w - rate / (1 - b1 ** t) * m' / u'
 
-State: m, u and t. Reads rate, b1, b2, epsilon, decay, l2. Epsilon may stand beside u' in the step.
+State: m, u and t. Reads rate, b1, b2, epsilon, decay, l2. Epsilon may be added to u' in the step instead.
 """
 
 from __future__ import annotations

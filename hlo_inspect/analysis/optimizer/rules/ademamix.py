@@ -5,8 +5,8 @@
     v' = b2 * v + (1 - b2) * g ** 2
     w' = w - rate * ((m1' / (1 - b1 ** t) + alpha * m2') / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w)
 
-The slow average has no bias correction; that tells the two apart. State: m1, m2, v and counters. Reads rate, b1, b2, b3, alpha,
-epsilon, decay, l2; alpha and b3 may follow a schedule.
+The slow average has no bias correction, which distinguishes the two. State: m1, m2, v and counters. Reads rate, b1, b2, b3,
+alpha, epsilon, decay, l2; alpha and b3 may follow a schedule.
 """
 
 from __future__ import annotations

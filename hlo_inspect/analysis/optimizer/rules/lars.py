@@ -4,7 +4,7 @@
     m' = momentum * m - rate * trust * (g + decay * w)
     w' = w + m'   (or with Nesterov's look ahead)
 
-State: m. Reads rate (without the coefficient), momentum, decay. The rate may stand beside m' instead.
+State: m. Reads rate (without the coefficient), momentum, decay. The rate may be a factor of m' instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Newton-Schulz iteration that makes a matrix nearly orthogonal, as Muon takes it.
 
-One step with A = X X^T is `X' = a X + (b A + c A A) X`, an odd polynomial of the singular values. The steps stand one behind
-the other in the text; one inside a loop is not looked into. What only moves values, as a transposition does, makes no other
-expression here: of a square matrix X X and X X^T cannot be told apart.
+One step with A = X X^T is `X' = a X + (b A + c A A) X`, an odd polynomial of the singular values. The steps have to be
+unrolled; a loop is not looked into. A transposition makes no other expression here, so X X and X X^T of a square matrix are not
+distinguished.
 
 Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): momentum, made nearly orthogonal.
 
@@ -11,10 +11,10 @@ Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): momentum,
     X = M / (norm(M) + epsilon), then several times X = a X + (b X X^T + c (X X^T)^2) X
     w' = w - rate * (scale * X + decay * w)
 
-State: m. Reads momentum; rate and decay where they stand as in the last line. The scale goes by the shape of the weight
+State: m. Reads momentum; rate and decay where they are written as in the last line. The scale goes by the shape of the weight
 (`sqrt(max(1, rows / columns))`, or `0.2 * sqrt(max(rows, columns))` of Liu et al. 2025, arXiv:2502.16982); elsewhere the rate
 is read with the scale in it, and a decay is not read. The coefficients can be any of the signs +, -, +; optax keeps them in an
-array that is handed in.
+array that is a parameter.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ def _are_coefficients(update: Update, *forms: Sum) -> bool:
 
 
 def _is_coefficient(update: Update, atom: int) -> bool:
-    """Whether an atom is a scalar, or one element of a small input that is handed in, as optax keeps the coefficients. Where
-    no other element is used elsewhere, the input itself stands for that one.
+    """Whether an atom is a scalar, or one element of a small input, as optax keeps the coefficients. Where no other element is
+    used, the input itself replaces that element.
     """
     if update.is_scalar(atom):
         return True
@@ -258,7 +258,7 @@ def match(update: Update) -> Claim | None:
 
 def _shared_factor(update: Update) -> tuple[Sum, Sum] | None:
     """The rate and the decay of `w + -rate * (step + decay * w)`, as the text has it."""
-    graph, own = update.forms.graph, update.array.own
+    graph, own = update.forms.graph, update.array.old
     if graph.ops[update.array.new] != "add" or own not in graph.args[update.array.new]:
         return None
     (step,) = [arg for arg in graph.args[update.array.new] if arg != own] or [own]

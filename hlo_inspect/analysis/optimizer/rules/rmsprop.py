@@ -6,7 +6,7 @@ with momentum or without.
     step = g / sqrt(variance + epsilon)   or   g / (sqrt(variance) + epsilon)
     w' = w - rate * step   or   m' = momentum * m + step,  w' = w - rate * m'
 
-State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may stand in m'.
+State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may be part of m'.
 """
 
 from __future__ import annotations

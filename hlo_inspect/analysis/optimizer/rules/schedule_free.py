@@ -94,7 +94,7 @@ def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
 
 
 def expanded(update: Update, form: Sum) -> Sum:
-    """A sum in which sums that stand alone in a term are opened."""
+    """A sum in which terms that are a sum are expanded."""
     total: Sum = {}
     for monomial, value in form.items():
         atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None

@@ -4,7 +4,7 @@
     momentum   m' = momentum * m + g + l2 * w            w' = w - rate * m'
     Nesterov   w' = w - rate * (g + l2 * w + momentum * m')
 
-State: nothing, or m. Reads rate, momentum, decay or l2. The rate may stand in the momentum instead: `m' = momentum * m -
+State: nothing, or m. Reads rate, momentum, decay or l2. The rate may be part of the momentum instead: `m' = momentum * m -
 rate * g` and `w' = w + m'`. Where the gradient was multiplied by a constant before the rate (1 / accumulated steps), XLA
 folds the two, and the rate that is read is their product.
 """
@@ -52,7 +52,7 @@ def _plain(update: Update) -> Claim | None:
 
 
 def _linear(update: Update, form: Sum) -> Sum | None:
-    """The factor of a gradient that stands in a sum of opaque terms, all with the same factor."""
+    """The factor that all terms of a gradient share."""
     if not update.is_gradient(form):
         return None
     factors: list[Sum] = []

@@ -1,8 +1,8 @@
 """An expression of a counter as pieces: between which counters it is which curve.
 
-Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range
-is split at the counter at which it changes. Within a range everything is then a curve of the counter, or is not understood.
-Sums and products are those of real numbers; integers are taken not to overflow.
+Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range is
+split at the counter at which it changes. Within a range every atom is then a curve of the counter, or the expression has no
+pieces. Sums and products are those of real numbers: integers are assumed not to overflow.
 """
 
 from __future__ import annotations

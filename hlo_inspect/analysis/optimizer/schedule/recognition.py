@@ -1,10 +1,10 @@
 """Schedules: a learning rate as a function of the number of steps, by name.
 
-A rate is one part or several, one behind the other, with the equations of `segments.py`. These are what optax documents
+A rate has one segment or several in turn, with the equations of `segments.py`. These are what optax documents
 for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule`, `exponential_decay` and, of parts
 that follow each other, `join_schedules`, `warmup_*` and `piecewise_constant_schedule`; the inverse root is that of Vaswani et
-al. 2017 (arXiv:1706.03762). Nothing but the expression decides. A part is named when its equation with the numbers that are
-printed gives what the text computes, at several counters.
+al. 2017 (arXiv:1706.03762). Only the expression decides. A segment is named when its equation, with the
+numbers that are printed, gives the values that the text computes at several counters.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None
 
 
 def schedule_of(forms: NormalForms, rate: Sum, counter: int, ahead: int = 0) -> list[Segment] | None:
-    """The parts of a rate over the atom of a counter that counts steps, `ahead` of which their own is; `None` where it is not
-    wholly understood. Constants can be anything: where arithmetic with them fails nothing is claimed.
+    """The segments of a rate as a function of a counter of steps; with `ahead` of 1, as a function of the counter + 1. `None`
+    where a part of the rate is not recognised, or where arithmetic with its constants fails.
     """
     try:
         return _schedule(forms, rate, counter, ahead)
