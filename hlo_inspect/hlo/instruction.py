@@ -21,7 +21,6 @@ from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
     BooleanAttribute,
-    BufferAlias,
     CalleeAttribute,
     ConvolutionLabels,
     IntegerAttribute,
@@ -202,13 +201,7 @@ class Instruction:
     @overload
     def attr(self, name: Literal["metadata"]) -> Metadata | None: ...
     @overload
-    def attr(self, name: Literal["operand_layout_constraints"]) -> tuple[Shape, ...] | None: ...
-    @overload
-    def attr(self, name: Literal["output_to_operand_aliasing"]) -> tuple[BufferAlias, ...] | None: ...
-    @overload
     def attr(self, name: Literal["padding"]) -> tuple[PaddingDimension, ...] | None: ...
-    @overload
-    def attr(self, name: Literal["parameter_replication"]) -> tuple[bool, ...] | None: ...
     @overload
     def attr(self, name: Literal["replica_groups"]) -> DeviceGroups | None: ...
     @overload

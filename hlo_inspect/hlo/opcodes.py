@@ -22,20 +22,18 @@ class Opcode(NamedTuple):
 
     `operands`: how many it has, `None` where that varies. A `parameter` and a `constant` have none: their parentheses hold a
     literal (`has_literal`).
-    `attributes`: those that only some opcodes have; `required` are always printed. `COMMON_ATTRIBUTES` come on top.
+    `attributes`: those that only some opcodes have; `COMMON_ATTRIBUTES` come on top.
     `callees`: the attributes that name computations, each with its role.
     `is_elementwise`: as `HloInstruction::IsOpElementwise` has it.
     `collective`: the kind of collective that it is, starts or ends: `all-reduce`, also for `all-reduce-done`; empty for
     others, and for `async-start`, which wraps an instruction that says what it is.
     `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which means an
     `async-start`, `-update` or `-done` of a computation that holds only a `base`.
-    `today`: the name that XLA gives it now.
     """
 
     name: str
     operands: int | None
     attributes: tuple[str, ...]
-    required: frozenset[str]
     callees: Mapping[str, Role]
     is_elementwise: bool
     has_literal: bool
@@ -43,7 +41,6 @@ class Opcode(NamedTuple):
     base: str
     half: AsyncHalf
     is_wrapper: bool
-    today: str
 
 
 COLLECTIVE_KINDS = (
@@ -89,12 +86,12 @@ _BINARY = """
 """
 _GROUPS = "channel_id replica_groups"
 _DOT = "lhs_batch_dims lhs_contracting_dims operand_precision rhs_batch_dims rhs_contracting_dims"
-_ALL_REDUCE = f"{_GROUPS} all_reduce_id constrain_layout mode to_apply! use_global_device_ids"
-_ALL_GATHER = f"{_GROUPS} constrain_layout dimensions! use_global_device_ids"
-_PERMUTE = "channel_id slice_sizes source_target_pairs!"
+_ALL_REDUCE = f"{_GROUPS} all_reduce_id constrain_layout mode to_apply use_global_device_ids"
+_ALL_GATHER = f"{_GROUPS} constrain_layout dimensions use_global_device_ids"
+_PERMUTE = "channel_id slice_sizes source_target_pairs"
 _TRANSFER = "channel_id is_host_transfer"
 
-# Opcodes, how many operands ("*": any number), and attributes, `!` behind those that are always printed.
+# Opcodes, how many operands ("*": any number), and attributes.
 _TABLE: tuple[tuple[str, str, str], ...] = (
     ("add-dependency", "2", ""),
     ("after-all", "*", ""),
@@ -102,91 +99,91 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("all-gather-done all-reduce-done collective-permute-done", "1", ""),
     ("all-reduce all-reduce-start cross-replica-sum", "*", _ALL_REDUCE),
     ("all-to-all", "*", f"{_GROUPS} constrain_layout dimensions"),
-    ("async-start", "*", f"{_ASYNC_THREAD} calls! output_to_operand_aliasing"),
+    ("async-start", "*", f"{_ASYNC_THREAD} calls output_to_operand_aliasing"),
     ("async-update", "*", f"{_ASYNC_THREAD} calls"),
     ("async-done", "1", f"{_ASYNC_THREAD} calls"),
-    ("batch-norm-grad batch-norm-inference", "5", "epsilon! feature_index!"),
-    ("batch-norm-training", "3", "epsilon! feature_index!"),
+    ("batch-norm-grad batch-norm-inference", "5", "epsilon feature_index"),
+    ("batch-norm-training", "3", "epsilon feature_index"),
     ("bitcast opt-barrier", "1", ""),
     ("bitcast-move trace", "1", ""),  # older than 2019, like tuple-select
     ("broadcast", "1", "dimensions"),
-    ("call", "*", "is_composite to_apply!"),
+    ("call", "*", "is_composite to_apply"),
     ("cholesky", "1", "lower"),
     ("clamp select", "3", ""),
     ("collective-broadcast", "*", _GROUPS),
     ("collective-permute collective-permute-start", "*", _PERMUTE),
-    ("compare", "2", "direction! type"),
-    ("concatenate", "*", "dimensions!"),
+    ("compare", "2", "direction type"),
+    ("concatenate", "*", "dimensions"),
     ("conditional", "*", "branch_computations false_computation true_computation"),
     ("constant", "0", ""),
     (
         "convolution",
         "2",
-        "batch_group_count convolution_kind dim_labels! feature_group_count operand_precision sparsity_config window",
+        "batch_group_count convolution_kind dim_labels feature_group_count operand_precision sparsity_config window",
     ),
     ("copy-start", "1", "cross_program_prefetch_index"),
     ("copy-done", "1", ""),
     (
         "custom-call",
         "*",
-        "api_version batch_group_count called_computations calls custom_call_has_side_effect custom_call_target! dim_labels "
+        "api_version batch_group_count called_computations calls custom_call_has_side_effect custom_call_target dim_labels "
         "feature_group_count literal operand_layout_constraints operand_precision output_to_operand_aliasing padding_type "
         "schedule to_apply window",
     ),
-    ("domain", "1", "domain!"),
+    ("domain", "1", "domain"),
     ("dot", "*", f"algorithm {_DOT}"),
     ("dynamic-reshape", "*", ""),
-    ("dynamic-slice", "*", "dynamic_slice_sizes!"),
+    ("dynamic-slice", "*", "dynamic_slice_sizes"),
     ("dynamic-update-slice", "*", ""),
-    ("fft", "1", "fft_length! fft_type!"),
-    ("fusion", "*", "calls! kind! output_to_operand_aliasing"),
+    ("fft", "1", "fft_length fft_type"),
+    ("fusion", "*", "calls kind output_to_operand_aliasing"),
     (
         "gather",
         "2",
-        "collapsed_slice_dims! index_vector_dim! indices_are_sorted offset_dims! operand_batching_dims slice_sizes! "
-        "start_index_map! start_indices_batching_dims",
+        "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims operand_batching_dims slice_sizes "
+        "start_index_map start_indices_batching_dims",
     ),
-    ("get-dimension-size", "1", "dimensions!"),
-    ("get-tuple-element", "1", "index!"),
+    ("get-dimension-size", "1", "dimensions"),
+    ("get-tuple-element", "1", "index"),
     ("infeed", "1", "infeed_config"),
-    ("iota", "0", "iota_dimension!"),
-    ("map", "*", "dimensions to_apply!"),
+    ("iota", "0", "iota_dimension"),
+    ("map", "*", "dimensions to_apply"),
     ("outfeed", "2", "outfeed_config outfeed_shape"),
-    ("pad", "2", "padding!"),
+    ("pad", "2", "padding"),
     ("parameter", "0", ""),
     ("partition-id replica-id", "0", ""),
     ("ragged-all-to-all", "*", f"{_GROUPS} dimensions"),
     ("ragged-dot", "3", f"lhs_ragged_dims rhs_group_dims {_DOT}"),
     ("recv recv-done", "1", _TRANSFER),
-    ("reduce", "*", "dimensions! to_apply!"),
-    ("reduce-precision", "1", "exponent_bits! mantissa_bits!"),
-    ("reduce-scatter all-reduce-scatter", "*", f"{_ALL_REDUCE} dimensions!"),
-    ("reduce-window", "*", "to_apply! window"),
+    ("reduce", "*", "dimensions to_apply"),
+    ("reduce-precision", "1", "exponent_bits mantissa_bits"),
+    ("reduce-scatter all-reduce-scatter", "*", f"{_ALL_REDUCE} dimensions"),
+    ("reduce-window", "*", "to_apply window"),
     ("reshape", "1", "inferred_dimension"),
-    ("reverse", "1", "dimensions!"),
-    ("rng", "*", "distribution!"),
-    ("rng-bit-generator", "*", "algorithm!"),
-    ("rng-get-and-update-state", "0", "delta!"),
+    ("reverse", "1", "dimensions"),
+    ("rng", "*", "distribution"),
+    ("rng-bit-generator", "*", "algorithm"),
+    ("rng-get-and-update-state", "0", "delta"),
     ("scaled-dot", "4", f"algorithm {_DOT}"),
-    ("scan", "*", "dimensions! is_associative is_reverse num_carries! to_apply!"),
+    ("scan", "*", "dimensions is_associative is_reverse num_carries to_apply"),
     (
         "scatter",
         "*",
-        "index_vector_dim! indices_are_sorted input_batching_dims inserted_window_dims! scatter_dims_to_operand_dims! "
-        "scatter_indices_batching_dims to_apply! unique_indices update_window_dims!",
+        "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims scatter_dims_to_operand_dims "
+        "scatter_indices_batching_dims to_apply unique_indices update_window_dims",
     ),
-    ("select-and-scatter", "3", "scatter! select! window"),
+    ("select-and-scatter", "3", "scatter select window"),
     ("send", "2", _TRANSFER),
     ("send-done", "1", _TRANSFER),
-    ("set-dimension-size", "2", "dimensions!"),
-    ("slice", "1", "slice!"),
-    ("sort", "*", "dimensions! is_stable to_apply!"),
-    ("topk", "1", "k! largest"),
-    ("transpose", "1", "dimensions!"),
+    ("set-dimension-size", "2", "dimensions"),
+    ("slice", "1", "slice"),
+    ("sort", "*", "dimensions is_stable to_apply"),
+    ("topk", "1", "k largest"),
+    ("transpose", "1", "dimensions"),
     ("triangular-solve", "2", "left_side lower transpose_a unit_diagonal"),
     ("tuple", "*", ""),
     ("tuple-select", "3", ""),
-    ("while", "1", "body! condition!"),
+    ("while", "1", "body condition"),
     (_UNARY, "1", ""),
     (_ACCURATE_UNARY, "1", "result_accuracy"),
     (_BINARY, "2", ""),
@@ -214,15 +211,13 @@ _LITERAL = frozenset({"constant", "parameter"})
 
 def _records() -> Iterator[Opcode]:
     for names, operands, attributes in _TABLE:
-        listed = attributes.split()
         for name in names.split():
             base, half = _without_suffix(name)
             today = _OLD_NAMES.get(base, base)
             yield Opcode(
                 name,
                 operands=None if operands == "*" else int(operands),
-                attributes=tuple(attribute.rstrip("!") for attribute in listed),
-                required=frozenset(attribute[:-1] for attribute in listed if attribute.endswith("!")),
+                attributes=tuple(attributes.split()),
                 callees=_CALLEES.get(name) or _CALLEES.get(today, {}) if half in ("", "start") else {},
                 is_elementwise=name in _ELEMENTWISE,
                 has_literal=name in _LITERAL,
@@ -230,7 +225,6 @@ def _records() -> Iterator[Opcode]:
                 base=base,
                 half=half,
                 is_wrapper=False,
-                today=_OLD_NAMES.get(name, name),
             )
 
 
@@ -255,13 +249,11 @@ def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
                 name=wrapped.name + suffix,
                 operands=wrapped.operands if is_start else 1 if half == "done" else None,
                 attributes=(*wrapped.attributes, *_OF_START) if is_start else _OF_END,
-                required=wrapped.required if is_start else frozenset(),
                 callees=wrapped.callees if is_start else {},
                 is_elementwise=False,
                 has_literal=False,
                 half=half,
                 is_wrapper=True,
-                today=wrapped.today + suffix,
             )
 
 

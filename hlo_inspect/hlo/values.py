@@ -17,101 +17,38 @@ from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding, parse_groups, parse_pairs, parse_sharding
 
 BooleanAttribute = Literal[
-    "constrain_layout",
-    "custom_call_has_side_effect",
-    "indices_are_sorted",
-    "is_associative",
-    "is_composite",
-    "is_cross_program_prefetch",
-    "is_host_transfer",
-    "is_reverse",
-    "is_stable",
-    "largest",
-    "left_side",
-    "lower",
-    "unique_indices",
-    "unit_diagonal",
-    "use_global_device_ids",
-]
+    "constrain_layout", "custom_call_has_side_effect", "indices_are_sorted", "is_associative", "is_composite",
+    "is_cross_program_prefetch", "is_host_transfer", "is_reverse", "is_stable", "largest", "left_side", "lower",
+    "unique_indices", "unit_diagonal", "use_global_device_ids",
+]  # fmt: skip
 IntegerAttribute = Literal[
-    "all_reduce_id",
-    "async_group_id",
-    "batch_group_count",
-    "channel_id",
-    "cross_program_prefetch_index",
-    "delta",
-    "exponent_bits",
-    "feature_group_count",
-    "feature_index",
-    "index",
-    "index_vector_dim",
-    "inferred_dimension",
-    "iota_dimension",
-    "k",
-    "mantissa_bits",
-    "num_carries",
-]
+    "all_reduce_id", "async_group_id", "batch_group_count", "channel_id", "cross_program_prefetch_index", "delta",
+    "exponent_bits", "feature_group_count", "feature_index", "index", "index_vector_dim", "inferred_dimension",
+    "iota_dimension", "k", "mantissa_bits", "num_carries",
+]  # fmt: skip
 IntegersAttribute = Literal[
-    "collapsed_slice_dims",
-    "dimensions",
-    "dynamic_slice_sizes",
-    "fft_length",
-    "input_batching_dims",
-    "inserted_window_dims",
-    "lhs_batch_dims",
-    "lhs_contracting_dims",
-    "lhs_ragged_dims",
-    "offset_dims",
-    "operand_batching_dims",
-    "outer_dimension_partitions",
-    "rhs_batch_dims",
-    "rhs_contracting_dims",
-    "rhs_group_dims",
-    "scatter_dims_to_operand_dims",
-    "scatter_indices_batching_dims",
-    "slice_sizes",
-    "start_index_map",
-    "start_indices_batching_dims",
-    "update_window_dims",
-]
+    "collapsed_slice_dims", "dimensions", "dynamic_slice_sizes", "fft_length", "input_batching_dims",
+    "inserted_window_dims", "lhs_batch_dims", "lhs_contracting_dims", "lhs_ragged_dims", "offset_dims",
+    "operand_batching_dims", "outer_dimension_partitions", "rhs_batch_dims", "rhs_contracting_dims", "rhs_group_dims",
+    "scatter_dims_to_operand_dims", "scatter_indices_batching_dims", "slice_sizes", "start_index_map",
+    "start_indices_batching_dims", "update_window_dims",
+]  # fmt: skip
 WordAttribute = Literal[
-    "algorithm",
-    "api_version",
-    "convolution_kind",
-    "direction",
-    "distribution",
-    "fft_type",
-    "kind",
-    "mode",
-    "padding_type",
-    "schedule",
-    "transpose_a",
-    "type",
-]
-StringAttribute = Literal["async_execution_thread", "barrier", "custom_call_target", "infeed_config", "outfeed_config"]
+    "algorithm", "api_version", "convolution_kind", "direction", "distribution", "fft_type", "kind", "mode",
+    "padding_type", "schedule", "transpose_a", "type",
+]  # fmt: skip
+StringAttribute = Literal[
+    "async_execution_thread", "barrier", "custom_call_target", "infeed_config", "outfeed_config",
+]  # fmt: skip
 CalleeAttribute = Literal[
-    "body",
-    "branch_computations",
-    "called_computations",
-    "calls",
-    "condition",
-    "false_computation",
-    "scatter",
-    "select",
-    "to_apply",
-    "true_computation",
-]
+    "body", "branch_computations", "called_computations", "calls", "condition", "false_computation", "scatter",
+    "select", "to_apply", "true_computation",
+]  # fmt: skip
 TextAttribute = Literal[
-    "domain",
-    "literal",
-    "operand_precision",
-    "origin",
-    "original_value",
-    "result_accuracy",
-    "sparsity",
-    "sparsity_config",
-    "statistics",
-]
+    "domain", "literal", "operand_layout_constraints", "operand_precision", "origin", "original_value",
+    "outfeed_shape", "output_to_operand_aliasing", "parameter_replication", "result_accuracy", "sparsity",
+    "sparsity_config", "statistics",
+]  # fmt: skip
 """Attributes that no analysis looks into: their text is their value."""
 
 _INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
@@ -155,10 +92,6 @@ def _integers_or_lists(text: str) -> tuple[int, ...]:
     if not inside.startswith("{"):
         return _integers(text)
     return tuple(number for start, end in scan.split_items(inside) for number in _integers(inside[start:end].strip()))
-
-
-def _booleans(text: str) -> tuple[bool, ...]:
-    return tuple(_boolean(item) for item in _items(text))
 
 
 def _items(text: str) -> list[str]:
@@ -287,27 +220,6 @@ def _labels(text: str) -> ConvolutionLabels:
     if labels is None:
         raise ValueError("expected labels such as b01f_01io->b01f")
     return ConvolutionLabels(*labels.groups())
-
-
-class BufferAlias(NamedTuple):
-    """`{1}: (0, {2})`: the part of the result at `output_index` takes the buffer of that part of an operand."""
-
-    output_index: tuple[int, ...]
-    operand: int
-    operand_index: tuple[int, ...]
-
-
-_ALIAS = re.compile(r"(\{[\d,\s]*+\})\s*+:\s*+\(\s*+(\d{1,9})\s*+,\s*+(\{[\d,\s]*+\})[^()]*+\)", re.ASCII)
-
-
-def _aliasing(text: str) -> tuple[BufferAlias, ...]:
-    """`{{}: (0, {}), {1}: (2, {0})}`."""
-    items = _items(text)
-    found = [_ALIAS.fullmatch(item) for item in items]
-    aliases = [BufferAlias(_integers(one[1]), int(one[2]), _integers(one[3])) for one in found if one is not None]
-    if len(aliases) != len(items):
-        raise ValueError("expected aliases such as {{}: (0, {})}")
-    return tuple(aliases)
 
 
 # -- text about the instruction ---------------------------------------------------------------------------------------------
@@ -443,9 +355,7 @@ _READERS: dict[str, Callable[[str], Value]] = {
     "epsilon": _float,
     "frontend_attributes": _frontend_attributes,
     "metadata": parse_metadata,
-    "output_to_operand_aliasing": _aliasing,
     "padding": _padding,
-    "parameter_replication": _booleans,
     "replica_groups": parse_groups,
     "sharding": parse_sharding,
     "slice": _slice,
@@ -498,20 +408,9 @@ class ValueTable:
     def _read(self, name: str, text: str) -> Value | MalformedValue:
         spelled = text if name in _VERBATIM else scan.without_comments(text).strip()
         try:
-            reader = _READERS.get(name)
-            if reader is not None:
-                return reader(spelled)
-            return self._read_shaped(name, spelled)
+            return _READERS.get(name, str)(spelled)
         except ValueError as error:
             return MalformedValue(text, str(error))
-
-    def _read_shaped(self, name: str, text: str) -> Value:
-        """Attributes that hold shapes; any other is a text."""
-        if name == "operand_layout_constraints":
-            return tuple(self.shapes.parse(item) for item in _items(text))
-        if name == "outfeed_shape":
-            return self.shapes.parse(text)
-        return text
 
 
 def _weight(text: str, value: Value | MalformedValue) -> int:

@@ -11,7 +11,6 @@ from hlo_inspect.hlo import opcodes, values
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
-    BufferAlias,
     ConvolutionLabels,
     MalformedValue,
     Metadata,
@@ -61,12 +60,6 @@ VALUES: list[tuple[str, str, object]] = [
     ),
     ("dim_labels", "b01f_01io->b01f", ConvolutionLabels("b01f", "01io", "b01f")),
     ("dim_labels", "bf_io->bf", ConvolutionLabels("bf", "io", "bf")),
-    (
-        "output_to_operand_aliasing",
-        "{{}: (0, {}), {1}: (2, {0,3})}",
-        (BufferAlias((), 0, ()), BufferAlias((1,), 2, (0, 3))),
-    ),
-    ("parameter_replication", "{true,false}", (True, False)),
     ("metadata", "{}", Metadata()),
     (
         "metadata",
@@ -92,12 +85,6 @@ def test_devices_are_values() -> None:
     assert isinstance(read("replica_groups", "[2,2]<=[4]"), DeviceGroups)
     assert isinstance(read("source_target_pairs", "{{0,1}}"), DevicePairs)
     assert isinstance(read("sharding", "{replicated}"), Sharding)
-
-
-def test_shapes_are_values() -> None:
-    constraints = read("operand_layout_constraints", "{f32[2]{0}, (s32[], f32[4,2]{0,1})}")
-    assert [str(shape) for shape in constraints] == ["f32[2]", "(s32[], f32[4,2])"]
-    assert str(read("outfeed_shape", "f32[2]{0}")) == "f32[2]"
 
 
 @pytest.mark.parametrize(
@@ -134,11 +121,8 @@ def test_numbers(text: str, value: float) -> None:
         ("window", "{size=3 pad=1x1}", "differ in dimensions"),
         ("window", "{size=3 pad=1_1_1}", "expected low and high padding"),
         ("dim_labels", "b01f", "expected labels"),
-        ("output_to_operand_aliasing", "{{}}", "expected aliases"),
-        ("parameter_replication", "{1}", "expected true or false"),
         ("replica_groups", "{0,1}", "no replica groups"),
         ("sharding", "{something}", "no sharding"),
-        ("operand_layout_constraints", "{f32}", "expected a shape"),
         ("frontend_attributes", "{a}", "expected attributes"),
     ],
 )
@@ -190,7 +174,7 @@ def test_every_attribute_has_one_kind() -> None:
     names = [name for kind in kinds for name in get_args(kind)]
     assert len(set(names)) == len(names)
     own = {attribute for opcode in opcodes.TABLE.values() for attribute in opcode.attributes}
-    known = set(values._READERS) | {"operand_layout_constraints", "outfeed_shape"}
+    known = set(values._READERS)
     assert own | set(opcodes.COMMON_ATTRIBUTES) <= known
 
 
