@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from typing import Any, get_args
 
 import pytest
 
 from hlo_inspect.hlo import opcodes, values
+from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
@@ -19,6 +22,7 @@ from hlo_inspect.hlo.values import (
     ValueTable,
     WindowDimension,
 )
+from tests.hlo.reading import body, module
 
 
 def read(name: str, text: str) -> Any:
@@ -190,3 +194,88 @@ def test_what_is_kept_has_a_bound() -> None:
     for size in range(1, 20):
         table.read("replica_groups", f"[{1 << 18},1]<=[{1 << 18}] " + " " * size)
     assert len(table._known) <= 16
+
+
+# -- as XLA's printer writes them -------------------------------------------------------------------------------------------
+
+MODULE = """HloModule values, num_partitions=4
+
+%sum { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+
+%half { a = f32[4,8]{1,0} parameter(0)
+  ROOT c = f32[4,8]{1,0} negate(a) }
+
+%go { s = (s32[], f32[4,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(9)
+  ROOT l = pred[] compare(i, n), direction=LT }
+
+%step { s = (s32[], f32[4,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4,8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], f32[4,8]) tuple(next, x) }
+
+ENTRY %main {
+  p = f32[4,8]{1,0} parameter(0), sharding={devices=[2, 1, 2]<=[2,2]T(1,0) last_tile_dim_replicate}
+  q = (f32[8,16], f32[4]) parameter(1), sharding={{ devices=[1,4]0, 1,2,3 }, /*index=1*/ {replicated}}
+  k = f32[8,16] get-tuple-element(q), index=0
+  zero = f32[] constant(0)
+  dot = f32[4,16] dot(p, k), lhs_contracting_dims={ 1 }, rhs_contracting_dims={0}, operand_precision={highest,default}
+  listed = f32[4,16] all-reduce(dot), channel_id=7, replica_groups={ {0, 1}, {2, 3} }, use_global_device_ids=true, to_apply=sum
+  iota = f32[8,16] all-gather(dot), channel_id=8, replica_groups=[2,2]<=[2,2]T(1,0), dimensions={ 0 }
+  all = f32[4,16] all-reduce(listed), replica_groups={}, to_apply=sum
+  sent = f32[4,16] collective-permute(all), channel_id=9, source_target_pairs={ {0, 1}, {1, 0} }
+  cut = f32[2,8] slice(sent), slice={ [0:4:2], [0:8] }
+  pad = f32[6,8] pad(cut, zero), padding=0_0_2x0_0
+  image = f32[1,6,8,1] reshape(pad)
+  filter = f32[3,3,1,2] broadcast(zero), dimensions={}
+  conv = f32[1,3,7,2] convolution(image, filter), window={ pad=1_1x0_1 size=3x3 stride=2x1 }, dim_labels=b01f_01io->b01f
+  window = f32[1,3,5,2] reduce-window(conv, zero), window={size=1x1x3x1}, to_apply=sum
+  call = f32[4] custom-call(p), custom_call_target="a\\"b", backend_config={ "n": ["2"] }, api_version=API_VERSION_TYPED_FFI
+  quoted = f32[4] custom-call(p), custom_call_target='b', backend_config="{\\"known\\": 2}", custom_call_has_side_effect=true
+  fused = f32[4,8] fusion(p), kind=kLoop, calls=half, metadata={ op_name="x/y" source_line=3, source_file="f.py" }
+  start = (s32[], f32[4,8]) tuple(s32[] constant(0), fused), frontend_attributes={ a="1", b={c=2} }
+  ROOT loop = (s32[], f32[4,8]) while(start), body=step, condition=go
+}
+"""
+PRINT = """
+import sys
+from importlib import import_module
+print(import_module("jaxlib._hlo").hlo_module_from_text(sys.stdin.read()).to_string())
+"""
+
+
+def all_values(text: str) -> dict[tuple[str, str], object]:
+    """The value of each attribute of each instruction by the instruction's and the attribute's name."""
+    found = module(text, Wants(graph=True))
+    assert found.unparsed_lines == 0
+    instructions = [one for computation in found.computations.values() for one in body(computation)]
+    names = {attribute for opcode in opcodes.TABLE.values() for attribute in opcode.attributes}
+    held = {(one.name, name): one.attr(name) for one in instructions for name in names | set(opcodes.COMMON_ATTRIBUTES)}
+    assert not [key for one in instructions for key in names if one.malformed(key)]
+    return {key: _comparable(value) for key, value in held.items() if value is not None and value != ()}
+
+
+def _comparable(value: object) -> object:
+    """Without the text, in which the two may differ."""
+    if isinstance(value, DeviceGroups):
+        return value.groups
+    if isinstance(value, DevicePairs):
+        return value.pairs
+    if isinstance(value, Sharding):
+        elements = [_comparable(one) for one in value.elements]
+        return value.kind, elements, value.tile_sizes, value.subgroups, tuple(value.device_lines())
+    return value.fields if isinstance(value, BackendConfig) else value
+
+
+def test_values_are_those_of_the_text_that_xla_prints() -> None:
+    pytest.importorskip("jaxlib")
+    ran = subprocess.run([sys.executable, "-c", PRINT], input=MODULE, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    ours, printed = all_values(MODULE), all_values(ran.stdout)
+    assert {key: printed.get(key) for key in ours} == ours
+    assert len(ours) > 35
