@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective, wire_bytes
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective, wire_bytes
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 
@@ -18,6 +18,7 @@ P = "%p = f32[8]{0} parameter(0)"
 Q = "%q = bf16[6]{0} parameter(1)"
 PAIRS = "source_target_pairs={{0,1},{1,0}}"
 GATHER = "replica_groups={{0,1}}, dimensions={0}"
+SKIPPING = Wants(opcodes=OPCODES, targets=TARGETS, operands=RESIZING_OPCODES)
 
 
 def one(context: Context) -> Collective:
@@ -85,6 +86,15 @@ def test_cross_replica_sum_is_the_old_name_of_all_reduce(entry: Entry, attribute
     found = one(entry(P, line, header=", replica_count=4"))
     assert (found.kind, found.start.opcode, found.group_size) == ("all-reduce", "cross-replica-sum", size)
     assert found.channel_id == (3 if "all_reduce_id" in attributes else None)
+
+
+@pytest.mark.parametrize("wants", [{}, {"wants": SKIPPING}], ids=["whole", "skipping"])
+def test_all_reduce_scatter_is_the_name_of_reduce_scatter_in_2021(entry: Entry, wants: dict[str, Wants]) -> None:
+    """f32[8] has 32 bytes: of four devices each sends three quarters of it and keeps one."""
+    line = "ROOT %c = f32[2]{0} all-reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}, to_apply=%add"
+    found = one(entry(P, line, header=", replica_count=4", **wants))
+    assert (found.kind, found.start.opcode, found.group_size) == ("reduce-scatter", "all-reduce-scatter", 4)
+    assert (found.operand_bytes, found.result_bytes, found.wire_bytes) == (32, 8, 24)
 
 
 @pytest.mark.parametrize("wants", [None, Wants(opcodes=OPCODES, targets=TARGETS)], ids=["whole", "skipping"])

@@ -146,7 +146,7 @@ def test_which_opcodes_call_in_a_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opcode", "half", "base", "is_wrapper"),
+    ("opcode", "half", "base", "is_wrapper", "collective"),
     [
         ("all-gather-start", "start", "all-gather", False, "all-gather"),
         ("reduce-scatter-start", "start", "reduce-scatter", True, "reduce-scatter"),
