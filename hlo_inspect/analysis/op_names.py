@@ -13,11 +13,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.values import Metadata, parse_metadata
+from hlo_inspect.hlo.values import Metadata
 
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
@@ -171,66 +169,3 @@ def phase_of(origin: Origin, scope: Scope) -> str:
 
 def _come_from(sources: Iterable[str], files: tuple[str, ...]) -> bool:
     return all(any(file in source for file in files) for source in sources)
-
-
-# -- both, for many rows ----------------------------------------------------------------------------------------------------
-
-_OP_NAME = re.compile(r'\{op_name="([^"\\]*+)"(?=[ }])')
-"""The field that metadata starts with; what follows is the same for many."""
-_METADATA = re.compile(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z]|$)')
-
-
-class Provenance:
-    """The phase and the line of source of rows. Equal metadata is parsed once, and so are the source and the
-    scopes that differing metadata share.
-    """
-
-    def __init__(self, frames: StackFrames) -> None:
-        self._frames = frames
-        self._known: dict[str, tuple[str, str]] = {}
-        self._sources: dict[str, str] = {}
-        self._scopes: dict[str, Scope] = {}
-
-    def of(self, view: View, index: int) -> tuple[str, str]:
-        """The phase, and the source, which is empty where the text does not say."""
-        tail = view.rows[index][3]
-        if "metadata=" not in tail:
-            return UNKNOWN, ""
-        text = _printed_metadata(tail)
-        if text is None:
-            return self._labelled(_origin_of_row(view, index, self._frames))
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._labelled(self._origin(text))
-        return known
-
-    def _labelled(self, origin: Origin) -> tuple[str, str]:
-        scope = self._scopes.get(origin.op_name)
-        if scope is None:
-            scope = self._scopes[origin.op_name] = scope_of(origin.op_name)
-        return phase_of(origin, scope), origin.source
-
-    def _origin(self, metadata: str) -> Origin:
-        name = _OP_NAME.match(metadata)
-        if name is None or "op_name" in (rest := metadata[name.end() :]):
-            return origin(parse_metadata(metadata), self._frames)
-        source = self._sources.get(rest)
-        if source is None:
-            source = self._sources[rest] = origin(parse_metadata("{" + rest), self._frames).source
-        return Origin(name[1], source)
-
-
-def _printed_metadata(tail: str) -> str | None:
-    """The metadata of a row as printers write it. Strings in front of it may hold what looks like it."""
-    place = tail.find(", metadata=")
-    if place < 0 or tail.count('"', 0, place) % 2 or tail.find("\\", 0, place) >= 0:
-        return None
-    found = _METADATA.match(tail, place)
-    return found[1] if found is not None else None
-
-
-def _origin_of_row(view: View, index: int, frames: StackFrames) -> Origin:
-    try:
-        return origin_of(view.instruction(index), frames)
-    except scan.ScanError:
-        return _NO_ORIGIN

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import scan
-from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, Role, callee_roles
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
@@ -38,7 +38,6 @@ from hlo_inspect.hlo.values import (
 )
 
 _WORD_ATTRIBUTE = re.compile(r", [^=]*+=%?([A-Za-z_][\w.\-]*+)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
-_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _PRINTED_NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
@@ -79,11 +78,6 @@ class HeadTable(dict[str, Head]):
         return head
 
 
-def head_of(text: str) -> Head:
-    """The head that `shape opcode` spells, outside of a module's table."""
-    return HeadTable()[text]
-
-
 class Definitions(Protocol):
     """The heads of instructions by name."""
 
@@ -120,7 +114,6 @@ class Instruction:
     __slots__ = (
         "_close",
         "_operands",
-        "_tail",
         "_values",
         "computation",
         "is_root",
@@ -129,6 +122,7 @@ class Instruction:
         "opcode",
         "operand_shapes",
         "shape",
+        "tail",
     )
 
     def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int) -> None:
@@ -140,7 +134,7 @@ class Instruction:
         self.line = line
         self.is_root = bool(root)
         self.operand_shapes: tuple[Shape | None, ...] = ()
-        self._tail = tail
+        self.tail = tail
         self._close = operands_end(tail)
         self._operands: tuple[Operand, ...] | None = None
         self._values: dict[str, Value | MalformedValue] | None = None
@@ -150,13 +144,13 @@ class Instruction:
     @property
     def literal(self) -> str:
         """The text between the parentheses of a constant or a parameter, without comments."""
-        return scan.without_comments(self._tail[: self._close]).strip()
+        return scan.without_comments(self.tail[: self._close]).strip()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         """The operands; a constant and a parameter have none."""
         if self._operands is None:
-            self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(self._tail, self._close)
+            self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(self.tail, self._close)
         return self._operands
 
     @property
@@ -168,13 +162,13 @@ class Instruction:
         """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
         if self.opcode in LITERAL_OPCODES or not self._close:
             return
-        heads = list(map(definitions.get, self._tail[: self._close].replace("%", "").split(", ")))
-        if None not in heads or _PRINTED_NAMES.fullmatch(self._tail, 0, self._close):
+        heads = list(map(definitions.get, self.tail[: self._close].replace("%", "").split(", ")))
+        if None not in heads or _PRINTED_NAMES.fullmatch(self.tail, 0, self._close):
             self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
             return
         shapes = self.computation.values.shapes
-        if _PRINTED_OPERANDS.fullmatch(self._tail, 0, self._close):
-            self.operand_shapes = tuple(map(shapes.get, _PRINTED_SHAPE.findall(self._tail, 0, self._close)))
+        if _PRINTED_OPERANDS.fullmatch(self.tail, 0, self._close):
+            self.operand_shapes = tuple(map(shapes.get, _PRINTED_SHAPE.findall(self.tail, 0, self._close)))
         else:
             self.operand_shapes = tuple(_operand_shape(operand, definitions, shapes) for operand in self.operands)
 
@@ -234,7 +228,7 @@ class Instruction:
     def callee_names(self, attribute: str) -> tuple[str, ...]:
         """The computations that an attribute names."""
         at = self._printed_at(attribute)
-        word = _WORD_ATTRIBUTE.match(self._tail, at) if at >= 0 else None
+        word = _WORD_ATTRIBUTE.match(self.tail, at) if at >= 0 else None
         if word is not None:
             return (word[1],)
         value = self._value(attribute)
@@ -245,42 +239,6 @@ class Instruction:
         """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
         return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.callee_names(attribute)]
-
-    # -- the same as text, until the last analysis has been converted -----------------------------------------------------
-
-    @property
-    def operand_text(self) -> str:
-        return self._tail[: self._close]
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        try:
-            for name, value in scan.attributes(self._tail, self._close + 1):
-                found.setdefault(name, value)
-        except scan.ScanError as error:
-            self.computation.note_fault(self.name, self.line, error.message)
-        return found
-
-    def mentions(self, text: str) -> bool:
-        return text in self._tail
-
-    def attribute(self, name: str) -> str:
-        return self._text(name) or ""
-
-    def word(self, name: str) -> str | None:
-        at = self._printed_at(name)
-        found = _WORD_ATTRIBUTE.match(self._tail, at) if at >= 0 else None
-        if found is None:
-            found = _WORD.fullmatch(scan.without_comments(self.attribute(name)).strip())
-        return found[1] if found else None
-
-    def attributes_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        return pattern.match(self._tail, self._close + 1)
-
-    def callees(self, attributes: dict[str, str]) -> dict[str, tuple[str, ...]]:
-        texts = {name: scan.without_comments(attributes[name]) for name in CALLEE_ATTRIBUTES if name in attributes}
-        return {name: tuple(_WORD.findall(text)) for name, text in texts.items() if "=" not in text}
 
     # -- text -----------------------------------------------------------------------------------------------------------
 
@@ -302,20 +260,20 @@ class Instruction:
         computation notes that.
         """
         at = self._printed_at(name)
-        common = scan.common_attribute(self._tail, at) if at >= 0 else None
+        common = scan.common_attribute(self.tail, at) if at >= 0 else None
         if common is not None:
             return common[2]
-        if name not in self._tail:
+        if name not in self.tail:
             return None
         try:
-            return next((value for found, value in scan.attributes(self._tail, self._close + 1) if found == name), None)
+            return next((value for found, value in scan.attributes(self.tail, self._close + 1) if found == name), None)
         except scan.ScanError as error:
             self.computation.note_fault(self.name, self.line, error.message)
         return None
 
     def _printed_at(self, name: str) -> int:
         """The index of an attribute as printers write it; -1 where there is none, or where it may be part of another value."""
-        tail, close = self._tail, self._close
+        tail, close = self.tail, self._close
         at = tail.find(f", {name}=", close)
         if at < 0 or tail.find('"', close, at) < 0:
             return at

@@ -43,7 +43,7 @@ def test_each_copy_has_names_and_channels_of_its_own(whole_entry: bool, tmp_path
 
 def channels(module: Module) -> Counter[str]:
     bodies = [instruction for computation in module.computations.values() for instruction in body(computation)]
-    return Counter(i.attributes["channel_id"] for i in bodies if "channel_id" in i.attributes)
+    return Counter(str(i.attr("channel_id")) for i in bodies if i.has("channel_id"))
 
 
 def test_sizes() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlo_inspect.hlo.instruction import Instruction, head_of
+from hlo_inspect.hlo import scan
+from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.hlo.wants import Wants
@@ -40,10 +42,17 @@ def kept(found: Module) -> list[tuple[str, str, str]]:
 def body(computation: Computation) -> list[Instruction]:
     """Every instruction of a computation whose rows were kept."""
     rows = zip(computation.rows, computation.lines, strict=True)
-    found = [Instruction(computation, row, head_of(row[2]), line) for row, line in rows]
+    heads = HeadTable()
+    found = [Instruction(computation, row, heads[row[2]], line) for row, line in rows]
     if found and not any(instruction.is_root for instruction in found):
         found[-1].is_root = True
     return found
+
+
+def texts(instruction: Instruction) -> dict[str, str]:
+    """The text of each attribute."""
+    tail = instruction.tail
+    return dict(scan.attributes(tail, operands_end(tail) + 1))
 
 
 def contents(found: Module) -> dict[str, Any]:
@@ -55,7 +64,7 @@ def contents(found: Module) -> dict[str, Any]:
         "entry": found.entry.name if found.entry else None,
         "opcodes": {name: sorted(c.opcodes) for name, c in found.computations.items()},
         "instructions": [
-            (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes)), i.attributes)
+            (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes)), texts(i))
             for c in found.computations.values()
             for i in c.instructions
         ],

@@ -15,7 +15,7 @@ from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import parse_shape
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.generate import ORDINARY, Writer, Written
-from tests.hlo.reading import EVERYTHING, body, contents, module
+from tests.hlo.reading import EVERYTHING, body, contents, module, texts
 
 COLLECTIVES = ["all-reduce", "all-gather-start", "collective-permute"]
 OPCODES = [
@@ -83,7 +83,7 @@ def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
     """Every instruction that is kept, by name, with its place and all that it says."""
     found = module(text, wants)
     kept = [i for c in found.computations.values() for i in (body(c) if wants.graph else c.instructions)]
-    return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, i.attributes) for i in kept}
+    return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, texts(i)) for i in kept}
 
 
 def wanted(written: list[Written], opcodes: frozenset[str]) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.instruction import Instruction, head_of
+from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.wants import Wants
 
 
 def instruction(text: str, computation: Computation) -> Instruction:
     row = parser.parse_instruction(text, 0).row
-    return Instruction(computation, row, head_of(row[2]), 7)
+    return Instruction(computation, row, HeadTable()[row[2]], 7)
 
 
 def test_the_union_of_wants() -> None:

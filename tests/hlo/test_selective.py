@@ -60,7 +60,7 @@ def test_parts_of_loops() -> None:
 def test_a_second_computation_of_a_name_changes_nothing() -> None:
     other = LESS.replace("constant(4)", "constant(9)")
     module = noted(LESS + other, loops=True)
-    assert module.computations["cond"].scalars["n"].operand_text == "4"
+    assert module.computations["cond"].scalars["n"].literal == "4"
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])

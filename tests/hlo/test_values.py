@@ -10,7 +10,6 @@ from typing import Any, get_args
 import pytest
 
 from hlo_inspect.hlo import opcodes, values
-from hlo_inspect.hlo.module import Wants
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
@@ -22,6 +21,7 @@ from hlo_inspect.hlo.values import (
     ValueTable,
     WindowDimension,
 )
+from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import body, module
 
 
@@ -254,9 +254,9 @@ def all_values(text: str) -> dict[tuple[str, str], object]:
     found = module(text, Wants(graph=True))
     assert found.unparsed_lines == 0
     instructions = [one for computation in found.computations.values() for one in body(computation)]
-    names = {attribute for opcode in opcodes.TABLE.values() for attribute in opcode.attributes}
-    held = {(one.name, name): one.attr(name) for one in instructions for name in names | set(opcodes.COMMON_ATTRIBUTES)}
-    assert not [key for one in instructions for key in names if one.malformed(key)]
+    names: list[Any] = [*opcodes.COMMON_ATTRIBUTES, *{name for opcode in opcodes.TABLE.values() for name in opcode.attributes}]
+    held: dict[tuple[str, str], Any] = {(one.name, name): one.attr(name) for one in instructions for name in names}
+    assert not [name for one in instructions for name in names if one.malformed(name)]
     return {key: _comparable(value) for key, value in held.items() if value is not None and value != ()}
 
 
