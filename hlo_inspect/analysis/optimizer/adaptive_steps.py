@@ -182,12 +182,11 @@ def _take_rate(
 
 
 def _term(update: Update, monomial: Monomial, second: State, others: list[State]) -> tuple[Root, Monomial, Monomial] | None:
-    """The root, the explained factors and the gradient of one term."""
+    """The root, the scalar factors and the gradient of one term."""
     opened = update.open_safe_root(monomial, second.new)
     root = find_root(update, opened, second.new, others[0].new if others else None)
     if root is None:
         return None
-    scalars = tuple(factor for factor in root.rest if update.is_scalar(factor[0]))
-    gradient = tuple(factor for factor in root.rest if not update.is_scalar(factor[0]))
+    scalars, gradient = update.split_scalars(root.rest)
     bare = Root(root.epsilon, root.inner, root.correction, root.scale, ())
     return (bare, scalars, gradient) if gradient else None

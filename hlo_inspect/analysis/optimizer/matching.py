@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDepen
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, split_zero
-from hlo_inspect.analysis.optimizer.numeric import agrees, atoms_below
+from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import Result, StateArray, TrainingStep, find_state_arrays
@@ -175,7 +175,7 @@ class Matcher:
         node = self.forms.atoms[leaf].node
         if node in self.flow.graph.broken or node not in self.flow.graph.places:
             return -1
-        return self.input_dependence.inputs(self.flow.graph.places[node]) if node in self.flow.graph.places else 0
+        return self.input_dependence.inputs(self.flow.graph.places[node])
 
     def _own(self, array: StateArray) -> int:
         """The inputs that hold the old value of a array: its own and those of its copies."""
@@ -382,5 +382,5 @@ def _holds_weight(update: Update, form: Sum) -> bool:
 
 def _is_elementwise(update: Update, form: Sum) -> bool:
     """Whether the weight is in a form as it is, not repeated nor in part."""
-    atoms = ((atom, update.forms.atoms[atom].op) for atom in atoms_below(update.forms, form))
+    atoms = ((atom, update.forms.atoms[atom].op) for atom in update.forms.atoms_below(form))
     return not any(op in _ELSEWHERE and update.holds(atom, update.weight) for atom, op in atoms)

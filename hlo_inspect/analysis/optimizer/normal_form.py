@@ -230,22 +230,20 @@ class NormalForms:
 
     # -- what an atom holds ---------------------------------------------------------------------------------------------
 
-    def leaves(self, form: Sum) -> frozenset[int]:
-        """The leaf atoms that a sum holds at any depth."""
+    def atoms_below(self, form: Sum) -> set[int]:
+        """The atoms that a sum holds at any depth."""
         found: set[int] = set()
-        seen: set[int] = set()
         stack = [atom for monomial in form for atom, _ in monomial]
         while stack:
             number = stack.pop()
-            if number in seen:
-                continue
-            seen.add(number)
-            atom = self.atoms[number]
-            if atom.node is not None:
+            if number not in found:
                 found.add(number)
-            for part in atom.parts:
-                stack += [inner for monomial in part for inner, _ in monomial]
-        return frozenset(found)
+                stack += [inner for part in self.atoms[number].parts for monomial in part for inner, _ in monomial]
+        return found
+
+    def leaves(self, form: Sum) -> frozenset[int]:
+        """The leaf atoms that a sum holds at any depth."""
+        return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)
 
 
 _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}

@@ -156,7 +156,7 @@ def is_norm(update: Update, form: Sum) -> bool:
 
 
 def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
-    atoms = [(atom, exponent) for atom, exponent in term if not update.is_scalar(atom)]
+    _, atoms = update.split_scalars(term)
     if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
         return bool(atoms)
     summed = update.reductions.summed(atoms[0][0]) if len(atoms) == 1 and atoms[0][1] == 1.0 else None

@@ -75,7 +75,7 @@ def apply(op: str, attribute: object, values: list[float]) -> float | None:
 def value_of_form(forms: NormalForms, form: Sum, leaf: Callable[[int], float]) -> float | None:
     """A normal form where `leaf` gives the value of a leaf's node."""
     known: dict[int, float | None] = {}
-    wanted = atoms_below(forms, form)
+    wanted = forms.atoms_below(form)
     for number in sorted(wanted):
         atom = forms.atoms[number]
         if atom.node is not None:
@@ -89,18 +89,6 @@ def value_of_form(forms: NormalForms, form: Sum, leaf: Callable[[int], float]) -
             if atom.op != "sum" and len(values) == len(parts):
                 known[number] = apply(atom.op, atom.attribute, values)
     return _sum(form, known)
-
-
-def atoms_below(forms: NormalForms, form: Sum) -> set[int]:
-    """The atoms that a sum holds at any depth."""
-    found: set[int] = set()
-    stack = [atom for monomial in form for atom, _ in monomial]
-    while stack:
-        number = stack.pop()
-        if number not in found:
-            found.add(number)
-            stack += [inner for part in forms.atoms[number].parts for monomial in part for inner, _ in monomial]
-    return found
 
 
 def _sum(form: Sum, known: Mapping[int, float | None]) -> float | None:

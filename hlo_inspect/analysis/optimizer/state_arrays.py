@@ -7,12 +7,12 @@ the one input of its shape and type that its expression holds, when those of oth
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
 from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
+from hlo_inspect.analysis.optimizer.numeric import apply
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_ROUNDS = 4
@@ -25,17 +25,15 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 class StateArray:
     """An array of the training state: an output and the input of which it is the new value.
 
-    `old` is the node of the old value, `node` that of the new one as the text has it, `new` that of the new one under the
-    assumption that every guard lets the update through. `is_given`: the text says which input it is. `same_value` are arrays of
+    `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
+    through. `is_given`: the text says which input it is. `same_value` are arrays of
     the same new value, such as a working copy beside its master.
     """
 
-    output: Index
     source: Input
     shape: ArrayShape
     place: Place
     old: int
-    node: int
     new: int
     is_given: bool
     same_value: list[StateArray] = field(default_factory=list)
@@ -55,12 +53,11 @@ class StateArray:
 
 @dataclass(slots=True)
 class TrainingStep:
-    """`arrays` by output; `inputs` are the shapes of all arrays that go in; `guards` the conditions assumed to hold (or not);
+    """`arrays` by output; `guards` are the conditions assumed to hold (or not);
     `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
     """
 
     frame: int
-    inputs: dict[Input, ArrayShape]
     arrays: list[StateArray] = field(default_factory=list)
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
@@ -92,13 +89,14 @@ def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
         return args[1 if values[0] else 2] if args[0] in graph.assumed else None
     if op == "not":
         return graph.truth(not values[0])
-    return _computed(graph, op, args) if op in _ARITHMETIC and len(args) == 2 else None
+    return _computed(graph, op, args) if op in {"add", "subtract", "multiply", "and", "or"} and len(args) == 2 else None
 
 
 def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     left, right = (graph.value(arg) for arg in args)
     if left is not None and right is not None:
-        return graph.truth(_ARITHMETIC[op](left, right))
+        result = apply(op, None, [left, right])
+        return None if result is None else graph.truth(result)
     if args[0] in graph.assumed:
         return _with_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
     return _with_truth(graph, op, bool(right), args[0])
@@ -111,15 +109,6 @@ def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
     if op == "or":
         return graph.truth(1) if known else other
     return None if known else other
-
-
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "and": lambda left, right: float(bool(left) and bool(right)),
-    "or": lambda left, right: float(bool(left) or bool(right)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +125,14 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     graph = flow.graph
     places = [flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
-    step = TrainingStep(frame, inputs, parts=_whole_inputs(flow, nodes))
+    step = TrainingStep(frame, parts=_whole_inputs(flow, nodes))
     whole = step.resolved(graph, nodes)
     nodes = [whole[node] for node in nodes]
     step.results = tuple(nodes)
     own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
     succeeded = _succeeded(flow, nodes, results, inputs, own)
     step.arrays = [
-        StateArray(result.index, source, result.shape, place, own[source], node, node, result.taken is not None)
+        StateArray(source, result.shape, place, own[source], node, result.taken is not None)
         for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
         if source is not None and source in own
     ]

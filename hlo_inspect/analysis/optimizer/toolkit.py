@@ -3,7 +3,7 @@
 An update is a sum (`Sum`): coefficients by monomial, each a product of powers of atoms. A rule takes the update apart, from the
 new weight to its states, and gives a claim when it has explained every term, every state and every factor.
 
-* the update: `Update`, its `State`s, `split` a sum by an atom; a `OptimizerRule` gives a `Claim`
+* the update: `Update`, its `State`s, `split` a sum by an atom, `update.split_scalars` a product; a rule gives a `Claim`
 * hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`
 * averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`
 * steps below the root of a second moment: `find_root`, `find_adam_step`, `adam_claim`, `find_scaled_gradient`

@@ -131,6 +131,11 @@ class Update:
         inputs = self._dependence.inputs(form)
         return inputs >= 0 and bool(inputs & self._context.own_inputs) and not inputs & self._context.state_inputs
 
+    def split_scalars(self, monomial: Monomial) -> tuple[Monomial, Monomial]:
+        """The scalar factors of a product, and the other ones."""
+        scalars = tuple([factor for factor in monomial if self.is_scalar(factor[0])])
+        return scalars, tuple([factor for factor in monomial if factor not in scalars])
+
     def without_scalars(self, form: Sum) -> Sum:
         """A form without the scalar factors that all of its terms share."""
         shared: dict[int, float] | None = None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 
+from hlo_inspect.analysis import view
 from hlo_inspect.analysis.optimizer import dataflow
 from hlo_inspect.analysis.optimizer.dataflow import carried_element, constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.view import View
-from tests.analysis.optimizer.programs import changed, entry_of, flow_of, module_of, root_of, written
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.operands import Operand, operands_of
+from tests.analysis.optimizer.programs import changed, entry_of, flow_of, module_of, overview_of, root_of, text_of, written
 
 P = "%p = f32[8]{0} parameter(0)"
 
@@ -183,6 +187,26 @@ def test_wide_tuples_are_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) ->
     flow, frame = flow_of(entry_of(P, *(f"{name} = f32[8]{{0}} copy(%p)" for name in names), root))
     monkeypatch.setattr(flow.frames, "operands", None)
     assert {flow.node(flow.frames.root(frame, (n,))) for n in range(50)} == {0}
+
+
+def test_no_row_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the operands nor an attribute of it, however many values are followed through it."""
+    read: Counter[tuple[object, ...]] = Counter()
+    text = Instruction._text
+
+    def count_operands(tail: str, *rest: int) -> tuple[Operand, ...]:
+        read["operands", tail] += 1
+        return operands_of(tail, *rest)
+
+    def count_attribute(instruction: Instruction, name: str) -> str | None:
+        read[name, instruction.computation.name, instruction.name] += 1
+        return text(instruction, name)
+
+    monkeypatch.setattr(view, "operands_of", count_operands)
+    monkeypatch.setattr(Instruction, "_text", count_attribute)
+    assert overview_of(text_of("adamw_bf16_master.after")).name == "adamw"
+    assert max(count for (what, *_), count in read.items() if what == "operands") == 1
+    assert read.most_common(1)[0][1] == 1, read.most_common(3)
 
 
 def test_slices_fetched_ahead() -> None:

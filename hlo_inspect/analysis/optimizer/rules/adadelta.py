@@ -35,8 +35,8 @@ def match(update: Update) -> Claim | None:
         if root is None or root.correction or len(above) != 1:
             continue
         rest = tuple(factor for factor in root.rest if factor not in above)
-        gradient: Sum = {tuple(factor for factor in rest if not update.is_scalar(factor[0])): 1.0}
-        scalars = tuple(factor for factor in rest if update.is_scalar(factor[0]))
+        scalars, others = update.split_scalars(rest)
+        gradient: Sum = {others: 1.0}
         average = square_average(update, second, gradient) if update.is_gradient(gradient) else None
         unit = tuple(factor for factor in monomial if factor not in scalars)
         if average is None or not _averages(update, steps, above[0][0], unit, root.inner):

@@ -54,7 +54,7 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
     if len(gradient) != 1 or not update.is_gradient(gradient) or not update.are_scalar(decayed):
         return None
     ((monomial, value),) = gradient.items()
-    scalars = tuple(factor for factor in monomial if update.is_scalar(factor[0]))
+    scalars, _ = update.split_scalars(monomial)
     inverse: Sum = {tuple((atom, -exponent) for atom, exponent in scalars): 1 / value}
     if is_trust_ratio(update, trust, update.forms.multiply(inverse, bare)) is None:
         return None

@@ -12,7 +12,6 @@ from __future__ import annotations
 from hlo_inspect.analysis.optimizer.toolkit import (
     ABSENT,
     Claim,
-    Monomial,
     OptimizerRule,
     Root,
     State,
@@ -75,7 +74,7 @@ def _gradient(update: Update, form: Sum, second: State) -> tuple[Root, Sum] | No
     root = find_root(update, monomial, second.new)
     if root is None or root.correction:
         return None
-    gradient: Monomial = tuple(factor for factor in root.rest if not update.is_scalar(factor[0]))
+    _, gradient = update.split_scalars(root.rest)
     return (root, {gradient: 1.0}) if gradient else None
 
 
@@ -84,7 +83,7 @@ def _norm(update: Update, form: Sum) -> Sum | None:
     if len(form) != 1:
         return None
     ((monomial, _),) = form.items()
-    opaque = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
+    opaque = [atom for atom, exponent in update.split_scalars(monomial)[1] if exponent == 1.0]
     return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
 
 

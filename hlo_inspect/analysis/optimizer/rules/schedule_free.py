@@ -57,7 +57,7 @@ def _plain_step(update: Update, step: Sum) -> Claim | None:
     if len(step) != 1 or not update.is_gradient(step):
         return None
     ((monomial, value),) = step.items()
-    rate: Sum = {tuple(factor for factor in monomial if update.is_scalar(factor[0])): -value}
+    rate: Sum = {update.split_scalars(monomial)[0]: -value}
     return Claim(rate, step, {"learning_rate": update.read(rate)})
 
 
@@ -68,12 +68,15 @@ def _adam_step(update: Update, step: Sum) -> Claim | None:
         return None
     ((monomial, value),) = step.items()
     root = find_root(update, monomial, states[0].new)
-    gradient: Sum = {tuple(f for f in root.rest if not update.is_scalar(f[0])): 1.0} if root is not None else {}
-    second = square_average(update, states[0], gradient) if update.is_gradient(gradient) else None
-    bases, left = take_corrections(update, root.correction) if root is not None else ([], ())
-    if root is None or second is None or left or any(exponent != -0.5 for _, exponent in bases):
+    if root is None:
         return None
-    rate: Sum = {tuple(factor for factor in root.rest if update.is_scalar(factor[0])): -value * root.scale}
+    scalars, rest = update.split_scalars(root.rest)
+    gradient: Sum = {rest: 1.0}
+    second = square_average(update, states[0], gradient) if update.is_gradient(gradient) else None
+    bases, left = take_corrections(update, root.correction)
+    if second is None or left or any(exponent != -0.5 for _, exponent in bases):
+        return None
+    rate: Sum = {scalars: -value * root.scale}
     hyperparameters = {
         "learning_rate": update.read(rate),
         "beta2": exact_decay(second.decay, bases[0][0] if bases else None),

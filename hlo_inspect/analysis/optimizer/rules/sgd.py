@@ -57,10 +57,10 @@ def _linear(update: Update, form: Sum) -> Sum | None:
         return None
     factors: list[Sum] = []
     for monomial, value in form.items():
-        gradient = tuple((a, e) for a, e in monomial if not update.is_scalar(a))
+        scalars, gradient = update.split_scalars(monomial)
         if not _is_backward(update, gradient):
             return None
-        factors.append({tuple((a, e) for a, e in monomial if update.is_scalar(a)): -value})
+        factors.append({scalars: -value})
     return factors[0] if all(factor == factors[0] for factor in factors) else None
 
 
@@ -76,16 +76,12 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     for atom, _ in bare:
         found = update.forms.atoms[atom]
         parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
-        terms = [_unscaled(update, term) for part in parts for term, value in part.items() if value != 0.0]
+        terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]
         if found.op == "sign" or not all(
             _is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"
         ):
             return False
     return True
-
-
-def _unscaled(update: Update, monomial: Monomial) -> Monomial:
-    return tuple((atom, exponent) for atom, exponent in monomial if not update.is_scalar(atom))
 
 
 def _momentum(update: Update, state: State) -> Claim | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
-from hlo_inspect.analysis.optimizer.numeric import apply, atoms_below
+from hlo_inspect.analysis.optimizer.numeric import apply
 from hlo_inspect.analysis.optimizer.schedule import curve as curves
 from hlo_inspect.analysis.optimizer.schedule.curve import Curve
 
@@ -35,7 +35,7 @@ def pieces_of(forms: NormalForms, form: Sum, counter: int, ahead: int = 0) -> li
     """The pieces of a sum over the atom of a counter, from 0 to `LAST` of another one that is so much `ahead`; `None` where it
     is no curve somewhere, or too long.
     """
-    atoms = sorted(atoms_below(forms, form))
+    atoms = sorted(forms.atoms_below(form))
     if len(atoms) > MAX_ATOMS:
         return None
     found: list[Piece] = []
