@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
@@ -35,9 +37,9 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),
     "HI504": ("subtract(w)", "subtract(w, g)"),
 }
-ELSEWHERE = {"HI205": "test_devices", "HI505": "test_optimizer_state", "HI506": "test_optimizer_state"}
+ELSEWHERE = {"HI205": "rules/test_bad_input", "HI505": "rules/test_optimizer_state", "HI506": "rules/test_optimizer_state"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
-"""Rules whose example is no module of its own, and the file that tests them."""
+"""Rules whose example is not a module, and the file that makes them fire and not fire."""
 
 PAGES = {page.code: page for page in rule_pages()}
 PASSES = {rule.code: rule.passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
@@ -49,6 +51,8 @@ def fired(text: str, command: str) -> set[str]:
 
 def test_each_rule_is_tested() -> None:
     assert MENDED.keys() | ELSEWHERE.keys() == PAGES.keys()
+    tests = Path(__file__).parents[1]
+    assert all(f'"{code}"' in (tests / f"{file}.py").read_text(encoding="utf-8") for code, file in ELSEWHERE.items())
 
 
 @pytest.mark.parametrize("code", MENDED)
