@@ -102,7 +102,7 @@ class CallGraph:
 
 
 def _place(instruction: Instruction) -> tuple[str, int, str]:
-    """What tells an instruction from any other, also in a text that defines a name twice."""
+    """A key of an instruction that no other one has, also in a text that defines a name twice."""
     return instruction.computation.name, instruction.line, instruction.name
 
 

@@ -160,7 +160,7 @@ class Views:
         self._known: dict[str, View] = {}
 
     def of(self, name: str) -> View:
-        """The view of a computation; `KeyError` where the module has none of that name."""
+        """The view of a computation; `KeyError` where the module has no computation of that name."""
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = View(self.computations[name], self._heads)

@@ -139,7 +139,7 @@ def test_tables_of_one_run() -> None:
     assert rows(report, "cost_by_source") == {
         "net.py:5": (3 * DOT, 0, 3 * DOT, 9 * SQUARE),
         "net.py:9": (0, 16, 0, 2 * SQUARE),
-        "(not told)": (3 + 4 + DOT, 0, DOT, 36 + 36 + 4 * 16 + 3 * SQUARE),
+        "(not printed)": (3 + 4 + DOT, 0, DOT, 36 + 36 + 4 * 16 + 3 * SQUARE),
     }
 
 

@@ -132,7 +132,7 @@ class Costs:
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def knows_fused(self, name: str) -> bool:
-        """Whether a fused computation was counted, or one that is like it, which is as good."""
+        """Whether the cost of a fused computation is known: its own, or that of one with the same fingerprint."""
         return _knows_alike(name, self._fingerprints, self.fused, self._fused_alike)
 
     def knows_applied(self, name: str) -> bool:
@@ -209,7 +209,7 @@ class Costs:
 
 def _alike(view: View, row: int) -> tuple[str, ...] | None:
     """What the cost of a row depends on: its shape, opcode and attributes and the shapes of its operands. `None` where it
-    depends on more, or where that is not easily told.
+    depends on more, or where finding that out costs more.
     """
     opcode = wrapped(view.opcodes[row])
     sources = view.operand_rows(row)

@@ -1,5 +1,5 @@
-"""Custom calls whose cost can be told: library matrix multiplications and convolutions, kernels that bring an estimate, and
-what is no work at all. XLA's own HloCostAnalysis counts none of them.
+"""Custom calls whose cost is known: library matrix multiplications and convolutions, kernels that bring an estimate, and
+annotations, which do no work. XLA's own HloCostAnalysis counts no custom call.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TPU_KERNEL = "tpu_custom_call"
 
 
 class CallCost(NamedTuple):
-    """The cost of a custom call that is known to be something. Where its `backend_config` cannot be used, `fault` says why,
-    and what depends on it is `None`.
+    """The cost of a custom call that has a rule. Where its `backend_config` cannot be used, `fault` says why, and what depends
+    on it is `None`.
     """
 
     work: Work | None

@@ -11,8 +11,8 @@ from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.values import Metadata
 
-NOT_TOLD = "(not told)"
-"""The source of what has no metadata, and the kind of a fusion that does not print it or what it calls."""
+NOT_PRINTED = "(not printed)"
+"""The source of an instruction without metadata, and the kind of a fusion whose text lacks it or the computation."""
 NOT_FUSED = "(not a fusion)"
 
 _FUSIONS = opcodes_that_call("fused")
@@ -25,7 +25,7 @@ class Labels(NamedTuple):
 
 
 class Labeller:
-    """Labels rows by what their attributes say; what metadata means is looked up once for all that have the same."""
+    """Labels rows by what their attributes say; what metadata means is looked up once for all rows that have the same."""
 
     def __init__(self, frames: StackFrames) -> None:
         self._frames = frames
@@ -37,10 +37,10 @@ class Labeller:
         try:
             instruction = view.instruction(index)
         except scan.ScanError:
-            return Labels(NOT_TOLD if is_fusion else NOT_FUSED, UNKNOWN, NOT_TOLD)
-        kind = ((view.called(index) and instruction.attr("kind")) or NOT_TOLD) if is_fusion else NOT_FUSED
+            return Labels(NOT_PRINTED if is_fusion else NOT_FUSED, UNKNOWN, NOT_PRINTED)
+        kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
         metadata = instruction.attr("metadata")
-        return Labels(kind, UNKNOWN, NOT_TOLD) if metadata is None else Labels(kind, *self._phase_and_source(metadata))
+        return Labels(kind, UNKNOWN, NOT_PRINTED) if metadata is None else Labels(kind, *self._phase_and_source(metadata))
 
     def _phase_and_source(self, metadata: Metadata) -> tuple[str, str]:
         known = self._origins.get(metadata)
@@ -49,5 +49,5 @@ class Labeller:
             scope = self._scopes.get(found.op_name)
             if scope is None:
                 scope = self._scopes[found.op_name] = scope_of(found.op_name)
-            known = self._origins[metadata] = (phase_of(found, scope), found.source or NOT_TOLD)
+            known = self._origins[metadata] = (phase_of(found, scope), found.source or NOT_PRINTED)
         return known

@@ -84,8 +84,8 @@ def module_cost(
 ) -> ModuleCost:
     """The cost of a module whose whole graph was read.
 
-    `executions` tells how often each computation runs for one run of the entry, `None` where that is not known, and `reason`
-    why not.
+    `executions` says how often each computation runs for one run of the entry, `None` where that is not known; `reason` says
+    why it is not.
     """
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()

@@ -1,4 +1,4 @@
-"""Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth, each as if alone.
+"""Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth, each as if the other took no time.
 
 FLOPs run at the peak of the unit that does them, in the type that they have; transcendentals take no time of their own, as
 no profile states a rate for them. A peak that the profile does not state leaves the time unknown.
@@ -32,7 +32,7 @@ def why_no_compute_time(tally: Tally, profile: HardwareProfile) -> str:
     if not missing:
         return ""
     share = sum(by_unit[unit] for unit in missing) / by_unit.total()
-    named = ", ".join(unit or "work of a unit or type that is not told" for unit in missing)
+    named = ", ".join(unit or "work whose unit or type is not known" for unit in missing)
     return f"the profile {profile.name} states no rate for {named} ({share:.2%} of the FLOPs)"
 
 
@@ -57,7 +57,7 @@ def bound(compute: float | None, memory: float | None) -> str | None:
 
 
 def _by_unit(tally: Tally) -> Counter[str]:
-    """FLOPs by the unit that does them, none of 0."""
+    """FLOPs by the unit that does them; units without FLOPs are left out."""
     by_unit: Counter[str] = Counter()
     for key, row in tally.rows.items():
         if row[_FLOPS]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_TOLD, Labeller, Labels
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.reader import read_modules
@@ -32,13 +32,13 @@ def test_kinds() -> None:
         NOT_FUSED: (8, 0, 0, 96),
         "kLoop": (16, 0, 0, 128),
         "kInput": (8, 0, 0, 64),
-        NOT_TOLD: (8, 0, 0, 64),
+        NOT_PRINTED: (8, 0, 0, 64),
     }
 
 
 def test_a_fusion_in_the_short_spelling() -> None:
     assert labels("%s = ((f32[8]), f32[8]) fusion-start(%p), kind=kLoop, calls=%twice").kind == "kLoop"
-    assert labels("%s = f32[8] fusion(%p), kind=kLoop").kind == NOT_TOLD
+    assert labels("%s = f32[8] fusion(%p), kind=kLoop").kind == NOT_PRINTED
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_sources_inline() -> None:
         "%e = f32[8] negate(%d)",
     ]
     found = by_label(cost_of(P, *lines).by("source"))
-    assert {label: row[0] for label, row in found.items()} == {"x.py:7": 16, "y.py": 8, NOT_TOLD: 16}
+    assert {label: row[0] for label, row in found.items()} == {"x.py:7": 16, "y.py": 8, NOT_PRINTED: 16}
 
 
 def test_sources_by_frame() -> None:
@@ -110,4 +110,4 @@ def test_what_looks_like_metadata_in_a_string() -> None:
     fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'
     labeller = Labeller(StackFrames())
     view = view_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
-    assert [labeller.of(view, index).source for index in (1, 2)] == [NOT_TOLD, "x.py:7"]
+    assert [labeller.of(view, index).source for index in (1, 2)] == [NOT_PRINTED, "x.py:7"]

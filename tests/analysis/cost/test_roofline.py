@@ -42,7 +42,7 @@ def test_work_of_a_unit_that_is_not_told() -> None:
     found = Tally()
     found.add(TallyKey("x"), (8,))
     assert compute_seconds(found, H100) is None
-    assert "not told" in why_no_compute_time(found, H100)
+    assert "not known" in why_no_compute_time(found, H100)
 
 
 def test_nothing_takes_no_time() -> None:
