@@ -134,13 +134,19 @@ class View:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def instruction(self, index: int) -> Instruction:
-        """A row as an instruction; `ScanError` where its operands are not closed."""
+        """A row as an instruction, the one that the reader kept where it kept it; `ScanError` where its operands are not
+        closed.
+        """
         known = self._instructions.get(index)
         if known is None:
-            known = Instruction(self.computation, self.rows[index], self.heads[index], self.lines[index])
-            known.is_root = index == self.root
+            row, line = self.rows[index], self.lines[index]
+            known = self._kept.get((line, row[1])) or Instruction(self.computation, row, self.heads[index], line)
             self._instructions[index] = known
         return known
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, str], Instruction]:
+        return {(instruction.line, instruction.name): instruction for instruction in self.computation.instructions}
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
