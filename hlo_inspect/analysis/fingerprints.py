@@ -72,9 +72,8 @@ class Fingerprints:
             return None
         if is_marked and not called:
             self._alone.add(name)
-        first: dict[str, int] = {}
-        repeats = [first.setdefault(one, len(first)) for one in repeating]
-        key = (spelled_heads, kept, roots, is_marked, len(called), *called, *repeats)
+        order = dict(zip(dict.fromkeys(repeating), range(len(repeating)), strict=False))
+        key = (spelled_heads, kept, roots, is_marked, *called, *map(order.__getitem__, repeating))
         fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return fingerprint
 

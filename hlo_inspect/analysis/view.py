@@ -14,7 +14,7 @@ from hlo_inspect.hlo import scan
 from hlo_inspect.hlo.instruction import Callee, Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.operands import Operand, operands_of
+from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
 from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shapes import Shape, subshape
 
@@ -32,7 +32,8 @@ class View:
         self.rows: Sequence[Row] = computation.rows
         self.lines: Sequence[int] = computation.lines
         self._table = HeadTable() if heads is None else heads
-        self._operands: list[tuple[Operand, ...] | None] = [None] * len(self.rows)
+        self._operands: dict[int, tuple[Operand, ...]] = {}
+        self._others: set[int] = set()
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
         self._instructions: dict[int, Instruction] = {}
         self._called: dict[int, list[Callee]] = {}
@@ -59,49 +60,55 @@ class View:
     # -- names ----------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def indices(self) -> dict[str, int]:
-        """The row of each name; of a name that is defined twice the last one."""
+    def _indices(self) -> dict[str | None, int]:
         return {row[1]: index for index, row in enumerate(self.rows)}
 
     def index(self, name: str) -> int | None:
         """The row that defines a name, of two the last one."""
-        return self.indices.get(name)
+        return self._indices.get(name)
 
     @cached_property
     def ambiguous(self) -> frozenset[int]:
         """The rows whose names other rows of the computation define too."""
-        if len(self.indices) == len(self.rows):
+        if len(self._indices) == len(self.rows):
             return frozenset()
-        last = self.indices
+        last = self._indices
         earlier = {index for index, row in enumerate(self.rows) if last[row[1]] != index}
         return frozenset(earlier | {last[self.rows[index][1]] for index in earlier})
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
+    def operand_rows(self, index: int) -> tuple[int | None, ...]:
+        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        known = self._operand_rows[index]
+        if known is None:
+            names: Sequence[str | None] | None = ()
+            if self.opcodes[index] not in LITERAL_OPCODES:
+                names = operand_names(self.rows[index][3])
+            if names is None:
+                names = [operand.name for operand in self.operands(index)]
+                self._others.add(index)
+            known = self._operand_rows[index] = tuple(map(self._indices.get, names))
+        return known
+
+    def has_only_names(self, index: int) -> bool:
+        """Whether each operand of a row is the whole result of another one, by its name, so that `operand_rows` says it all."""
+        return None not in self.operand_rows(index) and index not in self._others
+
     def operands(self, index: int) -> tuple[Operand, ...]:
-        """The operands of a row; where they are not closed, one without a name."""
-        known = self._operands[index]
+        """The operands of a row as the text has them; where they are not closed, one without a name."""
+        known = self._operands.get(index)
         if known is None:
             known = self._operands[index] = self._read_operands(index)
         return known
 
     def _read_operands(self, index: int) -> tuple[Operand, ...]:
-        row = self.rows[index]
-        if self._table[row[2]].opcode in LITERAL_OPCODES:
+        if self.opcodes[index] in LITERAL_OPCODES:
             return ()
         try:
-            return operands_of(row[3])
+            return operands_of(self.rows[index][3])
         except scan.ScanError:
             return _UNREADABLE
-
-    def operand_rows(self, index: int) -> tuple[int | None, ...]:
-        """The row that defines each operand of a row, `None` for one that the computation does not define."""
-        known = self._operand_rows[index]
-        if known is None:
-            find = self.indices.get
-            known = tuple([None if operand.name is None else find(operand.name) for operand in self.operands(index)])
-            self._operand_rows[index] = known
-        return known
 
     def parameter_number(self, index: int) -> int | None:
         """The number of a parameter, `None` where it cannot be read."""
@@ -115,8 +122,11 @@ class View:
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
         """The shape of an operand: that of its definition, else the one that is printed."""
-        operand, row = self.operands(index)[number], self.operand_rows(index)[number]
+        row = self.operand_rows(index)[number]
         defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
+        if defined is not None and self.has_only_names(index):
+            return defined
+        operand = self.operands(index)[number]
         if defined is None:
             return self.computation.values.shapes.get(operand.shape)
         return subshape(defined, operand.path)

@@ -16,6 +16,7 @@ _TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
 _NAMES = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
+_MARKED = re.compile(rf"%({_NAME})")
 _PRINTED_OPERAND = re.compile(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
 _USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
@@ -35,21 +36,28 @@ class Operand(NamedTuple):
     shape: str = ""
 
 
-_new = tuple.__new__  # half the time of `Operand(…)`, of which a module has hundreds of thousands
+def operand_names(tail: str) -> list[str] | None:
+    """The names of the operands where they are printed as most are, with a shape or without; `None` for all others, which
+    `operands_of` reads.
+    """
+    bare = _NAMES.match(tail)
+    if bare is not None:
+        names = bare[0].replace("%", "").split(", ") if bare[0] else []
+        return None if "null" in names else names
+    printed = _PRINTED_OPERANDS.match(tail)
+    return _MARKED.findall(tail, 0, printed.end()) if printed is not None else None
 
 
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
     closed.
     """
-    bare = _NAMES.match(tail)
-    if bare is not None:
-        names = bare[0].replace("%", "").split(", ") if bare[0] else []
-        if "null" not in names:
-            return tuple([_new(Operand, (name, (), "")) for name in names])
     printed = _PRINTED_OPERANDS.match(tail)
     if printed is not None:
-        return tuple([_new(Operand, (name, (), shape)) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
+        return tuple([Operand(name, (), shape) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
+    names = operand_names(tail)
+    if names is not None:
+        return tuple([Operand(name) for name in names])
     text = scan.without_comments(tail[: operands_end(tail) if end is None else end])
     return tuple(_operand(text[start:stop].strip()) for start, stop in scan.split_items(text))
 

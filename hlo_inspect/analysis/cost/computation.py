@@ -212,10 +212,9 @@ def _alike(view: View, row: int) -> tuple[str, ...] | None:
     depends on more, or where finding that out costs more.
     """
     opcode = wrapped(view.opcodes[row])
-    sources = view.operand_rows(row)
-    head, tail = view.rows[row][2:]
-    if opcode in _COUNTED_ONE_BY_ONE or None in sources or view.ambiguous or "#" in tail:  # maybe an element of a tuple
+    if opcode in _COUNTED_ONE_BY_ONE or view.ambiguous or not view.has_only_names(row):
         return None
+    head, tail = view.rows[row][2:]
     attributes = ""
     if opcode not in ELEMENTWISE:
         start = tail.find("), ")
@@ -223,7 +222,7 @@ def _alike(view: View, row: int) -> tuple[str, ...] | None:
         attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
         if '"' in attributes:
             return None
-    return head, attributes, *[view.rows[source][2] for source in sources if source is not None]
+    return head, attributes, *[view.rows[source][2] for source in view.operand_rows(row) if source is not None]
 
 
 def found(table: Mapping[str, _T], name: str) -> _T:

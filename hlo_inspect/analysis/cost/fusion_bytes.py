@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
@@ -12,8 +12,8 @@ from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
 
 Index = tuple[int, ...]
 
-Value = tuple[int | None, Index]
-"""What an operand is: a row and an index into its tuple; without a row where no row defines it."""
+Value = int | tuple[int | None, Index] | None
+"""What an operand is: the result of a row, an element of its tuple, or nothing that a row defines."""
 
 
 @dataclass(slots=True)
@@ -46,15 +46,12 @@ class _Reader:
     def __init__(self, view: View, nested: Mapping[int, FusedTraffic | None]) -> None:
         self._view = view
         self._nested = nested
-        self._operands: list[list[Value]] = []
+        self._operands: list[Sequence[Value]] = []
         self._users: dict[Value, list[int]] = {}
         if view.ambiguous:
             raise UnknownCostError("in the fused computation a name is defined twice")
         for row in range(len(view.rows)):
-            operands = view.operands(row)
-            if any(operand.name is None for operand in operands):
-                raise UnknownCostError("in the fused computation an operand has no name")
-            values = [(source, operand.path) for source, operand in zip(view.operand_rows(row), operands, strict=True)]
+            values = self._values(row)
             self._operands.append(values)
             for value in dict.fromkeys(values):
                 users = self._users.get(value)
@@ -62,6 +59,15 @@ class _Reader:
                     self._users[value] = [row]
                 else:
                     users.append(row)
+
+    def _values(self, row: int) -> Sequence[Value]:
+        rows = self._view.operand_rows(row)
+        if self._view.has_only_names(row):
+            return rows
+        operands = self._view.operands(row)
+        if any(operand.name is None for operand in operands):
+            raise UnknownCostError("in the fused computation an operand has no name")
+        return [(source, operand.path) if operand.path else source for source, operand in zip(rows, operands, strict=True)]
 
     def traffic(self) -> FusedTraffic:
         root = self._view.root
@@ -77,7 +83,7 @@ class _Reader:
                 if number is None:
                     raise UnknownCostError("a parameter's number cannot be read")
                 found.reads[number] = self._parameter(row, shape)
-                if first_of_root is None or first_of_root == (row, ()):
+                if first_of_root is None or first_of_root == row:
                     found.straight.add(number)
         return found
 
@@ -87,7 +93,7 @@ class _Reader:
         """
         sources: dict[Index, int | None] = {(): root}
         if self._opcode(root) == "tuple":
-            sources = {(i,): None if path else row for i, (row, path) in enumerate(self._operands[root])}
+            sources = {(i,): value if isinstance(value, int) else None for i, value in enumerate(self._operands[root])}
         size = 0
         for index, leaf in array_leaves(Operation(self._view, root).shape):
             source = sources.get(index)
@@ -101,8 +107,8 @@ class _Reader:
     def _parameter(self, row: int, shape: Shape | None) -> int:
         """`HloCostAnalysis::FusionProcessOperandBytesRead`: of a tuple each leaf as its get-tuple-element is used."""
         if not isinstance(shape, TupleShape):
-            return self._read((row, ()), shape)
-        return sum(self._leaf((row, ()), shape, index) for index in _leaf_indices(shape))
+            return self._read(row, shape)
+        return sum(self._leaf(row, shape, index) for index in _leaf_indices(shape))
 
     def _leaf(self, value: Value, shape: Shape, index: Index) -> int:
         """What is read of one leaf of a tuple; a leaf that nobody takes out counts as what it is part of."""
@@ -114,12 +120,13 @@ class _Reader:
 
     def _element(self, value: Value, index: int) -> Value | None:
         """An element of a tuple: the operand `value#index`, or its first get-tuple-element; `None` without either."""
-        element = (value[0], (*value[1], index))
+        row, path = value if isinstance(value, tuple) else (value, ())
+        element = (row, (*path, index))
         if element in self._users:
             return element
         for user in self._users.get(value, ()):
             if self._opcode(user) == "get-tuple-element" and Operation(self._view, user).instruction.attr("index") == index:
-                return user, ()
+                return user
         return None
 
     def _read(self, value: Value, shape: Shape | None) -> int:
@@ -154,9 +161,9 @@ class _Reader:
         """
         size = 0
         shared = False
-        for user in self._users.get((fusion, ()), ()):
+        for user in self._users.get(fusion, ()):
             opcode, shape = self._view.heads[user]
-            first = self._is_first(user, (fusion, ()))
+            first = self._is_first(user, fusion)
             if straight and (opcode == "slice" or (opcode == "dynamic-slice" and first)):
                 size += shape_size(shape)
             elif not (straight and first and opcode == "dynamic-update-slice") and not shared:

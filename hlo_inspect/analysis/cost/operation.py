@@ -68,7 +68,7 @@ class Operation:
 
     @property
     def operand_count(self) -> int:
-        return len(self.view.operands(self.index))
+        return len(self.view.operand_rows(self.index))
 
     def operand_shape(self, number: int) -> Shape:
         """The shape of an operand: that of its definition, else the one that is printed."""

@@ -166,6 +166,8 @@ class Frames:
         """Where the operands of the instruction at a place are."""
         frame, row, _ = place
         view = self._frames[frame].view
+        if view.has_only_names(row):
+            return tuple([(frame, defined, ()) for defined in view.operand_rows(row) if defined is not None])
         return tuple(
             [
                 (frame, defined, operand.path) if defined is not None else (frame, ~row, (number, *operand.path))
@@ -180,7 +182,8 @@ class Frames:
         rows = view.operand_rows(row)
         if number >= len(rows):
             return None
-        path, defined = view.operands(row)[number].path + index, rows[number]
+        defined = rows[number]
+        path = index if view.has_only_names(row) else view.operands(row)[number].path + index
         return (frame, defined, path) if defined is not None else (frame, ~row, (number, *path))
 
     def name(self, place: Place) -> str:
