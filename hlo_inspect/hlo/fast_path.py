@@ -37,7 +37,6 @@ _CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s
 _FRESH = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
 """A line that does not continue the one before it."""
 
-_OPERATION = re.compile(r"(?<![^ (])[a-z][a-z0-9\-]*+\(", re.ASCII)
 _TIGHT_DEFINITION = re.compile(r"%[\w.\-]++=", re.ASCII)
 _LITERALS = (" constant", " parameter")
 
@@ -229,8 +228,9 @@ def _holds_more(text: str, run: LineRun) -> bool:
 
 
 def _holds_operation(tail: str) -> bool:
-    """Whether one of the operands is an instruction."""
+    """Whether one of the operands is an instruction: then a parenthesis follows an opcode there."""
     try:
-        return _OPERATION.search(tail, 0, operands_end(tail)) is not None
+        before = tail[: operands_end(tail)].split("(")[:-1]
     except ScanError:
         return True
+    return any(part[-1:].islower() or part[-1:].isdigit() for part in before)
