@@ -121,7 +121,7 @@ def _attribute_end(text: str, comma: int) -> int:
     if attribute is None or _starts_line(text, comma, begin):
         raise _expected("expected an attribute", text, begin, comma if text.find("\n", comma, begin) >= 0 else begin)
     value = scan.skip_space(text, attribute.end())
-    if _starts_line(text, attribute.end(), value):
+    if text.startswith("}", value) or _starts_line(text, attribute.end(), value):
         raise scan.ScanError("expected a value", attribute.end())
     holds_lines = attribute[1] in CALLEE_ATTRIBUTES
     return scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
