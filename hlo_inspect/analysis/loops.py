@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo import dtypes, scan
+from hlo_inspect.hlo import dtypes, tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.loop_scalars import PASSING_OPCODES
 from hlo_inspect.hlo.module import Module
@@ -82,7 +82,7 @@ def _loop(instruction: Instruction, induction: Induction) -> Loop:
         return Loop(instruction, body, condition, count, "known_trip_count")
     try:
         count = runs(*induction.comparison(instruction))
-    except (UnknownError, scan.ScanError) as error:
+    except (UnknownError, tokens.ScanError) as error:
         return Loop(instruction, body, condition, None, None, str(error), fault)
     return Loop(instruction, body, condition, count, "derived", None, fault)
 

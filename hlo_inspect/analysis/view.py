@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Callee, Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shapes import Shape, subshape
+from hlo_inspect.hlo.tokens import Row
 
 _UNREADABLE = (Operand(None),)
 
@@ -107,7 +107,7 @@ class View:
             return ()
         try:
             return operands_of(self.rows[index][3])
-        except scan.ScanError:
+        except tokens.ScanError:
             return _UNREADABLE
 
     def parameter_number(self, index: int) -> int | None:
@@ -117,7 +117,7 @@ class View:
             return int(text)
         try:
             return self.instruction(index).parameter_number
-        except scan.ScanError:
+        except tokens.ScanError:
             return None
 
     def operand_shape(self, index: int, number: int) -> Shape | None:

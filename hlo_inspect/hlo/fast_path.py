@@ -15,7 +15,7 @@ from itertools import compress, count
 from typing import NamedTuple
 
 from hlo_inspect.hlo.operands import operands_end
-from hlo_inspect.hlo.scan import Row, ScanError
+from hlo_inspect.hlo.tokens import Row, ScanError
 
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
 _NAME = r"[A-Za-z_][\w.\-]*+"

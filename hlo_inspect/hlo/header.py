@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shape_text import ShapeError, scan_shape
 from hlo_inspect.hlo.shapes import Shape
 
@@ -53,7 +53,7 @@ class Header:
         """What the header's attributes have wrong, as messages."""
         faults = [f"the header cannot be read to its end: {self.fault}"] if self.fault else []
         for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-            rest = pattern.sub("", scan.without_comments(self.attributes.get(name, "{}")))
+            rest = pattern.sub("", tokens.without_comments(self.attributes.get(name, "{}")))
             if rest.strip("{}, \t\n"):
                 faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
         faults += [
@@ -86,7 +86,7 @@ class Header:
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
-        text = scan.without_comments(self.attributes.get("input_output_alias", ""))
+        text = tokens.without_comments(self.attributes.get("input_output_alias", ""))
         return tuple(
             Alias(_index(output), int(number), _index(index), kind or "may-alias")
             for output, number, index, kind in _ALIAS.findall(text)
@@ -94,13 +94,13 @@ class Header:
 
     @cached_property
     def donors(self) -> tuple[Donor, ...]:
-        text = scan.without_comments(self.attributes.get("buffer_donor", ""))
+        text = tokens.without_comments(self.attributes.get("buffer_donor", ""))
         return tuple(Donor(int(number), _index(index)) for number, index in _DONOR.findall(text))
 
     @cached_property
     def entry_layout(self) -> tuple[Shape, Shape] | None:
         """The shapes of the parameters (as one tuple) and of the result that `entry_computation_layout` prints."""
-        text = scan.without_comments(self.attributes.get("entry_computation_layout", ""))
+        text = tokens.without_comments(self.attributes.get("entry_computation_layout", ""))
         try:
             parameters, end = scan_shape(text, text.index("(") if "(" in text else len(text))
             arrow = text.index("->", end)
@@ -119,8 +119,8 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 
     `IncompleteError` where the header may continue after the text, unless that is `final`.
     """
-    position = scan.skip_space(text, start + len("HloModule"))
-    name = scan.IDENTIFIER.match(text, position + text.startswith("%", position))
+    position = tokens.skip_space(text, start + len("HloModule"))
+    name = tokens.IDENTIFIER.match(text, position + text.startswith("%", position))
     if name is not None:
         position = name.end()
     if text.startswith(":", position):
@@ -129,10 +129,10 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
     fault = ""
     try:
         position = _scan_attributes(text, position, attributes)
-        if not final and scan.skip_space(text, position) == len(text):
-            raise scan.IncompleteError("the header may go on", position)
-    except scan.ScanError as error:
-        if isinstance(error, scan.IncompleteError) and not final:
+        if not final and tokens.skip_space(text, position) == len(text):
+            raise tokens.IncompleteError("the header may go on", position)
+    except tokens.ScanError as error:
+        if isinstance(error, tokens.IncompleteError) and not final:
             raise
         fault, position = error.message, error.position
     return Header(name[0] if name else "", attributes, fault=fault), position
@@ -141,15 +141,15 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
     """Fills `attributes`; the index after them. An attribute without a value is a flag; a trailing comma is allowed."""
     while True:
-        comma = scan.skip_space(text, position)
+        comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):
             return position
-        begin = scan.skip_space(text, comma + 1)
-        attribute = scan.ATTRIBUTE.match(text, begin)
+        begin = tokens.skip_space(text, comma + 1)
+        attribute = tokens.ATTRIBUTE.match(text, begin)
         flag = _FLAG.match(text, begin)
         if attribute is not None:
             quotes_module = attribute[1] == "origin_recovery_table"
-            position = scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=quotes_module, single=True)
+            position = tokens.value_end(text, attribute.end(), name=attribute[1], holds_lines=quotes_module, single=True)
             attributes.setdefault(attribute[1], text[attribute.end() : position].strip())
         elif flag is not None:
             position = flag.end()
@@ -212,11 +212,11 @@ class StackFrames:
 
     @cached_property
     def _files(self) -> list[str]:
-        return [scan.unquote(row) for row in self._rows("FileNames")]
+        return [tokens.unquote(row) for row in self._rows("FileNames")]
 
     @cached_property
     def _functions(self) -> list[str]:
-        return [scan.unquote(row) for row in self._rows("FunctionNames")]
+        return [tokens.unquote(row) for row in self._rows("FunctionNames")]
 
     @cached_property
     def _locations(self) -> list[str]:

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import (
     BackendConfig,
     BooleanAttribute,
@@ -144,7 +144,7 @@ class Instruction:
     @property
     def literal(self) -> str:
         """The text between the parentheses of a constant or a parameter, without comments."""
-        return scan.without_comments(self.tail[: self._close]).strip()
+        return tokens.without_comments(self.tail[: self._close]).strip()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -260,14 +260,14 @@ class Instruction:
         computation notes that.
         """
         at = self._printed_at(name)
-        common = scan.common_attribute(self.tail, at) if at >= 0 else None
+        common = tokens.common_attribute(self.tail, at) if at >= 0 else None
         if common is not None:
             return common[2]
         if name not in self.tail:
             return None
         try:
-            return next((value for found, value in scan.attributes(self.tail, self._close + 1) if found == name), None)
-        except scan.ScanError as error:
+            return next((value for found, value in tokens.attributes(self.tail, self._close + 1) if found == name), None)
+        except tokens.ScanError as error:
             self.computation.note_fault(self.name, self.line, error.message)
         return None
 

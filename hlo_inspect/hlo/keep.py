@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, count, islice
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_partitioning, note_shardings
 from hlo_inspect.hlo.fast_path import CALLS, DEFINITION, LineRun, Part, Rows, columns, read_row
@@ -17,8 +17,8 @@ from hlo_inspect.hlo.loop_scalars import LoopScalars, may_count
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.opcodes import calling_opcodes
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.selective import small_root
+from hlo_inspect.hlo.tokens import Row
 
 MAX_DEFINITIONS = 1 << 20
 
@@ -332,7 +332,7 @@ class Keeper:
             instruction = Instruction(computation, row, self.heads.records[row[2]].head, line)
             if instruction.opcode in self._wants.operands:
                 instruction.resolve_operands(self._open.definitions)
-        except scan.ScanError as error:
+        except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
         computation.keep(instruction)

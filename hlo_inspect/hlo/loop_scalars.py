@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import read_row
 from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.instruction import Head, Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shapes import TupleShape
+from hlo_inspect.hlo.tokens import Row
 
 HANDING_OPCODES = frozenset({"while", "call"})
 """Their operands are another computation's parameters."""
@@ -90,7 +90,7 @@ class LoopScalars:
             row, head, line = self._found[name]
             try:
                 instruction = Instruction(computation, ("ROOT " if name == root else "", *row[1:]), head, line)
-            except scan.ScanError:
+            except tokens.ScanError:
                 continue  # whoever wants the instruction itself is told
             kept[name] = instruction
             if head.opcode in _FOLLOWED:

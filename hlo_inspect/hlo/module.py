@@ -16,7 +16,7 @@ from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.scan import Row
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
 

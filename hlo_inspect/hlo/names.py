@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import LineRun, Rows
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
@@ -133,7 +133,7 @@ def _note_elements(elements: dict[str, set[int]], rows: Rows, opcodes: Sequence[
             continue
         try:
             operands = operands_of(tail)
-        except scan.ScanError:
+        except tokens.ScanError:
             continue
         for operand in operands:
             if operand.name not in elements:
@@ -158,11 +158,11 @@ def _quick_callees(text: str) -> list[str]:
 def _precise_callees(tail: str) -> list[str]:
     callees: list[str] = []
     try:
-        for name, value in scan.attributes(tail, operands_end(tail) + 1):
-            text = scan.without_comments(value)
+        for name, value in tokens.attributes(tail, operands_end(tail) + 1):
+            text = tokens.without_comments(value)
             if name in CALLEE_ATTRIBUTES and "=" not in text:
                 callees += _NAME.findall(text)
-    except scan.ScanError:
+    except tokens.ScanError:
         pass  # a fault of its own
     return callees
 
@@ -204,7 +204,7 @@ def _nested_names(tail: str) -> str:
     """The names in operands that hold brackets."""
     try:
         end = operands_end(tail)
-    except scan.ScanError:
+    except tokens.ScanError:
         return ""
     return ", ".join(_MARKED.findall(tail, 0, end) if "%" in tail[:end] else _precise_names(tail))
 
@@ -212,5 +212,5 @@ def _nested_names(tail: str) -> str:
 def _precise_names(tail: str) -> list[str]:
     try:
         return [operand.name for operand in operands_of(tail) if operand.name is not None]
-    except scan.ScanError:
+    except tokens.ScanError:
         return []

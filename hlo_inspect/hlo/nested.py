@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operands_end
-from hlo_inspect.hlo.scan import Row
+from hlo_inspect.hlo.tokens import Row
 
 MAX_DEPTH = 64
 """Instructions that are in more others than this stay text."""
@@ -34,14 +34,14 @@ def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
     if _BODY.search(tail) is None:
         return
     start = operands_end(tail) + 1
-    for name, value in scan.attributes(tail, start):
-        if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in scan.without_comments(value):
+    for name, value in tokens.attributes(tail, start):
+        if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in tokens.without_comments(value):
             at = line + tail.count("\n", 0, tail.index(value, start))
             inside = value[1:-1]
             if not inside.lstrip().startswith("{"):
                 yield NestedComputation(f"{row[1]}.{name}", inside, at)
                 continue
-            for number, (begin, end) in enumerate(scan.split_items(inside)):
+            for number, (begin, end) in enumerate(tokens.split_items(inside)):
                 text = inside[begin:end].strip()
                 yield NestedComputation(f"{row[1]}.{name}.{number}", text[1:-1], at + inside.count("\n", 0, begin))
 
@@ -69,14 +69,14 @@ def _split_off(name: str, head: str, tail: str) -> tuple[list[Row], str]:
     rows: list[Row] = []
     parts: list[str] = []
     done = 0
-    for number, (begin, end) in enumerate(scan.split_items(tail, 0, close)):
-        start = scan.skip_space(tail, begin)
+    for number, (begin, end) in enumerate(tokens.split_items(tail, 0, close)):
+        start = tokens.skip_space(tail, begin)
         if _OPERATION.search(tail, start, end) is None:
             continue
         try:
             shape_start, shape_end, opcode, bracket = parser.parse_head(tail, start)
-            after = scan.balanced_end(tail, bracket)
-        except scan.ScanError:
+            after = tokens.balanced_end(tail, bracket)
+        except tokens.ScanError:
             continue
         if tail[after:end].strip():
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
@@ -58,8 +58,8 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     names = operand_names(tail)
     if names is not None:
         return tuple([Operand(name) for name in names])
-    text = scan.without_comments(tail[: operands_end(tail) if end is None else end])
-    return tuple(_operand(text[start:stop].strip()) for start, stop in scan.split_items(text))
+    text = tokens.without_comments(tail[: operands_end(tail) if end is None else end])
+    return tuple(_operand(text[start:stop].strip()) for start, stop in tokens.split_items(text))
 
 
 def operands_end(tail: str) -> int:
@@ -73,7 +73,7 @@ def operands_end(tail: str) -> int:
         is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # after any other one follow attributes
         if is_first and tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
             return close
-    return scan.balanced_end("(" + tail, 0, holds_lines=True) - 2
+    return tokens.balanced_end("(" + tail, 0, holds_lines=True) - 2
 
 
 def _operand(text: str) -> Operand:

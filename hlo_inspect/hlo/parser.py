@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
-from hlo_inspect.hlo.scan import Row
+from hlo_inspect.hlo.tokens import Row
 
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
 _LAYOUT_START = re.compile(r"[0-9:}]", re.ASCII)
@@ -27,7 +27,7 @@ class ParsedInstruction(NamedTuple):
 
     row: Row
     end: int
-    fault: scan.ScanError | None
+    fault: tokens.ScanError | None
 
 
 def parse_instruction(text: str, start: int, *, is_final: bool = True) -> ParsedInstruction:
@@ -39,7 +39,7 @@ def parse_instruction(text: str, start: int, *, is_final: bool = True) -> Parsed
     if not text.startswith("=", equals) or text.startswith("==", equals):
         raise _expected("expected an instruction", text, equals, start)
     shape_start, shape_end, opcode, bracket = parse_head(text, equals + 1)
-    close = scan.balanced_end(text, bracket)
+    close = tokens.balanced_end(text, bracket)
     end, fault = _parse_attributes(text, close, is_final=is_final)
     row = ("ROOT " if is_root else "", name, f"{text[shape_start:shape_end]} {opcode}", text[bracket + 1 : end])
     return ParsedInstruction(row, end, fault)
@@ -47,11 +47,11 @@ def parse_instruction(text: str, start: int, *, is_final: bool = True) -> Parsed
 
 def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
     """`[shape] opcode(`: where the shape starts and ends, the opcode, and the index of the parenthesis."""
-    shape_start = scan.skip_space(text, position)
+    shape_start = tokens.skip_space(text, position)
     shape_end = _shape_end(text, shape_start)
-    opcode_start = scan.skip_space(text, shape_end)
+    opcode_start = tokens.skip_space(text, shape_end)
     opcode = _OPCODE.match(text, opcode_start)
-    bracket = scan.skip_space(text, opcode.end() if opcode else opcode_start)
+    bracket = tokens.skip_space(text, opcode.end() if opcode else opcode_start)
     if opcode is None or not text.startswith("(", bracket):
         raise _expected("expected an opcode and '('", text, bracket, opcode_start)
     return shape_start, shape_end, opcode[0], bracket
@@ -62,75 +62,75 @@ def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple
     may be missing.
     """
     position = start
-    word = scan.IDENTIFIER.match(text, position)
+    word = tokens.IDENTIFIER.match(text, position)
     marked = word is not None and word[0] == mark
     if word is not None and marked:
-        position = scan.skip_space(text, word.end())
+        position = tokens.skip_space(text, word.end())
     percent = text.startswith("%", position)
-    name = scan.IDENTIFIER.match(text, position + percent)
+    name = tokens.IDENTIFIER.match(text, position + percent)
     if name is None and text.startswith(nameless, position + percent):
         return marked, "", position + percent
     if name is None:
         raise _expected(message, text, position, start)
-    return marked, name[0], scan.skip_space(text, name.end())
+    return marked, name[0], tokens.skip_space(text, name.end())
 
 
-def _expected(message: str, text: str, reached: int, start: int) -> scan.ScanError:
+def _expected(message: str, text: str, reached: int, start: int) -> tokens.ScanError:
     """What is wrong at `start`, or not known before there is more text."""
-    return (scan.IncompleteError if reached >= len(text) else scan.ScanError)(message, start)
+    return (tokens.IncompleteError if reached >= len(text) else tokens.ScanError)(message, start)
 
 
 def _shape_end(text: str, start: int) -> int:
     """The index after the shape at `start`; `start` itself where the shape is left out."""
     if text.startswith(("(", "b("), start):
-        return scan.balanced_end(text, text.index("(", start))
-    dtype = scan.IDENTIFIER.match(text, start)
-    bracket = scan.skip_space(text, dtype.end()) if dtype else start
+        return tokens.balanced_end(text, text.index("(", start))
+    dtype = tokens.IDENTIFIER.match(text, start)
+    bracket = tokens.skip_space(text, dtype.end()) if dtype else start
     if dtype is not None and bracket >= len(text):
-        raise scan.IncompleteError("expected a shape", start)
+        raise tokens.IncompleteError("expected a shape", start)
     if dtype is None or not text.startswith("[", bracket):
         return start
-    end = scan.balanced_end(text, bracket)
-    brace = scan.skip_space(text, end)
+    end = tokens.balanced_end(text, bracket)
+    brace = tokens.skip_space(text, end)
     if not text.startswith("{", brace):
         return end
-    inside = scan.skip_space(text, brace + 1)
+    inside = tokens.skip_space(text, brace + 1)
     if inside >= len(text):
-        raise scan.IncompleteError("'{' is not closed", brace)
-    return scan.balanced_end(text, brace) if _LAYOUT_START.match(text, inside) else end
+        raise tokens.IncompleteError("'{' is not closed", brace)
+    return tokens.balanced_end(text, brace) if _LAYOUT_START.match(text, inside) else end
 
 
-def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, scan.ScanError | None]:
+def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, tokens.ScanError | None]:
     """The index after the attributes that can be read, and what is wrong with the next one."""
     while True:
-        comma = scan.skip_space(text, position)
+        comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):
             return position, None
         try:
             position = _attribute_end(text, comma)
-        except scan.ScanError as error:
-            if isinstance(error, scan.IncompleteError) and not is_final:
+        except tokens.ScanError as error:
+            if isinstance(error, tokens.IncompleteError) and not is_final:
                 raise
             return position, error
 
 
 def _attribute_end(text: str, comma: int) -> int:
     """The index after the attribute behind a comma. Its name and its value are not what starts another instruction."""
-    begin = scan.skip_space(text, comma + 1)
-    attribute = scan.ATTRIBUTE.match(text, begin)
+    begin = tokens.skip_space(text, comma + 1)
+    attribute = tokens.ATTRIBUTE.match(text, begin)
     if attribute is None or _starts_line(text, comma, begin):
         raise _expected("expected an attribute", text, begin, comma if text.find("\n", comma, begin) >= 0 else begin)
-    value = scan.skip_space(text, attribute.end())
+    value = tokens.skip_space(text, attribute.end())
     if text.startswith("}", value) or _starts_line(text, attribute.end(), value):
-        raise scan.ScanError("expected a value", attribute.end())
+        raise tokens.ScanError("expected a value", attribute.end())
     holds_lines = attribute[1] in CALLEE_ATTRIBUTES
-    return scan.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
+    return tokens.value_end(text, attribute.end(), name=attribute[1], holds_lines=holds_lines)
 
 
 def _starts_line(text: str, start: int, end: int) -> bool:
     """Whether what is at `end`, in a line behind that of `start`, starts an instruction or a computation."""
     line_end = text.rfind("\n", start, end)
-    return line_end >= 0 and not text[line_end + 1 : end].strip() and scan.FRESH_LINE.match(text, line_end + 1) is not None
+    return line_end >= 0 and not text[line_end + 1 : end].strip() and tokens.FRESH_LINE.match(text, line_end + 1) is not None
 
 
 def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
@@ -144,10 +144,10 @@ def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
         return printed[2], bool(printed[1]), printed.end()
     is_entry, name, position = _marked_name(text, start, "ENTRY", "expected a computation", ("(", "{"))
     if text.startswith("(", position):
-        arrow = scan.skip_space(text, scan.balanced_end(text, position))
+        arrow = tokens.skip_space(text, tokens.balanced_end(text, position))
         if not text.startswith("->", arrow):
             raise _expected("expected '->'", text, arrow, arrow)
-        position = scan.skip_space(text, _shape_end(text, scan.skip_space(text, arrow + 2)))
+        position = tokens.skip_space(text, _shape_end(text, tokens.skip_space(text, arrow + 2)))
     if not text.startswith("{", position):
         raise _expected("expected '{'", text, position, position)
     return name, is_entry, position + 1

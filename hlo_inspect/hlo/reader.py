@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.cursor import Cursor, Span
 from hlo_inspect.hlo.fast_path import find_run
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
@@ -19,10 +19,10 @@ from hlo_inspect.hlo.keep import Keeper
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.nested import NestedComputation, nested_computations, with_nested_operands
 from hlo_inspect.hlo.problems import UNREADABLE, Problem
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.selective import Selection
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 
 MAX_UNREADABLE_RUN = 20
@@ -98,13 +98,13 @@ class Reader:
         cursor = self._cursor
         while True:
             try:
-                start = scan.skip_space(cursor.text, cursor.position)
+                start = tokens.skip_space(cursor.text, cursor.position)
                 _, _, end = parser.parse_first_line(cursor.text, start)
-                parser.parse_instruction(cursor.text, scan.skip_space(cursor.text, end))
-            except scan.IncompleteError:
+                parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
+            except tokens.IncompleteError:
                 if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
                     return False
-            except scan.ScanError:
+            except tokens.ScanError:
                 return False
             else:
                 return True
@@ -118,7 +118,7 @@ class Reader:
             try:
                 header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
                 break
-            except scan.IncompleteError:
+            except tokens.IncompleteError:
                 final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
         line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
@@ -185,8 +185,8 @@ class ModuleReader:
             self._more()
         while True:
             try:
-                end = scan.skip_space(cursor.text, cursor.position)
-            except scan.IncompleteError:
+                end = tokens.skip_space(cursor.text, cursor.position)
+            except tokens.IncompleteError:
                 if cursor.remaining() <= MAX_ITEM_CHARS and self._more():
                     continue
                 return True
@@ -275,12 +275,12 @@ class ModuleReader:
         while True:
             try:
                 return self._between() if self._computation is None else self._inside(self._computation)
-            except scan.IncompleteError as error:
+            except tokens.IncompleteError as error:
                 if not self._is_final and cursor.remaining() <= MAX_ITEM_CHARS:
                     self._more()
                     continue
-                fault: scan.ScanError = error
-            except scan.ScanError as error:
+                fault: tokens.ScanError = error
+            except tokens.ScanError as error:
                 fault = error
             if self._computation is not None:
                 return self._pass_unreadable(fault.message, max(fault.position, cursor.position))
@@ -303,10 +303,10 @@ class ModuleReader:
             return True
         if _MODULE.match(cursor.text, cursor.position):
             return False
-        start = scan.skip_space(cursor.text, cursor.position)
+        start = tokens.skip_space(cursor.text, cursor.position)
         name, is_entry, end = parser.parse_first_line(cursor.text, start)
         if self._seen_entry or not name:  # other text may follow the entry: an instruction has to be there
-            parser.parse_instruction(cursor.text, scan.skip_space(cursor.text, end))
+            parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
         line = cursor.line
         line_end = _LINE_END.match(cursor.text, end)
         cursor.advance(line_end.end() if line_end else end)
@@ -318,7 +318,7 @@ class ModuleReader:
     def _inside(self, computation: Computation) -> bool:
         """Reads an instruction or the end of a computation. `ScanError` where there is neither."""
         cursor = self._cursor
-        cursor.advance(scan.skip_space(cursor.text, cursor.position))
+        cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
             cursor.advance(parser.closer_end(cursor.text, start))
@@ -329,7 +329,7 @@ class ModuleReader:
             self._close(computation)
             return True
         found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
-        while scan.skip_space(cursor.text, found.end) == len(cursor.text) and self._more():  # an attribute may follow
+        while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and self._more():  # an attribute may follow
             start = cursor.position
             found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
         for row in with_nested_operands(found.row):
@@ -349,18 +349,18 @@ class ModuleReader:
             name = f"{name} (line {line})"
         with self._keeper.aside():
             computation = self._keeper.begin(name, line, is_entry=False)
-            position = scan.skip_space(text, 0)
+            position = tokens.skip_space(text, 0)
             while position < len(text):
                 at = line + text.count("\n", 0, position)
                 try:
                     found = parser.parse_instruction(text, position)
-                except scan.ScanError as error:
+                except tokens.ScanError as error:
                     self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
                     break
                 for row in with_nested_operands(found.row):
                     self._keeper.take_row(computation, row, at)
                 self._nested += nested_computations(found.row, at)
-                position = scan.skip_space(text, found.end)
+                position = tokens.skip_space(text, found.end)
             self._keeper.end(computation)
 
     def _ends_here(self) -> bool:
@@ -386,7 +386,7 @@ class ModuleReader:
         line, column = cursor.line, cursor.column()
         cursor.next_line()
         while cursor.remaining() or self._more():
-            if cursor.text[cursor.position] in "}\n" or scan.FRESH_LINE.match(cursor.text, cursor.position):
+            if cursor.text[cursor.position] in "}\n" or tokens.FRESH_LINE.match(cursor.text, cursor.position):
                 break
             cursor.next_line()
         passed = cursor.line - start_line
@@ -404,12 +404,12 @@ class ModuleReader:
         self._module.problems.add(Problem(UNREADABLE, message, self._module.location(line, column)))
 
 
-def _shape_fault(text: str, start: int, row: Row) -> scan.ScanError:
+def _shape_fault(text: str, start: int, row: Row) -> tokens.ScanError:
     """What is wrong with the shape of the instruction at `start`."""
     shape = row[2].rpartition(" ")[0]
     try:
         parse_shape(shape)
     except ShapeError as error:
         at = text.find(shape, text.index("=", start))
-        return scan.ScanError(str(error), at + error.position if at >= 0 else start)
-    return scan.ScanError("expected a shape", start)
+        return tokens.ScanError(str(error), at + error.position if at >= 0 else start)
+    return tokens.ScanError("expected a shape", start)

@@ -18,7 +18,7 @@ from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.loop_scalars import SCALAR_ROOT, LoopScalars
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import base_opcode
-from hlo_inspect.hlo.scan import Row
+from hlo_inspect.hlo.tokens import Row
 
 MAX_REDUCER_LINES = 16
 MAX_REDUCER_CHARS = 1 << 14

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.hlo import dtypes, scan
+from hlo_inspect.hlo import dtypes, tokens
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape
 
 MAX_NESTING = 100
@@ -65,7 +65,7 @@ def parse_shape(text: str, arrays: dict[str, ArrayShape] | None = None) -> Shape
     known = arrays.get(text)
     if known is not None:
         return known
-    text = scan.without_comments(text)
+    text = tokens.without_comments(text)
     flat = _flat_tuple(text, arrays)
     if flat is not None:
         return flat

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 
 Groups = tuple[tuple[int, ...], ...]
 """Lists of device ids."""
@@ -205,7 +205,7 @@ class DeviceGroups:
 
 def parse_groups(text: str) -> DeviceGroups:
     """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`."""
-    plain = scan.without_comments(text).strip()
+    plain = tokens.without_comments(text).strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:
         sizes = _integers(iota[1])
@@ -233,7 +233,7 @@ class DevicePairs:
 
 def parse_pairs(text: str) -> DevicePairs:
     """`{{0,1},{1,0}}`."""
-    plain = scan.without_comments(text).strip()
+    plain = tokens.without_comments(text).strip()
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
     pairs = []
@@ -373,11 +373,11 @@ def split_sharding(text: str) -> tuple[str, ...] | None:
     """The texts of the shardings of a tuple's elements, `None` for a single one."""
     if _PRINTED_TUPLE.fullmatch(text):
         return tuple(_PRINTED_ELEMENT.findall(text, 1))
-    text = scan.without_comments(text).strip()
+    text = tokens.without_comments(text).strip()
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
         return None
-    return tuple(inside[start:end].strip() for start, end in scan.split_items(inside))
+    return tuple(inside[start:end].strip() for start, end in tokens.split_items(inside))
 
 
 def parse_sharding(text: str) -> Sharding:
@@ -385,7 +385,7 @@ def parse_sharding(text: str) -> Sharding:
     parts = split_sharding(text)
     if parts is not None:
         return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
-    plain = scan.without_comments(text).strip()
+    plain = tokens.without_comments(text).strip()
     if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
         raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
     inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()

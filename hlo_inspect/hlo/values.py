@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding, parse_groups, parse_pairs, parse_sharding
@@ -91,7 +91,7 @@ def _integers_or_lists(text: str) -> tuple[int, ...]:
     inside = text[1:-1].strip()
     if not inside.startswith("{"):
         return _integers(text)
-    return tuple(number for start, end in scan.split_items(inside) for number in _integers(inside[start:end].strip()))
+    return tuple(number for start, end in tokens.split_items(inside) for number in _integers(inside[start:end].strip()))
 
 
 def _items(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def _items(text: str) -> list[str]:
     if len(text) < 2 or text[0] != "{" or text[-1] != "}":
         raise ValueError("expected a list in braces")
     inside = text[1:-1]
-    return [inside[start:end].strip() for start, end in scan.split_items(inside)]
+    return [inside[start:end].strip() for start, end in tokens.split_items(inside)]
 
 
 def _word(text: str) -> str:
@@ -111,7 +111,7 @@ def _word(text: str) -> str:
 def _string(text: str) -> str:
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         raise ValueError("expected a string")
-    return scan.unquote(text)
+    return tokens.unquote(text)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ def parse_metadata(text: str) -> Metadata:
                 numbers[name] = int(word)
         else:
             numbers.pop(name, None)
-            strings[name] = scan.unquote(f'"{quoted}"') if "\\" in quoted else quoted
+            strings[name] = tokens.unquote(f'"{quoted}"') if "\\" in quoted else quoted
     return Metadata(
         strings.get("op_name", ""),
         strings.get("op_type", ""),
@@ -308,7 +308,7 @@ class BackendConfig(NamedTuple):
 
 def _backend_config(text: str) -> BackendConfig:
     """`{…}`, or the same in quotes with escapes."""
-    spelled = scan.unquote(text).strip()
+    spelled = tokens.unquote(text).strip()
     if not spelled:
         return BackendConfig("", {})
     try:
@@ -333,7 +333,7 @@ def _frontend_attributes(text: str) -> Mapping[str, str]:
         name, equals, value = item.partition("=")
         if not equals or _WORD.fullmatch(name.strip()) is None:
             raise ValueError('expected attributes such as {key="value"}')
-        found[name.strip()] = scan.unquote(value.strip())
+        found[name.strip()] = tokens.unquote(value.strip())
     return found
 
 
@@ -406,7 +406,7 @@ class ValueTable:
         return known
 
     def _read(self, name: str, text: str) -> Value | MalformedValue:
-        spelled = text if name in _VERBATIM else scan.without_comments(text).strip()
+        spelled = text if name in _VERBATIM else tokens.without_comments(text).strip()
         try:
             return _READERS.get(name, str)(spelled)
         except ValueError as error:

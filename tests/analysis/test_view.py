@@ -6,7 +6,7 @@ import pytest
 
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation
 from tests.analysis.cost.small import as_xla, module_of
 
@@ -129,5 +129,5 @@ def test_operands_that_are_not_closed() -> None:
     view = View(computation)
     assert [operand.name for operand in view.operands(0)] == [None]
     assert view.operand_rows(0) == (None,)
-    with pytest.raises(scan.ScanError, match="not closed"):
+    with pytest.raises(tokens.ScanError, match="not closed"):
         view.instruction(0)

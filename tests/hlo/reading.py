@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_end
@@ -52,7 +52,7 @@ def body(computation: Computation) -> list[Instruction]:
 def texts(instruction: Instruction) -> dict[str, str]:
     """The text of each attribute."""
     tail = instruction.tail
-    return dict(scan.attributes(tail, operands_end(tail) + 1))
+    return dict(tokens.attributes(tail, operands_end(tail) + 1))
 
 
 def contents(found: Module) -> dict[str, Any]:

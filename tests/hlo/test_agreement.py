@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hlo_inspect.hlo import parser, reader, source
 from hlo_inspect.hlo.fast_path import find_run, read_row
-from hlo_inspect.hlo.scan import Row
 from hlo_inspect.hlo.shape_text import parse_shape
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.generate import ORDINARY, Writer, Written
 from tests.hlo.reading import EVERYTHING, body, contents, module, texts

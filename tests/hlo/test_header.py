@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
 
 RECOVERY = """{
@@ -83,7 +83,7 @@ def test_where_it_ends(marked: str) -> None:
 @pytest.mark.parametrize("words", [["HloModule", "m", ",", "a=", "{1", "}", ", b=2", ", flag", ",\n c=3"]])
 def test_what_is_cut_off_at_a_line_end_may_go_on(words: list[str]) -> None:
     for count in range(1, len(words) + 1):
-        with pytest.raises(scan.IncompleteError):
+        with pytest.raises(tokens.IncompleteError):
             scan_header("\n".join(words[:count]) + "\n", 0, final=False)
     found, _ = scan_header("\n".join(words) + "\n\nENTRY e {", 0, final=False)
     assert found.attributes == {"a": "{1\n}", "b": "2", "flag": "", "c": "3"}

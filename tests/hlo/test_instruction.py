@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
@@ -71,7 +71,7 @@ def test_where_operands_end(marked: str) -> None:
 
 
 def test_operands_that_do_not_end() -> None:
-    with pytest.raises(scan.ScanError):
+    with pytest.raises(tokens.ScanError):
         operands_end("%a, %b")
 
 

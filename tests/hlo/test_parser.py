@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import parser, scan
+from hlo_inspect.hlo import parser, tokens
 
 
 def place(text: str, position: int) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
     ],
 )
 def test_what_is_no_instruction(text: str, line: int, column: int, message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
+    with pytest.raises(tokens.ScanError) as caught:
         parser.parse_instruction(text, 0)
     assert message in caught.value.message
     assert place(text, caught.value.position) == (line, column)
@@ -152,7 +152,7 @@ def test_computations(text: str, name: str, is_entry: bool) -> None:
     ],
 )
 def test_what_is_no_computation(text: str, line: int, column: int, message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
+    with pytest.raises(tokens.ScanError) as caught:
         parser.parse_first_line(text, 0)
     assert message in caught.value.message
     assert place(text, caught.value.position) == (line, column)
@@ -186,8 +186,8 @@ def test_what_is_cut_off_at_a_line_end_is_never_wrong(words: tuple[str, ...]) ->
         text = "\n".join(words[:count]) + "\n"
         try:
             _, end, _ = parser.parse_instruction(text, 0, is_final=False)
-        except scan.ScanError as error:
-            assert isinstance(error, scan.IncompleteError)
+        except tokens.ScanError as error:
+            assert isinstance(error, tokens.IncompleteError)
         else:
             assert end == len(text.rstrip())
     assert end == len(text) - 1
@@ -196,6 +196,6 @@ def test_what_is_cut_off_at_a_line_end_is_never_wrong(words: tuple[str, ...]) ->
 def test_a_computation_that_is_cut_off_at_a_line_end_is_never_wrong() -> None:
     words = ("ENTRY", "// a", "%main", "(p:", "f32[2])", "->", "(f32", "[2],", "s32[])")
     for count in range(1, len(words) + 1):
-        with pytest.raises(scan.IncompleteError):
+        with pytest.raises(tokens.IncompleteError):
             parser.parse_first_line("\n".join(words[:count]) + "\n", 0)
     assert parser.parse_first_line("\n".join(words) + "\n{", 0)[:2] == ("main", True)

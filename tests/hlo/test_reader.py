@@ -289,8 +289,8 @@ def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
     twice = BODY.replace("  ROOT", "  %q = f32[2]{0} negate(%q)\n  ROOT")
     found = problems(module(f"HloModule m\n\n{many}{twice}\n{many.replace('body', 'other')}{ENTRY}", wants))
     assert found == [("HI007", 3 + 5 * 1000 + 2, None, "q is defined twice in computation body", 1)]
-    (found,) = problems(module(f"HloModule m\n\n{BODY}\n{many}{BODY}\n{ENTRY}", wants))
-    assert found == ("HI007", 3 + 5 * 1001, None, "computation body is defined twice", 1)
+    found = problems(module(f"HloModule m\n\n{BODY}\n{many}{BODY}\n{ENTRY}", wants))
+    assert found == [("HI007", 3 + 5 * 1001, None, "computation body is defined twice", 1)]
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"})), Wants(entry=True), Wants(graph=True)])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import UNKNOWN, Scope, origin, phase_of, scope_of
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.values import Metadata
@@ -36,7 +36,7 @@ class Labeller:
         is_fusion = view.opcodes[index] in _FUSIONS
         try:
             instruction = view.instruction(index)
-        except scan.ScanError:
+        except tokens.ScanError:
             return Labels(NOT_PRINTED if is_fusion else NOT_FUSED, UNKNOWN, NOT_PRINTED)
         kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
         metadata = instruction.attr("metadata")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import dtypes, scan
+from hlo_inspect.hlo import dtypes, tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
 from hlo_inspect.hlo.values import IntegersAttribute, WindowDimension
@@ -46,7 +46,7 @@ class Operation:
     def __init__(self, view: View, index: int) -> None:
         try:
             self.instruction = view.instruction(index)
-        except scan.ScanError as error:
+        except tokens.ScanError as error:
             raise UnknownCostError(error.message) from None
         self.view = view
         self.index = index
@@ -128,7 +128,7 @@ def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
         counted = "running"
     try:
         return [(counted, callee.name) for callee in view.called(row)]
-    except scan.ScanError as error:
+    except tokens.ScanError as error:
         raise UnknownCostError(error.message) from None
 
 

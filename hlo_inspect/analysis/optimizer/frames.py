@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
 from hlo_inspect.hlo.values import CalleeAttribute
@@ -197,7 +197,7 @@ class Frames:
         """The instruction at a place; `None` where its operands are not closed."""
         try:
             return self._frames[place[0]].view.instruction(place[1])
-        except scan.ScanError:
+        except tokens.ScanError:
             return None
 
     def callee(self, place: Place, attribute: CalleeAttribute) -> str:

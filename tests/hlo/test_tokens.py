@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import scan
+from hlo_inspect.hlo import tokens
 
 
 def end_marked(marked: str) -> tuple[str, int]:
@@ -30,12 +30,12 @@ def end_marked(marked: str) -> tuple[str, int]:
 )
 def test_skip_space(marked: str) -> None:
     text, end = end_marked(marked)
-    assert scan.skip_space(text, 0) == end
+    assert tokens.skip_space(text, 0) == end
 
 
 def test_a_comment_that_does_not_end() -> None:
-    with pytest.raises(scan.IncompleteError, match="comment") as caught:
-        scan.skip_space("  /* a *", 0)
+    with pytest.raises(tokens.IncompleteError, match="comment") as caught:
+        tokens.skip_space("  /* a *", 0)
     assert caught.value.position == 2
 
 
@@ -52,7 +52,7 @@ def test_a_comment_that_does_not_end() -> None:
     ],
 )
 def test_without_comments(text: str, expected: str) -> None:
-    assert scan.without_comments(text) == expected
+    assert tokens.without_comments(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_without_comments(text: str, expected: str) -> None:
 )
 def test_balanced_end(marked: str) -> None:
     text, end = end_marked(marked)
-    assert scan.balanced_end(text, 0) == end
+    assert tokens.balanced_end(text, 0) == end
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_balanced_end(marked: str) -> None:
     ],
 )
 def test_brackets_that_do_not_close(text: str, position: int, message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
-        scan.balanced_end(text, 0)
+    with pytest.raises(tokens.ScanError) as caught:
+        tokens.balanced_end(text, 0)
     assert (caught.value.position, caught.value.message) == (position, message)
 
 
@@ -104,14 +104,14 @@ def test_brackets_that_do_not_close(text: str, position: int, message: str) -> N
     ("text", "more_may_help"), [("(a", True), ('("', True), ("(/*", True), ("(a}", False), ("(\nENTRY x", False)]
 )
 def test_more_text_helps_only_where_the_text_ends(text: str, more_may_help: bool) -> None:
-    with pytest.raises(scan.ScanError) as caught:
-        scan.balanced_end(text, 0)
-    assert isinstance(caught.value, scan.IncompleteError) == more_may_help
+    with pytest.raises(tokens.ScanError) as caught:
+        tokens.balanced_end(text, 0)
+    assert isinstance(caught.value, tokens.IncompleteError) == more_may_help
 
 
 def test_a_body_in_place_may_hold_instructions() -> None:
     text = "{\n  ROOT a = f32[] parameter(0)\n}, b=1"
-    assert scan.balanced_end(text, 0, holds_lines=True) == text.index(",")
+    assert tokens.balanced_end(text, 0, holds_lines=True) == text.index(",")
 
 
 @pytest.mark.parametrize(
@@ -143,29 +143,29 @@ def test_a_body_in_place_may_hold_instructions() -> None:
 )
 def test_value_end(name: str, marked: str) -> None:
     text, end = end_marked(marked)
-    assert scan.value_end(text, 0, name=name) == end
+    assert tokens.value_end(text, 0, name=name) == end
 
 
 @pytest.mark.parametrize(
     ("text", "position", "kind", "message"),
     [
-        ("", 0, scan.IncompleteError, "expected a value"),
-        ("  ", 2, scan.IncompleteError, "expected a value"),
-        (", x=1", 0, scan.ScanError, "expected a value"),
-        (")", 0, scan.ScanError, "expected a value"),
-        ("{1", 0, scan.IncompleteError, "'{' is not closed"),
-        ("%a, ", 4, scan.IncompleteError, "expected a value"),
+        ("", 0, tokens.IncompleteError, "expected a value"),
+        ("  ", 2, tokens.IncompleteError, "expected a value"),
+        (", x=1", 0, tokens.ScanError, "expected a value"),
+        (")", 0, tokens.ScanError, "expected a value"),
+        ("{1", 0, tokens.IncompleteError, "'{' is not closed"),
+        ("%a, ", 4, tokens.IncompleteError, "expected a value"),
     ],
 )
-def test_what_is_no_value(text: str, position: int, kind: type[scan.ScanError], message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
-        scan.value_end(text, 0)
+def test_what_is_no_value(text: str, position: int, kind: type[tokens.ScanError], message: str) -> None:
+    with pytest.raises(tokens.ScanError) as caught:
+        tokens.value_end(text, 0)
     assert (type(caught.value), caught.value.position, caught.value.message) == (kind, position, message)
 
 
 def test_free_text_in_braces_that_does_not_end() -> None:
-    with pytest.raises(scan.IncompleteError) as caught:
-        scan.value_end(' {"a":{}\n  %n = f32[] add(b)\n}', 0, name="backend_config")
+    with pytest.raises(tokens.IncompleteError) as caught:
+        tokens.value_end(' {"a":{}\n  %n = f32[] add(b)\n}', 0, name="backend_config")
     assert (caught.value.position, caught.value.message) == (1, "'{' is not closed")
 
 
@@ -186,12 +186,12 @@ def test_free_text_in_braces_that_does_not_end() -> None:
     ],
 )
 def test_split_items(text: str, items: list[str]) -> None:
-    assert [text[start:end] for start, end in scan.split_items(text)] == items
+    assert [text[start:end] for start, end in tokens.split_items(text)] == items
 
 
 def test_items_of_a_part() -> None:
     text = "x(a, b), c"
-    assert [text[start:end] for start, end in scan.split_items(text, 2, 6)] == ["a", " b"]
+    assert [text[start:end] for start, end in tokens.split_items(text, 2, 6)] == ["a", " b"]
 
 
 @pytest.mark.parametrize(
@@ -221,10 +221,10 @@ def test_items_of_a_part() -> None:
 )
 def test_attributes(tail: str, expected: list[tuple[str, str]] | None) -> None:
     if expected is None:  # `a =` with a blank defines an instruction and is no attribute
-        with pytest.raises(scan.ScanError, match="expected an attribute"):
-            list(scan.attributes(tail))
+        with pytest.raises(tokens.ScanError, match="expected an attribute"):
+            list(tokens.attributes(tail))
     else:
-        assert list(scan.attributes(tail)) == expected
+        assert list(tokens.attributes(tail)) == expected
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_attributes(tail: str, expected: list[tuple[str, str]] | None) -> None:
     ],
 )
 def test_tails_that_make_no_sense(tail: str, position: int, message: str) -> None:
-    with pytest.raises(scan.ScanError) as caught:
-        list(scan.attributes(tail))
+    with pytest.raises(tokens.ScanError) as caught:
+        list(tokens.attributes(tail))
     assert (caught.value.position, caught.value.message) == (position, message)
 
 
@@ -264,12 +264,12 @@ def test_tails_that_make_no_sense(tail: str, position: int, message: str) -> Non
     ],
 )
 def test_unquote(text: str, expected: str) -> None:
-    assert scan.unquote(text) == expected
+    assert tokens.unquote(text) == expected
 
 
 def test_escaped_bytes_of_one_letter_are_one_letter() -> None:
     """XLA escapes each byte of UTF-8 text by itself."""
-    assert scan.unquote(r'"caf\303\251 \xe2\x80\xae"') == "caf\u00e9 \u202e"
+    assert tokens.unquote(r'"caf\303\251 \xe2\x80\xae"') == "caf\u00e9 \u202e"
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_escaped_bytes_of_one_letter_are_one_letter() -> None:
     ],
 )
 def test_lines_that_never_continue_another(line: str) -> None:
-    assert scan.FRESH_LINE.match(line)
+    assert tokens.FRESH_LINE.match(line)
 
 
 @pytest.mark.parametrize("line", ["  dimensions={0}\n", "%b), x=1\n", "{ 1, 2 },\n", "%out\n", "= f32[] dot(\n", "", "}\n"])
 def test_lines_that_may_continue_another(line: str) -> None:
-    assert not scan.FRESH_LINE.match(line)
+    assert not tokens.FRESH_LINE.match(line)
