@@ -114,6 +114,11 @@ def test_starts(lines: tuple[str, ...], count: int) -> None:
     assert (loop.trip_count, loop.reason) == (count, None)
 
 
+def test_the_last_of_two_roots() -> None:
+    first = ("%four = s32[] constant(4)", "ROOT %first = pred[] compare(%i, %four), direction=LT")
+    assert loop_of(loop_text(condition=(*ELEMENTS, *first, CONDITION[-1]))).trip_count == 10
+
+
 def test_a_counter_that_goes_down_in_a_nested_tuple() -> None:
     state = "((s32[], f32[2]{0}), f32[8]{0})"
     text = f"""HloModule m
