@@ -1,7 +1,8 @@
 """Which computation runs which, and how often each runs in one run of the program.
 
 A fusion, a call and an async-start run their computation once; a while its body as often as its trip count says, and its
-condition once more; a conditional one of its branches. What a reduction, a sort or an all-reduce applies to elements is no run.
+condition once more; a conditional runs one of its branches. The computation that a reduction, a sort or an all-reduce applies
+to elements does not count as run.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ class Call(NamedTuple):
 class CallGraph:
     """What one run of a module's entry reaches.
 
-    The module has to be read for `WANTS`. Fusions and custom calls are followed where they were kept, as those are that hold
-    what is wanted. `calls` are those of each computation that is reached. `order` has callers before their callees; a
-    computation that calls itself, or that is called from there, is not in it: XLA has no recursion.
+    The module has to be read for `WANTS`. Fusions and custom calls are followed where the reader kept them, as it does with
+    those that hold what is wanted. `calls` are the calls of each computation that is reached. `order` has callers before their
+    callees; it leaves out computations that call themselves and those that only they call, as XLA has no recursion.
     """
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self.loops = find_loops(module)
         self._loops = {_place(loop.instruction): loop for loop in self.loops}
-        self._fused = any(c.instructions and not c.is_entry for c in module.computations.values())
+        self._follows_fusions = any(c.instructions and not c.is_entry for c in module.computations.values())
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
         self._reasons: dict[str, str] = {}
@@ -63,7 +64,7 @@ class CallGraph:
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
         """The computations that an instruction runs, and how often."""
-        if instruction.opcode in _FUSING and not self._fused:
+        if instruction.opcode in _FUSING and not self._follows_fusions:
             return
         place = f"{instruction.name} (line {instruction.line})"
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
@@ -81,7 +82,7 @@ class CallGraph:
 
     @cached_property
     def executions(self) -> Mapping[str, int | None]:
-        """How often each computation that is reached runs; `None` where that is not known, `reason` says why."""
+        """How often each computation that is reached runs; `None` where that is not known, for which `reason` has the words."""
         counts: dict[str, int | None] = dict.fromkeys(self.calls) | dict.fromkeys(self.order, 0)
         for entry in self.order[:1]:
             counts[entry] = 1
@@ -125,5 +126,5 @@ def _product(runs: int | None, times: int | None) -> int | None:
 
 
 def recursion(computation: str) -> str:
-    """Why it is not known how often a computation runs that is not in `CallGraph.order`."""
+    """The reason for a computation that is reached and not in `CallGraph.order`."""
     return f"{computation} is called, directly or not, by a computation that calls itself"

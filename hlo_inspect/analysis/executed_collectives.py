@@ -1,7 +1,7 @@
 """The collectives of one run of the program: each as often as its computation runs.
 
-Of a conditional one branch runs: where all of them hold the same, by kind and operand bytes, that counts once, else nothing is
-known.
+A conditional runs one of its branches. Where all branches hold the same collectives, by kind and operand bytes, these count
+once; else the totals are not known.
 """
 
 from __future__ import annotations

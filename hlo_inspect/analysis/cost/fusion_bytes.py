@@ -18,10 +18,10 @@ Value = int | tuple[int | None, Index] | None
 
 @dataclass(slots=True)
 class FusedTraffic:
-    """What memory a fused computation touches; it depends on nothing outside of it.
+    """The memory that a fused computation reads and writes, whatever calls it.
 
-    `written` and `constants` are bytes, `reads` the bytes read of each parameter, by number. `straight` are the parameters
-    that are the root, or its first operand.
+    `written` and `constants` are bytes, `reads` the bytes read of each parameter, by its number. `straight` are the numbers of
+    the parameters that are the root, or the root's first operand.
     """
 
     written: int = 0
@@ -37,10 +37,10 @@ class FusedTraffic:
 
 def fused_traffic(view: View, nested: Mapping[int, FusedTraffic | None]) -> FusedTraffic:
     """The traffic of a fused computation. `nested` is that of what each fusion in it calls, by the fusion's row."""
-    return _Reader(view, nested).traffic()
+    return _FusionReader(view, nested).traffic()
 
 
-class _Reader:
+class _FusionReader:
     """Follows how a fused computation uses its parameters (`HloCostAnalysis::FusionParameterReadBytes`)."""
 
     def __init__(self, view: View, nested: Mapping[int, FusedTraffic | None]) -> None:
@@ -88,8 +88,8 @@ class _Reader:
         return found
 
     def _written(self, root: int) -> int:
-        """`HloCostAnalysis::FusionProcessOutputBytesAccessed`: all arrays of the root, but of a dynamic-update-slice, which
-        works in place on its operand, the update.
+        """`HloCostAnalysis::FusionProcessOutputBytesAccessed`: all arrays of the root. A dynamic-update-slice
+        works in place on its operand and writes only the update.
         """
         sources: dict[Index, int | None] = {(): root}
         if self._opcode(root) == "tuple":
@@ -111,7 +111,7 @@ class _Reader:
         return sum(self._leaf(row, shape, index) for index in _leaf_indices(shape))
 
     def _leaf(self, value: Value, shape: Shape, index: Index) -> int:
-        """What is read of one leaf of a tuple; a leaf that nobody takes out counts as what it is part of."""
+        """What is read of one leaf of a tuple; a leaf that no instruction takes out counts as the tuple that it is part of."""
         for i in index:
             element = self._element(value, i)
             if element is not None and isinstance(shape, TupleShape):
@@ -179,7 +179,7 @@ def _constant_size(shape: Shape | None) -> int:
 
 
 def _leaf_indices(shape: Shape, index: Index = ()) -> list[Index]:
-    """The index of each leaf; unlike for `array_leaves`, a token is one."""
+    """The index of each leaf, tokens included, which `array_leaves` leaves out."""
     if not isinstance(shape, TupleShape):
         return [index]
     return [leaf for i, element in enumerate(shape.elements) for leaf in _leaf_indices(element, (*index, i))]

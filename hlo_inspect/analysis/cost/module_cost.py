@@ -28,7 +28,7 @@ Label = Literal["kind", "phase", "source"]
 
 
 class ExecutedCost(NamedTuple):
-    """Instructions of one cost and the same labels, and how often one run of the program runs them all together."""
+    """Instructions with one cost and the same labels; `times` is how often one run of the program runs them, taken together."""
 
     cost: InstructionCost
     labels: Labels
@@ -122,10 +122,11 @@ class Running:
 
 
 class _ModuleCounter:
-    """Counts computations, each once in each role, callees first; of fused and applied ones that are alike only the first.
+    """Counts computations, callees first and each once for each way in which it counts. Of fused and applied computations with
+    the same fingerprint only the first is counted.
 
-    There is no recursion, as dumps can nest deeper than Python does. A computation that calls itself is not yet known when
-    it is counted.
+    There is no recursion, as calls in dumps nest deeper than Python's stack. The cost of a computation that calls itself is not
+    known when it is asked for, which leaves a gap.
     """
 
     def __init__(self, module: Module, views: Views) -> None:
@@ -154,7 +155,7 @@ class _ModuleCounter:
                     self._count(counted, self._views.of(name))
 
     def _is_known(self, counted: Counted, name: str) -> bool:
-        """Whether a computation was counted, or one that is like it."""
+        """Whether a computation was counted, or one with the same fingerprint."""
         if counted == "running":
             return name in self.runs
         return self.costs.knows_fused(name) if counted == "fused" else self.costs.knows_applied(name)
@@ -168,7 +169,7 @@ class _ModuleCounter:
             self.costs.apply(view)
 
     def _run(self, view: View) -> Running:
-        """The cost of a computation that runs itself; one that it runs and that is not known leaves a gap."""
+        """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""
         running = Running(view.computation.line)
         for row in xla_order(view):
             opcode = view.opcodes[row]
@@ -202,7 +203,7 @@ class _ModuleCounter:
 
 
 def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
-    """The computations whose cost has to be known for that of a computation, as far as the text names them."""
+    """The computations whose costs are parts of that of a computation, as far as the text names them."""
     needed: dict[tuple[Counted, str], None] = {}
     for row, opcode in enumerate(view.opcodes):
         if opcode in CALLER_SPELLINGS:
@@ -215,7 +216,7 @@ def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
 
 def xla_order(view: View) -> Iterator[int]:
     """Every row in the order of `HloComputation::Accept`: depth first, operands before their users, first from what nothing
-    uses and last from the root. Control dependencies are left aside.
+    uses and last from the root. Control dependencies are ignored.
     """
     count = len(view.rows)
     operands = [[i for i in view.operand_rows(row) if i is not None] for row in range(count)]
