@@ -239,6 +239,18 @@ def test_what_was_read_is_left_to_the_slow_collection() -> None:
     assert gc.get_freeze_count() == 0
 
 
+def test_tables_are_made_for_the_passes_that_were_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary has the facts of `collectives` and not its list."""
+
+    def made(_: object) -> None:
+        raise AssertionError("the list of collectives is made")
+
+    monkeypatch.setattr("hlo_inspect.passes.collectives._listed", made)
+    assert inspect(TEXT, "summary").facts["collectives.count"] == 1
+    with pytest.raises(AssertionError, match="list of collectives"):
+        inspect(TEXT, "collectives")
+
+
 def test_the_module_s_own_facts_alone() -> None:
     """No pass runs, and next to nothing is kept."""
     report = inspect(TEXT, "module_facts")
