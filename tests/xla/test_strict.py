@@ -282,6 +282,15 @@ class TestShapesThatAreLeftOut:
         report = hlo_inspect.inspect(GOOD, "params", strict=True)
         assert not any("print" in note for note in report.notes)
 
+    @pytest.mark.parametrize("path", sorted((DATA / "cpu").iterdir()), ids=lambda path: path.name)
+    def test_the_facts_are_those_of_the_text_with_all_shapes(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        shape = re.compile(r"( = )[a-z0-9]+\[[^\]]*\](?:\{[^}]*\})? (?=(?:add|and|multiply|tanh)\()")
+        without, count = shape.subn(r"\1", text, count=1)
+        found = hlo_inspect.inspect(without, "summary", also=("cost", "optimizer"), strict=True)
+        assert found.facts == hlo_inspect.inspect(text, "summary", also=("cost", "optimizer")).facts
+        assert count == sum("lines are counted in that print" in note for note in found.notes)
+
     def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
         text = (
