@@ -54,7 +54,7 @@ _CONTROL = re.compile(rb"[\0-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def convertible_format(start: bytes) -> Format | None:
-    """The format that XLA turns into HLO text, told by the first bytes of an input, whatever its name."""
+    """The format of an input that XLA turns into HLO text, by its first bytes, whatever its name."""
     if start.startswith(_MLIR_BYTECODE):
         return Format.MLIR_BYTECODE
     if start.startswith(_PROTO_STARTS) and find_module(memoryview(start)) is not None:

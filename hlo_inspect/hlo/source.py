@@ -120,7 +120,7 @@ class Source:
         return stream
 
     def _as_text(self, stream: IO[bytes]) -> tuple[bytes, IO[bytes]]:
-        """The first chunk of text and the stream behind it; what can be converted to HLO text is converted."""
+        """The first chunk of text and the stream after it; what can be converted to HLO text is converted."""
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
@@ -149,7 +149,7 @@ class Source:
         return self.converter(self, whole)
 
     def _cut(self, chunk: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-        """The bytes of `chunk` and of the stream behind it, cut at line ends."""
+        """The bytes of `chunk` and of the stream after it, cut at line ends."""
         pending: list[bytes] = []
         size = 0
         while chunk:
@@ -227,7 +227,7 @@ def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
 
 
 class _ZstdFile:
-    """Reads zstd frames, one after the other. The package's own reader does not tell when the last one is cut off."""
+    """Reads zstd frames, one after the other. The package's own reader does not notice when the last one is cut off."""
 
     STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
 
