@@ -27,6 +27,8 @@ def note_partitioning(module: Module, text: str, start: int, end: int) -> None:
 
 def note_shardings(module: Module, text: str) -> None:
     """Notes the distinct shardings in a part of the entry, a tuple's one by one."""
+    if _ATTRIBUTE not in text:
+        return
     printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, 0, len(text)))
     for sharding in printed:
         module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))

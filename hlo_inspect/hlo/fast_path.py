@@ -12,6 +12,7 @@ import re
 from bisect import bisect
 from collections.abc import Container, Iterable, Sequence
 from itertools import compress, count
+from operator import not_
 from typing import NamedTuple
 
 from hlo_inspect.hlo.operands import operands_end
@@ -92,18 +93,16 @@ class LineRun:
         self.end = end
         flags, self.names, self.heads, self.tails = zip(*rows, strict=True)
         self.roots = list(compress(count(), flags))
-        self.starts = [number for number, name in enumerate(self.names) if not name]
+        self.starts = list(compress(count(), map(not_, self.names)))
         self.lines = 0
         self.parts: list[Part] = []
 
     def divide(self, *, inside: bool, is_closed: bool) -> bool:
         """Finds the parts and counts the lines; false where a computation does not start as printers write it."""
-        firsts: list[tuple[int, re.Match[str] | None]] = [
-            (number, _START.fullmatch(self.tails[number])) for number in self.starts
-        ]
         line = begin = 0
         opened: tuple[str | None, bool] = (None, False)
-        for number, match in firsts:
+        for number in self.starts:
+            match = _START.fullmatch(self.tails[number])
             if match is None:
                 return False
             if number or inside:
@@ -181,7 +180,8 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     marks = find_marks(text, run.start, run.end)
     if marks is None or marks.count(b"\n") != run.lines:
         return False
-    opened = len(run.rows) - len(run.starts) + sum([run.tails[number].count("(") for number in run.starts])
+    first_lines = "".join(map(run.tails.__getitem__, run.starts))
+    opened = len(run.rows) - len(run.starts) + first_lines.count("(")
     if marks.count(b"(") != opened and _holds_more(text, run):
         return False
     braces = b"" if inside else b"{"

@@ -311,10 +311,14 @@ class Keeper:
         """The rows to keep, by number."""
         records = self.heads.records
         of_entry = self._wants.entry and computation.is_entry
-        wanted = {
-            text for text in distinct if records[text].is_wanted or (of_entry and records[text].head.opcode == "parameter")
-        }
-        callers = {text for text in distinct if records[text].may_be_kept}
+        wanted: set[str] = set()
+        callers: set[str] = set()
+        for text in distinct:
+            record = records[text]
+            if record.is_wanted or (of_entry and record.head.opcode == "parameter"):
+                wanted.add(text)
+            elif record.may_be_kept:
+                callers.add(text)
         if not (wanted or callers or of_entry):
             return
         for index, (root, _, head, tail) in enumerate(rows.rows):

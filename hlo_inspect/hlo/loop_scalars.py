@@ -40,7 +40,10 @@ _SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind 
 
 def may_count(computations: Iterable[Computation]) -> bool:
     """Whether one of these can be the condition of a loop whose trips can be counted."""
-    return any(computation.scalars and computation.root_opcode in _CONDITION_ROOTS for computation in computations)
+    for computation in computations:
+        if computation.scalars and computation.root_opcode in _CONDITION_ROOTS:
+            return True
+    return False
 
 
 class LoopScalars:

@@ -115,7 +115,7 @@ class Selection:
             return None
         if self.is_empty:
             return found
-        hits = [hit.start() for hit in self._opcodes.finditer(text, start, end)]
+        hits = list(map(re.Match.start, self._opcodes.finditer(text, start, end)))
         if self._holders:
             hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]
         if not hits:
@@ -151,5 +151,5 @@ def _search_pattern(wanted: Iterable[str]) -> re.Pattern[str]:
     """Finds the opcodes, their asynchronous halves included, in front of a parenthesis."""
     words = sorted(set(map(base_opcode, wanted)))
     firsts = "".join(sorted(set(map(itemgetter(0), words))))  # few blanks are followed by such a letter
-    rest = "|".join(sorted({re.escape(word[1:]) for word in words}))
+    rest = "|".join(map(re.escape, map(itemgetter(slice(1, None)), words)))
     return re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+from types import FrameType
 
 import pytest
 
-from hlo_inspect.hlo import source
+import hlo_inspect
+from hlo_inspect.hlo import (
+    cursor,
+    device_marks,
+    fast_path,
+    head_records,
+    keep,
+    loop_scalars,
+    names,
+    nested,
+    parser,
+    reader,
+    selective,
+    source,
+    tokens,
+)
 from hlo_inspect.hlo.header import SourceLine
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
@@ -340,3 +357,37 @@ def test_a_literal_of_a_custom_call() -> None:
     found = module(WHOLE.replace("negate(%p)", call), EVERYTHING | Wants(frozenset({"custom-call"})))
     assert [i.attr("literal") for i in found.instructions if i.opcode == "custom-call"] == ["s32[] 1"]
     assert codes(found) == []
+
+
+ONE_COLLECTIVE = """HloModule m, num_partitions=4
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %ar = f32[8]{0} all-reduce(%p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add
+}
+"""
+READING = (reader, cursor, selective, fast_path, parser, nested, keep, head_records, names, loop_scalars, device_marks, tokens)
+
+
+def test_few_functions_take_a_line_from_the_text_to_its_instruction() -> None:
+    """So that the way of a line can be followed: no more than these are called, whatever their number of calls."""
+    files = {one.__file__ for one in READING}
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename in files:
+            called.add(f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}")
+
+    sys.setprofile(note)
+    try:
+        report = hlo_inspect.inspect(ONE_COLLECTIVE, "collectives")
+    finally:
+        sys.setprofile(None)
+    assert report.facts["collectives.count"] == 1
+    assert 40 < len(called) <= 70
