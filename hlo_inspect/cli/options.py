@@ -52,13 +52,13 @@ _OUTPUT = (
     ),
     click.option("--table", metavar="NAME", help="Only the table of this name; CSV holds one table."),
     click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
-    click.option("--no-color", is_flag=True, help="No colour; so does the variable NO_COLOR."),
+    click.option("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
     click.option("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
     click.option("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
 )
 _READ = (
     click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
-    click.option("--stage", metavar="TEXT", help="Of a dump directory the files with TEXT in their name."),
+    click.option("--stage", metavar="TEXT", help="In a dump directory, read the files with TEXT in their name."),
     click.option("--profile", metavar="NAME|FILE", help="Hardware profile; `profiles` lists them."),
     click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
     click.option(
