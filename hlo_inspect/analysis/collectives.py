@@ -135,8 +135,7 @@ class _Builder:
     def collective(self, inner: Instruction, start: Instruction, *, fused_start: bool) -> Collective:
         kind = TABLE[inner.opcode].collective
         mode = group_mode(inner)
-        groups = inner.attr("replica_groups") or inner.malformed("replica_groups")
-        pairs = inner.attr("source_target_pairs") or inner.malformed("source_target_pairs")
+        groups, pairs = inner.value("replica_groups"), inner.value("source_target_pairs")
         members = self._members(groups, mode)
         result = _result_shape(inner, kind)
         operand_bytes = _operand_bytes(inner, kind, result, members.size)

@@ -102,11 +102,11 @@ def _named_devices(instruction: Instruction) -> int | None:
     """One more than the largest id in the groups and pairs of a collective; `None` where it has neither, 0 where they are
     empty or cannot be read.
     """
-    groups, pairs = instruction.attr("replica_groups"), instruction.attr("source_target_pairs")
-    if instruction.malformed("replica_groups") or instruction.malformed("source_target_pairs"):
-        return 0
+    groups, pairs = instruction.value("replica_groups"), instruction.value("source_target_pairs")
     if groups is None and pairs is None:
         return None
+    if isinstance(groups, MalformedValue) or isinstance(pairs, MalformedValue):
+        return 0
     lists: list[Iterable[int]] = [*(groups.groups if groups is not None else ()), *(pairs.pairs if pairs is not None else ())]
     return max((max(ids, default=-1) for ids in lists), default=-1) + 1
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, Role, callee_roles
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.shapes import Shape, subshape
@@ -21,7 +21,6 @@ from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import (
     BackendConfig,
     BooleanAttribute,
-    CalleeAttribute,
     ConvolutionLabels,
     IntegerAttribute,
     IntegersAttribute,
@@ -37,11 +36,11 @@ from hlo_inspect.hlo.values import (
     WordAttribute,
 )
 
-_WORD_ATTRIBUTE = re.compile(r", [^=]*+=%?([A-Za-z_][\w.\-]*+)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
 _PRINTED_NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 _MAX_HEADS = 1 << 17
+_NO_VALUES: dict[str, Value | MalformedValue] = {}  # shared by all instructions of which no attribute was asked for
 
 
 class Head(NamedTuple):
@@ -101,7 +100,7 @@ class EnclosingComputation(Protocol):
 class Callee(NamedTuple):
     """A computation that an instruction calls by `attribute`."""
 
-    attribute: str
+    attribute: CalleeAttribute
     role: Role
     name: str
 
@@ -137,7 +136,7 @@ class Instruction:
         self.tail = tail
         self._close = operands_end(tail)
         self._operands: tuple[Operand, ...] | None = None
-        self._values: dict[str, Value | MalformedValue] | None = None
+        self._values: dict[str, Value | MalformedValue] = _NO_VALUES
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
@@ -207,14 +206,28 @@ class Instruction:
     @overload
     def attr(self, name: Literal["window"]) -> tuple[WindowDimension, ...] | None: ...
     def attr(self, name: str) -> Value | None:
-        """The value of an attribute; `None` where there is none of that name, or its text makes no sense (`malformed`)."""
-        value = self._value(name)
+        """The value of an attribute; `None` where there is none of that name, or its text makes no sense."""
+        value = self.value(name)
         return None if isinstance(value, MalformedValue) else value
 
-    def malformed(self, name: str) -> MalformedValue | None:
-        """The text of an attribute that makes no sense, and why; `None` for any other."""
-        value = self._value(name)
-        return value if isinstance(value, MalformedValue) else None
+    @overload
+    def value(self, name: Literal["replica_groups"]) -> DeviceGroups | MalformedValue | None: ...
+    @overload
+    def value(self, name: Literal["source_target_pairs"]) -> DevicePairs | MalformedValue | None: ...
+    @overload
+    def value(self, name: str) -> Value | MalformedValue | None: ...
+    def value(self, name: str) -> Value | MalformedValue | None:
+        """The same, with the reason where the text makes no sense."""
+        known = self._values.get(name)
+        if known is None:
+            text = self._text(name)
+            if text is None:
+                return None
+            known = self.computation.values.read(name, text)
+            if self._values is _NO_VALUES:
+                self._values = {}
+            self._values[name] = known
+        return known
 
     def has(self, name: str) -> bool:
         """Whether there is an attribute of that name, whatever its value."""
@@ -222,63 +235,39 @@ class Instruction:
 
     def callee(self, attribute: CalleeAttribute) -> str | None:
         """The first computation that an attribute names."""
-        names = self.callee_names(attribute)
+        names = self.attr(attribute)
         return names[0] if names else None
-
-    def callee_names(self, attribute: str) -> tuple[str, ...]:
-        """The computations that an attribute names."""
-        at = self._printed_at(attribute)
-        word = _WORD_ATTRIBUTE.match(self.tail, at) if at >= 0 else None
-        if word is not None:
-            return (word[1],)
-        value = self._value(attribute)
-        return value if isinstance(value, tuple) and not isinstance(value, MalformedValue) else ()
 
     @property
     def called(self) -> list[Callee]:
         """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
-        return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.callee_names(attribute)]
-
-    # -- text -----------------------------------------------------------------------------------------------------------
-
-    def _value(self, name: str) -> Value | MalformedValue | None:
-        known = self._values.get(name) if self._values is not None else None
-        if known is not None:
-            return known
-        text = self._text(name)
-        if text is None:
-            return None
-        value = self.computation.values.read(name, text)
-        if self._values is None:
-            self._values = {}
-        self._values[name] = value
-        return value
+        return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.attr(attribute) or ()]
 
     def _text(self, name: str) -> str | None:
         """The text of one attribute; what follows it is not looked at. Where the text stops making sense before it, the
         computation notes that.
         """
-        at = self._printed_at(name)
-        common = tokens.common_attribute(self.tail, at) if at >= 0 else None
-        if common is not None:
-            return common[2]
-        if name not in self.tail:
+        tail, close = self.tail, self._close
+        at = tail.find(f", {name}=", close)
+        if at >= 0 and (tail.find('"', close, at) < 0 or _closes_all(tail, close, at)):
+            common = tokens.common_attribute(tail, at)
+            if common is not None:
+                return common[2]
+        if name not in tail:
             return None
         try:
-            return next((value for found, value in tokens.attributes(self.tail, self._close + 1) if found == name), None)
+            return next((value for found, value in tokens.attributes(tail, close + 1) if found == name), None)
         except tokens.ScanError as error:
             self.computation.note_fault(self.name, self.line, error.message)
         return None
 
-    def _printed_at(self, name: str) -> int:
-        """The index of an attribute as printers write it; -1 where there is none, or where it may be part of another value."""
-        tail, close = self.tail, self._close
-        at = tail.find(f", {name}=", close)
-        if at < 0 or tail.find('"', close, at) < 0:
-            return at
-        quotes_close = tail.count('"', close, at) % 2 == 0 and tail.find("\\", close, at) < 0
-        return at if quotes_close and tail.count("{", close, at) == tail.count("}", close, at) else -1
+
+def _closes_all(tail: str, start: int, end: int) -> bool:
+    """Whether no string and no brace is open at the end of a text."""
+    if tail.count('"', start, end) % 2 or tail.find("\\", start, end) >= 0:
+        return False
+    return tail.count("{", start, end) == tail.count("}", start, end)
 
 
 def _operand_shape(operand: Operand, definitions: Definitions, shapes: ShapeTable) -> Shape | None:

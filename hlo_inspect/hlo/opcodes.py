@@ -7,12 +7,18 @@ The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 Role = Literal["run", "body", "condition", "branch", "fused", "applied", "custom"]
 """What a computation is to its caller: it runs once, as the body or the condition of a loop, or as a branch; it is fused
 into one kernel, applied to elements (or to the values that a collective reduces), or run by a custom call as that likes.
 """
+
+CalleeAttribute = Literal[
+    "body", "branch_computations", "called_computations", "calls", "condition", "false_computation", "scatter",
+    "select", "to_apply", "true_computation",
+]  # fmt: skip
+"""Attributes that name computations."""
 
 AsyncHalf = Literal["", "start", "update", "done"]
 
@@ -34,7 +40,7 @@ class Opcode(NamedTuple):
     name: str
     operands: int | None
     attributes: tuple[str, ...]
-    callees: Mapping[str, Role]
+    callees: Mapping[CalleeAttribute, Role]
     is_elementwise: bool
     has_literal: bool
     collective: str
@@ -188,7 +194,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (_ACCURATE_UNARY, "1", "result_accuracy"),
     (_BINARY, "2", ""),
 )
-_CALLEES: dict[str, dict[str, Role]] = {
+_CALLEES: dict[str, dict[CalleeAttribute, Role]] = {
     "all-reduce": {"to_apply": "applied"},
     "async-start": {"calls": "run"},
     "call": {"to_apply": "run"},
@@ -273,8 +279,7 @@ LITERAL_OPCODES = _LITERAL
 ELEMENTWISE = frozenset(opcode.name for opcode in TABLE.values() if opcode.is_elementwise)
 """Each element of the result follows from the same element of each operand."""
 
-CALLEE_ATTRIBUTES = tuple(dict.fromkeys(name for opcode in TABLE.values() for name in opcode.callees))
-"""Attributes that name computations."""
+CALLEE_ATTRIBUTES: tuple[CalleeAttribute, ...] = get_args(CalleeAttribute)
 
 CALLING_OPCODES = frozenset(opcode.name for opcode in TABLE.values() if "calls" in opcode.attributes or opcode.callees)
 """Opcodes that can name a computation."""
@@ -293,7 +298,7 @@ def base_opcode(opcode: str) -> str:
     return _without_suffix(opcode)[0]
 
 
-def callee_roles(opcode: str) -> Mapping[str, Role]:
+def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
     """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
     known = TABLE.get(opcode)
     return known.callees if known is not None else {}

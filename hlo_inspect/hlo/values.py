@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding, parse_groups, parse_pairs, parse_sharding
@@ -39,10 +40,6 @@ WordAttribute = Literal[
 ]  # fmt: skip
 StringAttribute = Literal[
     "async_execution_thread", "barrier", "custom_call_target", "infeed_config", "outfeed_config",
-]  # fmt: skip
-CalleeAttribute = Literal[
-    "body", "branch_computations", "called_computations", "calls", "condition", "false_computation", "scatter",
-    "select", "to_apply", "true_computation",
 ]  # fmt: skip
 TextAttribute = Literal[
     "domain", "literal", "operand_layout_constraints", "operand_precision", "origin", "original_value",
@@ -347,7 +344,7 @@ _READERS: dict[str, Callable[[str], Value]] = {
     **dict.fromkeys(get_args(IntegersAttribute), _integers),
     **dict.fromkeys(get_args(WordAttribute), _word),
     **dict.fromkeys(get_args(StringAttribute), _string),
-    **dict.fromkeys(get_args(CalleeAttribute), _names),
+    **dict.fromkeys(CALLEE_ATTRIBUTES, _names),
     **dict.fromkeys(get_args(TextAttribute), str),
     "backend_config": _backend_config,
     "control-predecessors": _names,

@@ -9,6 +9,7 @@ from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.shape_text import ShapeTable, parse_shape
+from hlo_inspect.hlo.values import MalformedValue
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:
@@ -221,12 +222,12 @@ def test_an_attribute_is_read_where_it_stands() -> None:
 def test_a_value_that_makes_no_sense() -> None:
     found = instruction("a = f32[] all-reduce(b), replica_groups={{0,x}}, channel_id=_, to_apply=%f")
     assert found.attr("replica_groups") is None
-    malformed = found.malformed("replica_groups")
-    assert malformed is not None
+    malformed = found.value("replica_groups")
+    assert isinstance(malformed, MalformedValue)
     assert malformed.text == "{{0,x}}" and malformed.reason == "no replica groups: '{{0,x}}'"
     assert found.attr("channel_id") is None and found.has("channel_id")
-    assert found.malformed("to_apply") is None and found.callee("to_apply") == "f"
-    assert found.malformed("dimensions") is None
+    assert found.value("to_apply") == ("f",) and found.callee("to_apply") == "f"
+    assert found.value("dimensions") is None
 
 
 def test_instructions_of_a_module_share_values() -> None:

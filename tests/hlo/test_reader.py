@@ -297,7 +297,7 @@ def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
     found = module(f"HloModule m\n\n{BODY}\n{ENTRY.replace('negate(%p)', fusion)}", wants)
     assert (found.unparsed_lines, codes(found)) == (0, [])
     if not wants.graph:
-        assert [i.callee_names("calls") for i in found.instructions if i.opcode == "fusion"] == [("body",)]
+        assert [i.attr("calls") for i in found.instructions if i.opcode == "fusion"] == [("body",)]
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(checked=True, graph=True)])

@@ -172,7 +172,7 @@ def test_every_attribute_has_one_kind() -> None:
         values.IntegersAttribute,
         values.WordAttribute,
         values.StringAttribute,
-        values.CalleeAttribute,
+        opcodes.CalleeAttribute,
         values.TextAttribute,
     ]
     names = [name for kind in kinds for name in get_args(kind)]
@@ -256,7 +256,7 @@ def all_values(text: str) -> dict[tuple[str, str], object]:
     instructions = [one for computation in found.computations.values() for one in body(computation)]
     names: list[Any] = [*opcodes.COMMON_ATTRIBUTES, *{name for opcode in opcodes.TABLE.values() for name in opcode.attributes}]
     held: dict[tuple[str, str], Any] = {(one.name, name): one.attr(name) for one in instructions for name in names}
-    assert not [name for one in instructions for name in names if one.malformed(name)]
+    assert not [name for one in instructions for name in names if isinstance(one.value(name), MalformedValue)]
     return {key: _comparable(value) for key, value in held.items() if value is not None and value != ()}
 
 

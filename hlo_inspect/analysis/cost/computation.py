@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names
 from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.values import CalleeAttribute
+from hlo_inspect.hlo.opcodes import CalleeAttribute
 
 _COUNTED_ONE_BY_ONE = RUNNERS | {"fusion", CUSTOM_CALL}
 _GATHERS = frozenset({"gather", "scatter"})

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import dtypes, tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
-from hlo_inspect.hlo.values import IntegersAttribute, WindowDimension
+from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
 
 DYNAMIC_DIMENSION_BYTES = 4
 """The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""
@@ -94,7 +94,7 @@ class Operation:
     @property
     def window(self) -> tuple[WindowDimension, ...]:
         """The dimensions of the window; none where the attribute is missing, as for a convolution of matrices."""
-        if self.instruction.malformed("window"):
+        if isinstance(self.instruction.value("window"), MalformedValue):
             raise UnknownCostError("its window cannot be read")
         return self.instruction.attr("window") or ()
 

@@ -10,9 +10,9 @@ from hlo_inspect.analysis.cost import contraction
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
 from hlo_inspect.hlo import dtypes
-from hlo_inspect.hlo.opcodes import OPCODES, is_known
+from hlo_inspect.hlo.opcodes import OPCODES, CalleeAttribute, is_known
 from hlo_inspect.hlo.shapes import TupleShape, array_leaves
-from hlo_inspect.hlo.values import CalleeAttribute, WindowDimension
+from hlo_inspect.hlo.values import WindowDimension
 
 Applied = Callable[[Operation, CalleeAttribute], Work]
 """The work of one run of the computation that an attribute names."""

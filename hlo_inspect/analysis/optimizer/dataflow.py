@@ -270,7 +270,7 @@ def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
     """One of two branches; the first of numbered branches is that of number 0, so false."""
     frames = flow.frames
     instruction = frames.instruction(place)
-    branches = instruction.callee_names("branch_computations") if instruction is not None else ()
+    branches = instruction.attr("branch_computations") or () if instruction is not None else ()
     order = (0, 1)
     if not branches:
         branches, order = (frames.callee(place, "false_computation"), frames.callee(place, "true_computation")), (1, 0)

@@ -15,8 +15,8 @@ from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
-from hlo_inspect.hlo.values import CalleeAttribute
 
 MAX_DEPTH = 500  # of calls in calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
