@@ -52,20 +52,18 @@ class ModuleCost:
     @cached_property
     def opcodes(self) -> Tally:
         """One run by opcode: the work of a fusion stands with the opcodes inside of it, its bytes with the fusion."""
-        tally = Tally()
-        for cost, _, times in self.executed:
-            tally.add_all(cost.work, times)
-            _add_bytes(tally, cost.opcode, cost, times)
-        return tally
+        return self._of_one_run(None)
 
     def by(self, label: Label) -> Tally:
         """One run by one of its labels."""
+        return self._of_one_run(label)
+
+    def _of_one_run(self, label: Label | None) -> Tally:
         tally = Tally()
-        column = Labels._fields.index(label)
         for cost, labels, times in self.executed:
-            name = labels[column]
+            name = None if label is None else getattr(labels, label)
             tally.add_all(cost.work, times, name)
-            _add_bytes(tally, name, cost, times)
+            _add_bytes(tally, cost.opcode if name is None else name, cost, times)
         return tally
 
 

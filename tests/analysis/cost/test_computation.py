@@ -152,3 +152,11 @@ def test_a_triton_matrix_product_is_a_fusion_with_a_dot() -> None:
     cost = cost_of(*lines, f"%f = f32[3,7] fusion(%x, %y), kind=kCustom, calls=%gemm, {config}", before=fused)
     assert cost.opcodes.total("matmul_flops") == 2 * 3 * 7 * 5
     assert set(by_label(cost.by("kind"))) == {"kCustom"}
+
+
+@pytest.mark.parametrize("before", ["", ', metadata={op_name="a}"}', ', frontend_attributes={a=", metadata={"}'])
+def test_rows_that_differ_in_an_attribute_only(before: str) -> None:
+    """2 · 9 · 3 and 2 · 9 · 5 FLOPs, and the second ones once more."""
+    lines = ("%x = f32[3,5] parameter(0)", "%y = f32[3,5] parameter(1)")
+    dots = [f"%d{i} = f32[3,3] dot(%x, %y){before}, lhs_contracting_dims={{{n}}}" for i, n in enumerate((0, 1, 1))]
+    assert as_xla(*lines, *dots)[0] == 2 * 9 * (3 + 5 + 5)
