@@ -40,10 +40,7 @@ _SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind 
 
 def may_count(computations: Iterable[Computation]) -> bool:
     """Whether one of these can be the condition of a loop whose trips can be counted."""
-    for computation in computations:
-        if computation.scalars and computation.root_opcode in _CONDITION_ROOTS:
-            return True
-    return False
+    return any(computation.scalars and computation.root_opcode in _CONDITION_ROOTS for computation in computations)
 
 
 class LoopScalars:
