@@ -15,7 +15,7 @@ from hlo_inspect.analysis.optimizer.matching import Weight, WeightUpdates
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, describe
 from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
 from hlo_inspect.analysis.optimizer.rules import RULES
-from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, opened, schedule_in_words
+from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
 
@@ -39,7 +39,7 @@ class Rates:
         return self._known[key]
 
     def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
-        rate = opened(forms, rate)
+        rate = expanded_rate(forms, rate)
         leaves = forms.leaves(rate)
         counter = next(iter(leaves)) if len(leaves) == 1 else None
         array = self._counters[id(forms)].get(counter) if counter is not None else None

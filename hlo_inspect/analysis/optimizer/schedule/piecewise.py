@@ -1,4 +1,4 @@
-"""An expression of a counter as pieces: between which counters it is which curve.
+"""An expression of a counter as a piecewise function: curves between counters.
 
 Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range is
 split at the counter at which it changes. Within a range every atom is then a curve of the counter, or the expression has no
@@ -32,8 +32,8 @@ class Piece:
 
 
 def pieces_of(forms: NormalForms, form: Sum, counter: int, ahead: int = 0) -> list[Piece] | None:
-    """The pieces of a sum over the atom of a counter, from 0 to `LAST` of another one that is so much `ahead`; `None` where it
-    is no curve somewhere, or too long.
+    """The pieces of a sum as a function of a counter, from 0 to `LAST`; with `ahead` of 1, of the counter + 1. `None` where it
+    is not a curve somewhere, or too long.
     """
     atoms = sorted(forms.atoms_below(form))
     if len(atoms) > MAX_ATOMS:

@@ -20,7 +20,7 @@ from hlo_inspect.analysis.optimizer.schedule.curve import Curve, alike
 from hlo_inspect.analysis.optimizer.schedule.piecewise import LAST, Piece, pieces_of
 from hlo_inspect.analysis.optimizer.schedule.segments import FAR, Kind, Segment, described
 
-MAX_PARTS = 12
+MAX_SEGMENTS = 12
 TOLERANCE = 1e-5  # of the largest rate
 
 
@@ -53,7 +53,7 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
     if not math.isfinite(largest) or largest == 0.0:
         return None
     found = _joined(found, largest)
-    if len(found) > MAX_PARTS:
+    if len(found) > MAX_SEGMENTS:
         return None
     parts: list[Segment] = []
     for piece in found:
@@ -72,7 +72,7 @@ def counts_steps(forms: NormalForms, new: Sum, counter: int) -> bool:
     return found == [Piece(0, LAST, Curve("linear", 1.0, 1.0))]
 
 
-def opened(forms: NormalForms, rate: Sum) -> Sum:
+def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
     """A rate that another output keeps, as that output's expression."""
     for _ in range(4):
         kept = [(m, v, atom) for m, v in rate.items() for atom, e in m if forms.atoms[atom].op == "value" and e == 1.0]
@@ -87,7 +87,7 @@ def opened(forms: NormalForms, rate: Sum) -> Sum:
 
 
 def _joined(found: Sequence[Piece], scale: float) -> list[Piece]:
-    """Pieces without those that go on with the same curve; a counter that fits two of them belongs to the second."""
+    """Adjacent pieces of one curve joined; a counter that fits two pieces belongs to the second."""
     joined: list[Piece] = []
     for piece in found:
         last = joined[-1] if joined else None
@@ -118,7 +118,7 @@ def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
     return same and alike(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
 
 
-# -- parts --------------------------------------------------------------------------------------------------------------
+# -- segments -----------------------------------------------------------------------------------------------------------
 
 
 def _part(piece: Piece, largest: float) -> Segment | None:

@@ -1,6 +1,6 @@
-"""The parts of schedules: equations and words.
+"""The segments of schedules: equations and words.
 
-With the counter c, of a part that begins at `b`, takes `n` steps and goes from `s` to `e`:
+With the counter c, of a segment that begins at `b`, takes `n` steps and goes from `s` to `e`:
 
     constant       s
     linear         s + (e - s) * (c - b) / n
@@ -20,12 +20,12 @@ from typing import Literal
 
 Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root"]
 
-FAR = 100_000  # steps for which the last part is looked at
+FAR = 100_000  # steps for which the last segment is checked
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of `steps` from the counter `first` on, `None` for the last one. `exponent` is that of a cosine or polynomial;
+    """A segment of `steps` from counter `first` on, `None` for the last one. `exponent` is that of a cosine or polynomial;
     `factor` the r or the f, `every` the k or the o of the equations.
     """
 
@@ -58,7 +58,7 @@ class Segment:
         return self.start + (self.end - self.start) * share
 
     def points(self) -> list[int]:
-        """Counters at which the equation is held against the text: both ends and between, but not where a stair begins."""
+        """Counters at which the equation is held against the text: both ends and between, except where a stair begins."""
         length = self.steps if self.steps is not None else FAR
         if self.kind == "staircase":
             every = int(self.every)
@@ -68,7 +68,7 @@ class Segment:
 
 
 def described(parts: Sequence[Segment]) -> str:
-    """Parts as a phrase: what each goes to, and from where unless the one before it went there."""
+    """Segments as a phrase: the value at the end of each, and at its start unless the segment before it ended there."""
     phrases: list[str] = []
     before: float | None = None
     for part in parts:
