@@ -85,15 +85,18 @@ class View:
             names: Sequence[str | None] | None = ()
             if self.opcodes[index] not in LITERAL_OPCODES:
                 names = operand_names(self.rows[index][3])
+            has_only_names = names is not None
             if names is None:
                 names = [operand.name for operand in self.operands(index)]
-                self._others.add(index)
             known = self._operand_rows[index] = tuple(map(self._indices.get, names))
+            if not has_only_names or None in known:
+                self._others.add(index)
         return known
 
     def has_only_names(self, index: int) -> bool:
         """Whether each operand of a row is the whole result of another one, by its name, so that `operand_rows` says it all."""
-        return None not in self.operand_rows(index) and index not in self._others
+        self.operand_rows(index)
+        return index not in self._others
 
     def operands(self, index: int) -> tuple[Operand, ...]:
         """The operands of a row as the text has them; where they are not closed, one without a name."""
