@@ -1,0 +1,58 @@
+"""The pages for people who join name files and functions: these exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+
+_SPAN = re.compile(r"`([^`\n]+)`")
+_FILE = re.compile(r"(?:hlo_inspect|tests|benchmarks|configs)/[\w./\-]*")
+_MEMBER = re.compile(r"`(hlo_inspect/[\w/]+\.py)`\s+`([A-Za-z_]\w*)(?:\.(\w+))?`")
+
+
+@cache
+def definitions(file: str) -> frozenset[str]:
+    """The functions and classes of a file, and `Class.member`."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_a_page_names_exist(page: str) -> None:
+    spans = _SPAN.findall((ROOT / page).read_text(encoding="utf-8"))
+    named = {span.rstrip("/") for span in spans if _FILE.fullmatch(span) and "NAME" not in span}
+    assert named
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_functions_on_the_way_of_a_line_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    steps = _MEMBER.findall(text)
+    assert len(steps) > 25
+    wrong = {
+        (file, name, member)
+        for file, name, member in steps
+        if (f"{name}.{member}" if member else name) not in definitions(file)
+    }
+    assert wrong == set()
+
+
+def test_the_walk_to_the_table_of_collectives_is_short() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.partition("## The way of one line to the table of `collectives`")[2].partition("\n## ")[0]
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert 15 <= len(numbers) <= 30
