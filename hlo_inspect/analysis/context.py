@@ -82,7 +82,7 @@ class Context:
     @cached_property
     def views(self) -> Views:
         """The rows of the computations, which all that follows the graph shares."""
-        return Views(self.module.computations)
+        return Views(self.module.computations, self.module.heads)
 
     @cached_property
     def optimizer(self) -> Overview:

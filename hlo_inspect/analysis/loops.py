@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo import dtypes, tokens
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.loop_scalars import PASSING_OPCODES
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.operands import Operand
-from hlo_inspect.hlo.shapes import ArrayShape, subshape
+from hlo_inspect.hlo.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.hlo.values import BackendConfig
 
 MAX_STEPS = 150
@@ -123,7 +123,7 @@ def _fits(value: int, dtype: str) -> bool:
     """Whether a type of integers holds a value; constants have no type."""
     if dtype[:1] not in {"s", "u"}:
         return True
-    bits = dtypes.BITS[dtype]
+    bits = BITS[dtype]
     low = -(1 << (bits - 1)) if dtype[0] == "s" else 0
     return low <= value < low + (1 << bits)
 

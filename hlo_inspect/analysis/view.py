@@ -172,10 +172,10 @@ class View:
 class Views:
     """The views of a module's computations by name, each made when it is first asked for, and their fingerprints."""
 
-    def __init__(self, computations: Mapping[str, Computation]) -> None:
+    def __init__(self, computations: Mapping[str, Computation], heads: HeadTable | None = None) -> None:
         self.computations = computations
         self.fingerprints = Fingerprints(computations)
-        self._heads = HeadTable()
+        self._heads = HeadTable() if heads is None else heads
         self._known: dict[str, View] = {}
 
     def of(self, name: str) -> View:

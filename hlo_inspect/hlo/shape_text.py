@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.hlo import dtypes, tokens
-from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, Shape, TupleShape
 
 MAX_NESTING = 100
 MAX_KEPT = 1 << 16
@@ -147,7 +147,7 @@ def _scan_array(text: str, start: int, arrays: dict[str, ArrayShape]) -> tuple[A
 
 
 def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
-    if dtype not in dtypes.BITS and dtype not in dtypes.NOT_ARRAYS:
+    if dtype not in BITS and dtype not in NOT_ARRAYS:
         raise UnknownTypeError(f"unknown element type {dtype!r}", 0)
     sizes, dynamic = _dimensions(dimensions, len(dtype) + 1)
     return ArrayShape(dtype, sizes, dynamic, None if layout is None else parse_layout(layout))

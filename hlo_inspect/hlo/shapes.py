@@ -1,7 +1,8 @@
 """Shapes: `f32[8,128]{1,0:T(8,128)S(1)}`, tuples of them, tokens.
 
 Sizes follow `ShapeUtil::ByteSizeOfElements`: elements × byte width, or packed when the layout gives the element's bits. A
-dimension bounded by `<=n` counts n; one of unknown size (`?`) makes every size `None`.
+dimension bounded by `<=n` counts n; one of unknown size (`?`) makes every size `None`. A type narrower than a byte is stored
+one element a byte, unless the layout says otherwise (`E(4)`): `s4[8]{0}` holds 8 bytes, `s4[8]{0:E(4)}` 4.
 """
 
 from __future__ import annotations
@@ -11,7 +12,36 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlo_inspect.hlo import dtypes
+# -- element types, as XLA's `primitive_util` has them -----------------------------------------------------------------------
+
+_BITS_TO_NAMES = {
+    1: "s1 u1",
+    2: "s2 u2",
+    4: "s4 u4 f4e2m1fn",
+    6: "f6e3m2fn f6e2m3fn",
+    8: "pred s8 u8 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f8e8m0fnu",
+    16: "s16 u16 f16 bf16",
+    32: "s32 u32 f32",
+    64: "s64 u64 f64 c64",
+    128: "c128",
+}
+
+BITS: dict[str, int] = {name: bits for bits, names in _BITS_TO_NAMES.items() for name in names.split()}
+"""Stored bits of one element of each array type."""
+
+POINTER_BYTES = 8
+"""What XLA counts for one entry of a tuple's index table and for an opaque value."""
+
+NOT_ARRAYS = frozenset({"token", "opaque"})
+"""Spelled like an array (`token[]`), but without elements."""
+
+
+def byte_width(dtype: str) -> int:
+    """Bytes of one element of an array type without a packed layout; `KeyError` for an unknown one."""
+    return (BITS[dtype] + 7) // 8
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------------
 
 MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
 
@@ -42,7 +72,7 @@ class ArrayShape:
 
     @property
     def is_array(self) -> bool:
-        return self.dtype not in dtypes.NOT_ARRAYS
+        return self.dtype not in NOT_ARRAYS
 
     @cached_property
     def elements(self) -> int | None:
@@ -57,7 +87,7 @@ class ArrayShape:
     def bytes(self) -> int | None:
         """Bytes of the elements without padding; 0 for a token, a pointer for an opaque; `None` where it cannot be known."""
         if not self.is_array:
-            return dtypes.POINTER_BYTES if self.dtype == "opaque" else 0
+            return POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
 
     @cached_property
@@ -79,11 +109,11 @@ class ArrayShape:
         return self._stored(-(-elements // self.layout.tail_padding) * self.layout.tail_padding)
 
     def _stored(self, elements: int | None) -> int | None:
-        if elements is None or self.dtype not in dtypes.BITS:
+        if elements is None or self.dtype not in BITS:
             return None
         if self.layout is not None and self.layout.element_bits:
             return (elements * self.layout.element_bits + 7) // 8
-        return elements * dtypes.byte_width(self.dtype)
+        return elements * byte_width(self.dtype)
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
         if self.is_array:

@@ -89,7 +89,7 @@ def module_cost(
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, [ExecutedCost(InstructionCost.unknown("(no entry)", gap), Labels("", "", ""), 1)])
-    counter = _ModuleCounter(module, views or Views(module.computations))
+    counter = _ModuleCounter(module, views or Views(module.computations, module.heads))
     counter.count_from(module.entry.name)
     executed = []
     for name, running in counter.runs.items():

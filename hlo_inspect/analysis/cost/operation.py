@@ -9,9 +9,9 @@ from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import dtypes, tokens
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, subshape
+from hlo_inspect.hlo.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
 
 DYNAMIC_DIMENSION_BYTES = 4
@@ -174,7 +174,7 @@ def dimension(shape: ArrayShape, index: int) -> int:
 def shape_size(shape: Shape | None) -> int:
     """`HloCostAnalysis::GetShapeSize` with the sizes of the CPU client: of a tuple only its table of pointers counts."""
     if isinstance(shape, TupleShape):
-        return dtypes.POINTER_BYTES * len(shape.elements)
+        return POINTER_BYTES * len(shape.elements)
     size = shape.bytes if shape is not None else None
     if shape is None or size is None:
         raise UnknownCostError(f"{shape} has no known size")

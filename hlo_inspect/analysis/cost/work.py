@@ -9,9 +9,8 @@ from functools import lru_cache
 from hlo_inspect.analysis.cost import contraction
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
-from hlo_inspect.hlo import dtypes
 from hlo_inspect.hlo.opcodes import OPCODES, CalleeAttribute, is_known
-from hlo_inspect.hlo.shapes import TupleShape, array_leaves
+from hlo_inspect.hlo.shapes import BITS, TupleShape, array_leaves
 from hlo_inspect.hlo.values import WindowDimension
 
 Applied = Callable[[Operation, CalleeAttribute], Work]
@@ -216,7 +215,7 @@ def elementwise_key(opcode: str, dtype: str) -> TallyKey:
 
 def matmul_unit(lhs: str, rhs: str) -> str:
     """The unit that multiplies matrices of two types."""
-    wider = max(lhs, rhs, key=lambda dtype: dtypes.BITS.get(dtype, 0))
+    wider = max(lhs, rhs, key=lambda dtype: BITS.get(dtype, 0))
     name = _name(_MATMUL, wider)
     return f"matmul.{name}" if name else ""
 
