@@ -15,8 +15,7 @@ from itertools import compress, count
 from operator import not_
 from typing import NamedTuple
 
-from hlo_inspect.hlo.operands import operands_end
-from hlo_inspect.hlo.tokens import Row, ScanError
+from hlo_inspect.hlo.tokens import Row
 
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
 _NAME = r"[A-Za-z_][\w.\-]*+"
@@ -228,9 +227,7 @@ def _holds_more(text: str, run: LineRun) -> bool:
 
 
 def _holds_operation(tail: str) -> bool:
-    """Whether one of the operands is an instruction: then a parenthesis follows an opcode there."""
-    try:
-        before = tail[: operands_end(tail)].split("(")[:-1]
-    except ScanError:
-        return True
+    """Whether one of the operands is an instruction: then a parenthesis follows an opcode, in front of the first string."""
+    before = tail.partition('"')[0].split("(")
+    before.pop()
     return any(part[-1:].islower() or part[-1:].isdigit() for part in before)

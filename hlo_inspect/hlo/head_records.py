@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.instruction import Head, HeadTable
-from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
+from hlo_inspect.hlo.shapes import Shape, TupleShape
 
 _MAY_HOLD_WANTED = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
 _MAX_HEADS = 1 << 17
@@ -36,22 +36,17 @@ class HeadRecords:
     """
 
     def __init__(self, wanted: frozenset[str], heads: HeadTable) -> None:
-        self.records: dict[str, HeadRecord] = {}
-        self.opcodes: dict[str, str] = {}
-        self._wanted = wanted
-        self._heads = heads
-        self._clear()
-
-    def _clear(self) -> None:
         nothing = HeadRecord(Head("", None), problem=None, is_wanted=False, may_be_kept=False, holds_scalar=False)
         self.records = {"": nothing}
         self.opcodes = {"": ""}
+        self._wanted = wanted
+        self._heads = heads
 
     def learn(self, texts: Iterable[str]) -> set[str] | None:
         """Makes sure that all `texts` have a record. The distinct ones; `None` where one is no head."""
         distinct = set(texts)
         if len(self.records) > _MAX_HEADS:
-            self._clear()
+            self.records, self.opcodes = {"": self.records[""]}, {"": ""}
         for text in distinct - self.records.keys():
             head = self._heads[text]
             if text in self._heads.unreadable:
@@ -80,13 +75,17 @@ class HeadRecords:
 
 def _layouts_fit(shape: Shape | None) -> bool:
     """Whether each array's layout, where it has one, numbers as many dimensions as there are."""
-    for _, leaf in array_leaves(shape):
-        if leaf.layout is not None and len(leaf.layout.minor_to_major) != len(leaf.dimensions):
-            return False
-    return True
+    if isinstance(shape, TupleShape):
+        return all(map(_layouts_fit, _distinct(shape)))
+    return shape is None or shape.layout is None or len(shape.layout.minor_to_major) == len(shape.dimensions)
 
 
 def _holds_scalar(shape: Shape | None) -> bool:
     if isinstance(shape, TupleShape):
-        return any(map(_holds_scalar, shape.elements))
+        return any(map(_holds_scalar, _distinct(shape)))
     return shape is not None and not shape.dimensions and _SCALAR.fullmatch(shape.dtype) is not None
+
+
+def _distinct(shape: TupleShape) -> Iterable[Shape]:
+    """The elements of a tuple, those that are one object once: a module's equal arrays are."""
+    return dict(zip(map(id, shape.elements), shape.elements, strict=True)).values()
