@@ -53,7 +53,9 @@ class Header:
         """What the header's attributes have wrong, as messages."""
         faults = [f"the header cannot be read to its end: {self.fault}"] if self.fault else []
         for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-            rest = pattern.sub("", tokens.without_comments(self.attributes.get(name, "{}")))
+            if name not in self.attributes:
+                continue
+            rest = pattern.sub("", tokens.without_comments(self.attributes[name]))
             if rest.strip("{}, \t\n"):
                 faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
         faults += [

@@ -65,7 +65,8 @@ def parse_shape(text: str, arrays: dict[str, ArrayShape] | None = None) -> Shape
     known = arrays.get(text)
     if known is not None:
         return known
-    text = tokens.without_comments(text)
+    if "/" in text:
+        text = tokens.without_comments(text)
     flat = _flat_tuple(text, arrays)
     if flat is not None:
         return flat

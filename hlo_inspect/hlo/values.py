@@ -403,7 +403,7 @@ class ValueTable:
         return known
 
     def _read(self, name: str, text: str) -> Value | MalformedValue:
-        spelled = text if name in _VERBATIM else tokens.without_comments(text).strip()
+        spelled = tokens.without_comments(text).strip() if "/" in text and name not in _VERBATIM else text
         try:
             return _READERS.get(name, str)(spelled)
         except ValueError as error:
