@@ -181,7 +181,8 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
         return False
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
     opened = len(run.rows) - len(run.starts) + first_lines.count("(")
-    if marks.count(b"(") != opened and _holds_more(text, run):
+    more = marks.count(b"(") - opened
+    if more and _holds_more(text, run, more):
         return False
     braces = b"" if inside else b"{"
     braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1].is_closed
@@ -214,20 +215,17 @@ def _unclosed(marks: bytes) -> bytes:
     return marks.replace(b"\n", b"")
 
 
-def _holds_more(text: str, run: LineRun) -> bool:
-    """Whether a line of a run may hold a second instruction, beside the first one or in place of an operand of it."""
-    definitions = text.count(" = ", run.start, run.end)
-    if definitions != len(run.rows) - len(run.starts) or _TIGHT_DEFINITION.search(text, run.start, run.end):
+def _holds_more(text: str, run: LineRun, more: int) -> bool:
+    """Whether a line of a run may hold a second instruction, beside the first one or in place of an operand of it. The run has
+    so many `more` parentheses than each line needs.
+    """
+    if text.count(" = ", run.start, run.end) != len(run.rows) - len(run.starts):
         return True
-    return any(
-        _holds_operation(tail)
-        for _, name, head, tail in run.rows
-        if name and "(" in tail.partition(")")[0] and not head.endswith(_LITERALS)
-    )
-
-
-def _holds_operation(tail: str) -> bool:
-    """Whether one of the operands is an instruction: then a parenthesis follows an opcode, in front of the first string."""
-    before = tail.partition('"')[0].split("(")
-    before.pop()
-    return any(part[-1:].islower() or part[-1:].isdigit() for part in before)
+    for _, name, head, tail in run.rows:
+        if name and "(" in tail.partition(")")[0] and not head.endswith(_LITERALS):
+            before = tail.partition('"')[0].split("(")
+            before.pop()
+            if any(part[-1:].islower() or part[-1:].isdigit() for part in before):  # a parenthesis follows an opcode
+                return True
+            more -= len(before)
+    return more != 0 and _TIGHT_DEFINITION.search(text, run.start, run.end) is not None
