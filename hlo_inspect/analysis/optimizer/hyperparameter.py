@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 Known = Literal["constant", "computed", "absent"]
@@ -46,11 +45,6 @@ def shortest(value: float, tolerance: float = EXACT) -> float:
     """The shortest decimal within a relative tolerance: the number that somebody wrote."""
     if value == 0 or value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
         return value
-    return _shortest(value, tolerance)
-
-
-@lru_cache(maxsize=1024)
-def _shortest(value: float, tolerance: float) -> float:
     for digits in range(1, 9):
         rounded = float(f"{value:.{digits}g}")
         if abs(rounded - value) <= tolerance * abs(value):

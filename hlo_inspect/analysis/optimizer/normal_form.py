@@ -54,6 +54,7 @@ class NormalForms:
         self._numbers: dict[Hashable, int] = {}
         self._forms: dict[int, Sum] = {}
         self._work = 0
+        self._product = lru_cache(maxsize=1 << 16)(product)  # its keys are atoms of this graph
         self.zero = self._atom("zero", Atom("zero", None, ()))
 
     # -- atoms ----------------------------------------------------------------------------------------------------------
@@ -110,18 +111,18 @@ class NormalForms:
             if not monomial:
                 return scaled(right, coefficient) if coefficient else self._nothing(right)
             if len(right) == 1 or self.is_live(right):
-                return {product(monomial, other): coefficient * value for other, value in right.items()}
+                return {self._product(monomial, other): coefficient * value for other, value in right.items()}
         (a, first), (b, second) = self.factored(left), self.factored(right)
         if first != second:
             if self.is_live(right) and not self.is_live(left):
-                return {product(first, other): a * value for other, value in right.items()}
+                return {self._product(first, other): a * value for other, value in right.items()}
             if self.is_live(left) and not self.is_live(right):
-                return {product(second, other): b * value for other, value in left.items()}
-        return {product(first, second): a * b}
+                return {self._product(second, other): b * value for other, value in left.items()}
+        return {self._product(first, second): a * b}
 
     def _nothing(self, form: Sum) -> Sum:
         """0 times a sum: its terms stay visible, each with the factor `zero`."""
-        return {product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
+        return {self._product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
 
     def power(self, form: Sum, exponent: float) -> Sum:
         if exponent == 1.0:
@@ -249,7 +250,6 @@ class NormalForms:
 _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
 
 
-@lru_cache(maxsize=1 << 16)
 def product(left: Monomial, right: Monomial) -> Monomial:
     """Exponents added; a factor to the power of 0 is gone."""
     if not left or not right:
