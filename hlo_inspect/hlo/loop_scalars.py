@@ -19,6 +19,7 @@ from hlo_inspect.hlo.fast_path import read_row
 from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.instruction import Head, Instruction
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.tokens import Row
 
@@ -94,7 +95,7 @@ class LoopScalars:
                 continue  # whoever wants the instruction itself is told
             kept[name] = instruction
             if head.opcode in _FOLLOWED:
-                names += [operand.name for operand in instruction.operands]
+                names += [operand.name for operand in operands_of(row[3])]  # not kept, as the instruction would
         return kept
 
     def _counts(self, root: str) -> bool:
