@@ -180,7 +180,7 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     if marks is None or marks.count(b"\n") != run.lines:
         return False
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
-    opened = len(run.rows) - len(run.starts) + first_lines.count("(")
+    opened = len(run.rows) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
     more = marks.count(b"(") - opened
     if more and _holds_more(text, run, more):
         return False
