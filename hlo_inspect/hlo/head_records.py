@@ -62,7 +62,7 @@ class HeadRecords:
     def _record(self, head: Head, text: str) -> HeadRecord:
         shape_text = text.rpartition(" ")[0]
         problem = None
-        if not opcodes.is_known(head.opcode):
+        if head.opcode not in opcodes.TABLE:
             problem = ("HI004", f"unknown opcode {head.opcode!r}")
         elif head.shape is None and shape_text:
             problem = ("HI006", f"unknown element type in {shape_text[:60]}")

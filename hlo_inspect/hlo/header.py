@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ _INDEX = r"\{([\d,\s]*)\}"
 _ALIAS = re.compile(rf"{_INDEX}\s*:\s*\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*(?:,\s*([a-z]+-alias)\s*)?\)", re.ASCII)
 _DONOR = re.compile(rf"\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*\)", re.ASCII)
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
+_COUNTS = ("num_partitions", "replica_count")
 _FLAG = re.compile(r"([A-Za-z_][\w.\-]*+)(?=[ \t]*+[,\n])", re.ASCII)
 
 
@@ -37,16 +37,23 @@ class Donor(NamedTuple):
     parameter_index: ShapeIndex
 
 
-@dataclass(frozen=True)
 class Header:
     """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header;
-    `fault` is why it was not read to its end.
+    `fault` is why it was not read to its end; `states_devices` says whether it prints a device count at all.
     """
 
-    name: str
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    printed: bool = True
-    fault: str = ""
+    def __init__(
+        self, name: str, attributes: Mapping[str, str] | None = None, *, printed: bool = True, fault: str = ""
+    ) -> None:
+        self.name = name
+        self.attributes = attributes or {}
+        self.printed = printed
+        self.fault = fault
+        partitions, replicas = (_COUNT.fullmatch(self.attributes.get(count, "")) for count in _COUNTS)
+        self.num_partitions = int(partitions[0]) or 1 if partitions else 1
+        self.replica_count = int(replicas[0]) or 1 if replicas else 1
+        self.states_devices = any(count is not None and int(count[0]) for count in (partitions, replicas))
+        self.is_scheduled = self.attributes.get("is_scheduled") == "true"
 
     @cached_property
     def faults(self) -> tuple[str, ...]:
@@ -60,31 +67,10 @@ class Header:
                 faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
         faults += [
             f"{name} is no number: {self.attributes[name][:40]!r}"
-            for name in ("replica_count", "num_partitions")
-            if name in self.attributes and self._count(name) is None
+            for name in reversed(_COUNTS)
+            if name in self.attributes and _COUNT.fullmatch(self.attributes[name]) is None
         ]
         return tuple(faults)
-
-    @property
-    def is_scheduled(self) -> bool:
-        return self.attributes.get("is_scheduled") == "true"
-
-    @property
-    def num_partitions(self) -> int:
-        return self._count("num_partitions") or 1
-
-    @property
-    def replica_count(self) -> int:
-        return self._count("replica_count") or 1
-
-    @property
-    def states_devices(self) -> bool:
-        """Whether the header prints a device count at all."""
-        return bool(self._count("num_partitions") or self._count("replica_count"))
-
-    def _count(self, name: str) -> int | None:
-        match = _COUNT.fullmatch(self.attributes.get(name, ""))
-        return int(match[0]) if match else None
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:

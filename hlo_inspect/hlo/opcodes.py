@@ -7,7 +7,7 @@ The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 Role = Literal["run", "body", "condition", "branch", "fused", "applied", "custom"]
 """What a computation is to its caller: it runs once, as the body or the condition of a loop, or as a branch; it is fused
@@ -72,7 +72,8 @@ COMMON_ATTRIBUTES = (
 )
 """Attributes of every instruction."""
 
-_SUFFIXES: tuple[tuple[str, AsyncHalf], ...] = (("-start", "start"), ("-update", "update"), ("-done", "done"))
+_HALVES: tuple[AsyncHalf, ...] = ("start", "update", "done")
+_SUFFIXES = tuple(f"-{half}" for half in _HALVES)
 _OLD_NAMES = {"cross-replica-sum": "all-reduce", "all-reduce-scatter": "reduce-scatter"}  # until 2018-12; in 2021
 _ASYNC_THREAD = "async_execution_thread"
 _OF_START = (_ASYNC_THREAD, "calls", "output_to_operand_aliasing")  # texts of 2022 name the computation of a short spelling
@@ -218,7 +219,8 @@ _LITERAL = frozenset({"constant", "parameter"})
 def _records() -> Iterator[Opcode]:
     for names, operands, attributes in _TABLE:
         for name in names.split():
-            base, half = _without_suffix(name)
+            base = base_opcode(name)
+            half = cast("AsyncHalf", name[len(base) + 1 :])
             today = _OLD_NAMES.get(base, base)
             yield Opcode(
                 name,
@@ -234,11 +236,9 @@ def _records() -> Iterator[Opcode]:
             )
 
 
-def _without_suffix(name: str) -> tuple[str, AsyncHalf]:
-    for suffix, half in _SUFFIXES:
-        if name.endswith(suffix):
-            return name.removesuffix(suffix), half
-    return name, ""
+def base_opcode(opcode: str) -> str:
+    """The opcode without an asynchronous suffix: `all-gather-start` is an `all-gather`."""
+    return opcode.rpartition("-")[0] if opcode.endswith(_SUFFIXES) else opcode
 
 
 def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
@@ -249,10 +249,10 @@ def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
     for wrapped in opcodes.values():
         if wrapped.half or wrapped.name in native:
             continue
-        for suffix, half in _SUFFIXES:
+        for half in _HALVES:
             is_start = half == "start"
             yield wrapped._replace(
-                name=wrapped.name + suffix,
+                name=f"{wrapped.name}-{half}",
                 operands=wrapped.operands if is_start else 1 if half == "done" else None,
                 attributes=(*wrapped.attributes, *_OF_START) if is_start else _OF_END,
                 callees=wrapped.callees if is_start else {},
@@ -269,7 +269,7 @@ OPCODES = frozenset(_BY_NAME)
 """The opcodes of all versions, without the short spellings of asynchronous ones."""
 
 TABLE: Mapping[str, Opcode] = _BY_NAME | {opcode.name: opcode for opcode in _short_spellings(_BY_NAME)}
-"""Every opcode that a text can hold."""
+"""Every opcode that XLA has, or had; the short spellings of asynchronous ones included."""
 
 PRINTED_OPCODES = frozenset(TABLE)
 
@@ -286,16 +286,6 @@ CALLING_OPCODES = frozenset(opcode.name for opcode in TABLE.values() if "calls" 
 
 COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective in COLLECTIVE_KINDS)
 """Every spelling of a collective, of its start and of its done."""
-
-
-def is_known(opcode: str) -> bool:
-    """Whether XLA has, or had, this opcode; the short spellings of asynchronous ones included."""
-    return opcode in TABLE
-
-
-def base_opcode(opcode: str) -> str:
-    """The opcode without an asynchronous suffix: `all-gather-start` is an `all-gather`."""
-    return _without_suffix(opcode)[0]
 
 
 def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:

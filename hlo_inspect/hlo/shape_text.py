@@ -16,7 +16,8 @@ _SPACE = re.compile(r"\s*+", re.ASCII)
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
 _LAYOUT = re.compile(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
 _DIMENSION = re.compile(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
-_PLAIN_INTEGERS = re.compile(rf"\d{{1,{_MAX_DIGITS}}}(?:,\d{{1,{_MAX_DIGITS}}})*+", re.ASCII)
+_INTEGERS = rf"\d{{1,{_MAX_DIGITS}}}(?:,\d{{1,{_MAX_DIGITS}}})*+"
+_PRINTED_ARRAY = re.compile(rf"([a-z][a-z0-9]*+)\[({_INTEGERS})?+\](?:\{{({_INTEGERS})\}})?+", re.ASCII)
 _TILE = re.compile(r"\(([^()]*)\)")
 _FIELD = re.compile(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|\*\((\w+)\)", re.ASCII)
 
@@ -42,7 +43,27 @@ class ShapeTable:
 
     def parse(self, text: str) -> Shape:
         """The shape of a text; `ShapeError` where it is not a shape."""
-        return parse_shape(text, self._arrays)
+        known = self._arrays.get(text)
+        if known is not None:
+            return known
+        printed = _PRINTED_ARRAY.fullmatch(text)
+        if printed is not None and printed[1] in BITS:
+            dtype, sizes, order = printed.groups()
+            layout = Layout(tuple(map(int, order.split(",")))) if order else None
+            array = ArrayShape(dtype, tuple(map(int, sizes.split(","))) if sizes else (), layout=layout)
+            if len(self._arrays) < MAX_KEPT:
+                self._arrays[text] = array
+            return array
+        if "/" in text:
+            text = tokens.without_comments(text)
+        flat = _flat_tuple(text, self._arrays)
+        if flat is not None:
+            return flat
+        shape, end = scan_shape(text, 0, self._arrays)
+        end = _skip(text, end)
+        if end != len(text):
+            raise ShapeError(f"unexpected text after the shape: {text[end : end + 20]!r}", end)
+        return shape
 
     def get(self, text: str) -> Shape | None:
         """The shape of a text, `None` where it is not a shape."""
@@ -57,24 +78,9 @@ class ShapeTable:
         return shape
 
 
-def parse_shape(text: str, arrays: dict[str, ArrayShape] | None = None) -> Shape:
-    """The shape of a text; `ShapeError` where it is not a shape. `arrays` are those that are known already by their text;
-    new ones are added.
-    """
-    arrays = {} if arrays is None else arrays
-    known = arrays.get(text)
-    if known is not None:
-        return known
-    if "/" in text:
-        text = tokens.without_comments(text)
-    flat = _flat_tuple(text, arrays)
-    if flat is not None:
-        return flat
-    shape, end = scan_shape(text, 0, arrays)
-    end = _skip(text, end)
-    if end != len(text):
-        raise ShapeError(f"unexpected text after the shape: {text[end : end + 20]!r}", end)
-    return shape
+def parse_shape(text: str) -> Shape:
+    """The shape of a text by itself; `ShapeError` where it is not a shape."""
+    return ShapeTable().parse(text)
 
 
 def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
@@ -155,8 +161,6 @@ def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
 
 
 def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bool, ...]]:
-    if _PLAIN_INTEGERS.fullmatch(text):
-        return tuple(map(int, text.split(","))), ()
     sizes: list[int | None] = []
     dynamic: list[bool] = []
     for part in text.split(",") if text.strip() else ():
@@ -170,8 +174,6 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 def parse_layout(text: str, start: int = 0) -> Layout:
     """The text between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields that do not affect sizes are skipped."""
-    if _PLAIN_INTEGERS.fullmatch(text):
-        return Layout(tuple(map(int, text.split(","))))
     order, _, fields = text.partition(":")
     minor_to_major = _integers(order, start)
     values: dict[str, int] = {}

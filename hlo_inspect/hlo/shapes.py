@@ -36,11 +36,6 @@ NOT_ARRAYS = frozenset({"token", "opaque"})
 """Spelled like an array (`token[]`), but without elements."""
 
 
-def byte_width(dtype: str) -> int:
-    """Bytes of one element of an array type without a packed layout; `KeyError` for an unknown one."""
-    return (BITS[dtype] + 7) // 8
-
-
 # -- shapes -----------------------------------------------------------------------------------------------------------------
 
 MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
@@ -70,10 +65,6 @@ class ArrayShape:
     dynamic: tuple[bool, ...] = ()
     layout: Layout | None = None
 
-    @property
-    def is_array(self) -> bool:
-        return self.dtype not in NOT_ARRAYS
-
     @cached_property
     def elements(self) -> int | None:
         product = 1
@@ -86,19 +77,19 @@ class ArrayShape:
     @cached_property
     def bytes(self) -> int | None:
         """Bytes of the elements without padding; 0 for a token, a pointer for an opaque; `None` where it cannot be known."""
-        if not self.is_array:
+        if self.dtype in NOT_ARRAYS:
             return POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
 
     @cached_property
     def array_bytes(self) -> int | None:
         """Bytes of the array; 0 for a token or an opaque."""
-        return self.bytes if self.is_array else 0
+        return 0 if self.dtype in NOT_ARRAYS else self.bytes
 
     @cached_property
     def padded_bytes(self) -> int | None:
         """Bytes with the layout's tiles and tail padding, as `ShapeUtil::ArraySize` counts them."""
-        if self.layout is None or not self.is_array or self.elements is None:
+        if self.layout is None or self.dtype in NOT_ARRAYS or self.elements is None:
             return self.bytes
         dims = [d or 0 for d in self.dimensions]
         order = self.layout.minor_to_major
@@ -113,18 +104,14 @@ class ArrayShape:
             return None
         if self.layout is not None and self.layout.element_bits:
             return (elements * self.layout.element_bits + 7) // 8
-        return elements * byte_width(self.dtype)
+        return elements * ((BITS[self.dtype] + 7) // 8)
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
-        if self.is_array:
+        if self.dtype not in NOT_ARRAYS:
             yield (), self
 
     def __str__(self) -> str:
         """The shape without its layout, as in a computation's signature."""
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
         dynamic = self.dynamic or (False,) * len(self.dimensions)
         dims = ("?" if d is None else f"<={d}" if dyn else str(d) for d, dyn in zip(self.dimensions, dynamic, strict=True))
         return f"{self.dtype}[{','.join(dims)}]"
@@ -153,10 +140,6 @@ class TupleShape:
         return total(element.array_bytes for element in self.elements)
 
     def __str__(self) -> str:
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
 

@@ -124,7 +124,10 @@ class Source:
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
-            self._refuse_binary(chunk)
+            if chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise self._error("is UTF-16 text; convert it to UTF-8 first")
+            if is_binary(chunk):
+                raise self._error(f"is a binary file without HLO{what_binary_looks_like(chunk)}")
             return chunk.removeprefix(b"\xef\xbb\xbf"), stream
         whole = self._read_whole(chunk, stream)
         if self.format is Format.MLIR and _HLO_HEADER.search(whole):  # a log that prints StableHLO and then HLO
@@ -153,7 +156,9 @@ class Source:
         pending: list[bytes] = []
         size = 0
         while chunk:
-            cut = _last_line_end(chunk)
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
             pending.append(chunk[:cut])
             size += cut or len(chunk)
             if cut:
@@ -172,12 +177,6 @@ class Source:
         except Exception as error:  # every decompressor has errors of its own for damaged data
             raise self._error(f"cannot be read to its end: {error}") from error
 
-    def _refuse_binary(self, chunk: bytes) -> None:
-        if chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise self._error("is UTF-16 text; convert it to UTF-8 first")
-        if is_binary(chunk):
-            raise self._error(f"is a binary file without HLO{what_binary_looks_like(chunk)}")
-
     def _decoded(self, raw: bytes, first_line: Callable[[], int]) -> str:
         if b"\r" in raw:
             raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -193,12 +192,6 @@ class Source:
         return InputError(message, Location(self.name))
 
 
-def _last_line_end(chunk: bytes) -> int:
-    """The index after the last line end; a final CR is left, since its LF may follow."""
-    cut = chunk.rfind(b"\n") + 1
-    return cut or chunk.rfind(b"\r", 0, len(chunk) - 1) + 1
-
-
 def open_source(source: Openable) -> Source:
     """What `source` means: HLO text (a string with a line end in it, or bytes), an open file, `-` or a path."""
     if isinstance(source, bytes | bytearray | memoryview):
@@ -209,15 +202,12 @@ def open_source(source: Openable) -> Source:
     if source == "-":
         return Source("<stdin>", lambda: sys.stdin.buffer)
     if isinstance(source, str | os.PathLike):
-        return _from_path(Path(source))
+        path = Path(source)
+        return Source(str(path), lambda: path.open("rb"), closes=True)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
         return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))
     return Source(name, lambda: cast("IO[bytes]", source))
-
-
-def _from_path(path: Path) -> Source:
-    return Source(str(path), lambda: path.open("rb"), closes=True)
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:

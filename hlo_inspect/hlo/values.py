@@ -390,28 +390,19 @@ class ValueTable:
 
     def read(self, name: str, text: str) -> Value | MalformedValue:
         """The value that the text of an attribute has."""
-        if name not in _REPEATED:
-            return self._read(name, text)
-        known = self._known.get((name, text))
-        if known is None:
-            known = self._read(name, text)
-            self._kept += _weight(text, known)
-            if self._kept > _MAX_KEPT:
-                self._known.clear()
-                self._kept = _weight(text, known)
-            self._known[name, text] = known
-        return known
-
-    def _read(self, name: str, text: str) -> Value | MalformedValue:
+        value = self._known.get((name, text)) if name in _REPEATED else None
+        if value is not None:
+            return value
         spelled = tokens.without_comments(text).strip() if "/" in text and name not in _VERBATIM else text
         try:
-            return _READERS.get(name, str)(spelled)
+            value = _READERS.get(name, str)(spelled)
         except ValueError as error:
-            return MalformedValue(text, str(error))
-
-
-def _weight(text: str, value: Value | MalformedValue) -> int:
-    """How much room a value takes, in words."""
-    if isinstance(value, DeviceGroups):
-        return len(text) + sum(map(len, value.groups))
-    return len(text)
+            value = MalformedValue(text, str(error))
+        if name in _REPEATED:
+            words = len(text) + (sum(map(len, value.groups)) if isinstance(value, DeviceGroups) else 0)
+            if self._kept + words > _MAX_KEPT:
+                self._known.clear()
+                self._kept = 0
+            self._kept += words
+            self._known[name, text] = value
+        return value

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hlo_inspect.analysis.cost import contraction
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
-from hlo_inspect.hlo.opcodes import OPCODES, CalleeAttribute, is_known
+from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute
 from hlo_inspect.hlo.shapes import BITS, TupleShape, array_leaves
 from hlo_inspect.hlo.values import WindowDimension
 
@@ -47,7 +47,7 @@ def work_of(op: Operation, applied: Applied) -> Work:
     rule = _RULES.get(op.opcode)
     if rule is not None:
         return rule(op)
-    if not is_known(op.opcode):
+    if op.opcode not in TABLE:
         raise UnknownCostError(f"there is no rule for the opcode {op.opcode}")
     return _NO_WORK
 
