@@ -12,7 +12,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import LineRun, Rows
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
-from hlo_inspect.hlo.operands import operands_end, operands_of
+from hlo_inspect.hlo.operands import operand_names, operands_end, operands_of
 
 _CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
@@ -173,10 +173,13 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
     The first lines of computations, as many as `starts`, have no opcode. There is one set more than these: that of the rows
     before the first one comes first.
     """
-    joined = _operand_text(tails, opcodes)
+    texts = _operand_texts(tails, opcodes)
+    joined = ", ".join(texts)
     if joined.count("\n") != starts:  # an instruction on several lines
         texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
+    if joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
+        return [set(_MARKED.findall(text)) for text in joined.split("\n")]
     joined = joined.replace("%", "")
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
@@ -190,23 +193,27 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
     return names
 
 
-def _operand_text(tails: Sequence[str], opcodes: Sequence[str]) -> str:
-    """The operands of all rows, with `, ` between them, if the text is as printers write it."""
+def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
+    """The operands of each row, with `, ` between them, if the text is as printers write it."""
     without = _WITHOUT_NAMES
     texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
-    joined = ", ".join(texts)
-    if "(" not in joined:
-        return joined
-    return ", ".join([_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)])
+    if "(" not in "".join(texts):
+        return texts
+    return [_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)]
 
 
 def _nested_names(tail: str) -> str:
-    """The names in operands that hold brackets."""
-    try:
-        end = operands_end(tail)
-    except tokens.ScanError:
-        return ""
-    return ", ".join(_MARKED.findall(tail, 0, end) if "%" in tail[:end] else _precise_names(tail))
+    """The names in operands that hold brackets, with their marks where they have them."""
+    names = operand_names(tail)
+    if names is None:
+        try:
+            end = operands_end(tail)
+        except tokens.ScanError:
+            return ""
+        if "%" not in tail[:end]:
+            return ", ".join(_precise_names(tail))
+        names = _MARKED.findall(tail, 0, end)
+    return ", ".join([f"%{name}" for name in names])
 
 
 def _precise_names(tail: str) -> list[str]:
