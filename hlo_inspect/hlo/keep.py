@@ -164,7 +164,7 @@ class Keeper:
             for index in self._wanted_rows(last, rows, distinct):
                 if rows.line + index not in kept:
                     self._keep(last, rows.rows[index], rows.line + index)
-        if self._open.last is not None and not self._open.roots and self._open.last[1] not in kept:
+        if self._wants.entry and self._open.last is not None and not self._open.roots and self._open.last[1] not in kept:
             row, line = self._open.last
             self._keep(last, ("ROOT ", *row[1:]), line)
 

@@ -205,3 +205,26 @@ def test_no_collectives() -> None:
     assert {value for name, value in report.facts.items() if name.startswith("collectives.")} == {0}
     assert report.table("collectives").rows == ()
     assert report.findings == ()
+
+
+def test_a_module_without_entry_and_roots() -> None:
+    """Its last computation is the entry, and the last instruction of that one the root, which nobody asked for here."""
+    text = """HloModule no_signatures
+
+region_0 {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+main.7 {
+  a = f32[16] parameter(0)
+  b = f32[16] all-reduce(a), replica_groups={{0,1}}, to_apply=region_0
+  d = f32[16] subtract(a, b)
+}
+"""
+    report = hlo_inspect.inspect(text, "collectives")
+    assert report.facts["collectives.operand_bytes"] == 64
+    assert [row[0] for row in report.table("collectives").rows] == ["b"]
+    both = hlo_inspect.inspect(text, ("collectives", "params"))
+    assert (both.facts["collectives.count"], both.facts["outputs.bytes"]) == (1, 64)
