@@ -252,16 +252,15 @@ class ModuleReader:
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=self._is_final)
-            if run is not None or self._run_chars <= MIN_RUN_CHARS:
-                break
+            if run is not None and self._seen_entry and not inside and run.starts[:2] == [0, 1]:
+                return False  # the entry may be followed by other text
+            if run is not None:
+                taken, self._computation = self._keeper.take_run(run, cursor.line, cursor.text, self._computation)
+                if taken:
+                    break
+            if self._run_chars <= MIN_RUN_CHARS:
+                return False
             self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
-        if run is None or (
-            self._seen_entry and not inside and run.starts[:2] == [0, 1]
-        ):  # the entry may be followed by other text
-            return False
-        taken, self._computation = self._keeper.take_run(run, cursor.line, cursor.text, self._computation)
-        if not taken:
-            return False
         self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
         self._seen_entry = self._seen_entry or any(part.is_entry for part in run.parts)
         self._unreadable_run = 0

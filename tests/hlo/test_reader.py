@@ -391,3 +391,24 @@ def test_few_functions_take_a_line_from_the_text_to_its_instruction() -> None:
         sys.setprofile(None)
     assert report.facts["collectives.count"] == 1
     assert 40 < len(called) <= 70
+
+
+def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The characters that the fast path looks at, over all its tries, are a small multiple of the text's."""
+    lines = [f"  %n{i} = f32[8]{{0}} negate(%p)\n" for i in range(4000)]
+    lines.insert(3000, "  %odd = f32[8x]{0} negate(%p)\n")
+    text = f"HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n{''.join(lines)}}}\n"
+    tried = 0
+    find_run = fast_path.find_run
+
+    def counted(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> fast_path.LineRun | None:
+        nonlocal tried
+        run = find_run(text, start, limit, inside=inside, is_final=is_final)
+        tried += run.end - run.start if run is not None else limit - start
+        return run
+
+    monkeypatch.setattr("hlo_inspect.hlo.reader.find_run", counted)
+    found = module(text, EVERYTHING)
+    assert found.unparsed_lines == 1
+    assert found.opcode_counts == {"parameter": 1, "negate": 4000}
+    assert tried < 10 * len(text)
