@@ -95,7 +95,8 @@ class View:
 
     def has_only_names(self, index: int) -> bool:
         """Whether each operand of a row is the whole result of another one, by its name, so that `operand_rows` says it all."""
-        self.operand_rows(index)
+        if self._operand_rows[index] is None:
+            self.operand_rows(index)
         return index not in self._others
 
     def operands(self, index: int) -> tuple[Operand, ...]:

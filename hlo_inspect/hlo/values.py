@@ -115,6 +115,9 @@ def _names(text: str) -> tuple[str, ...]:
     """Names of computations or instructions: one, or several in braces or between commas. A computation that is written in
     place has no name here.
     """
+    single = _NAME.fullmatch(text)
+    if single is not None:
+        return (single[1],)
     inside = text[1:-1].strip() if text.startswith("{") else text
     if "=" in inside or not inside:
         return ()

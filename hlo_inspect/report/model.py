@@ -72,7 +72,7 @@ class Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
         columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
-        rows = tuple(tuple(get(item) for get in getters) for item in items)
+        rows = tuple([tuple([get(item) for get in getters]) for item in items])
         return cls(name, title, tuple(replace(column, get=None) for column in columns), rows, page_rows=page_rows)
 
     @property
