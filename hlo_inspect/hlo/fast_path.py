@@ -170,8 +170,15 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
 def read_row(text: str, start: int) -> Row | None:
     """The row of the line that starts at `start`; `None` where it is not as printers write it."""
     end = text.find("\n", start) + 1
-    run = find_run(text, start, end, inside=True, is_final=True) if text[start] != "}" else None
-    return run.rows[0] if run is not None and run.names[0] else None
+    item = _ITEM.fullmatch(text, start - 1, end - 1)
+    if item is None or item[2] is None or not (end == len(text) or _FRESH.match(text, end)):
+        return None
+    marks = find_marks(text, start, end)
+    if marks is None or _unclosed(marks):
+        return None
+    row = (item[1] or "", item[2], item[3], item[4])
+    more = marks.count(b"(") - 1 - row[2].count("(")
+    return None if more and _holds_more(text, start, end, [row], more) else row
 
 
 def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
@@ -182,7 +189,7 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
     opened = len(run.rows) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
     more = marks.count(b"(") - opened
-    if more and _holds_more(text, run, more):
+    if more and _holds_more(text, run.start, run.end, run.rows, more):
         return False
     braces = b"" if inside else b"{"
     braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1].is_closed
@@ -215,17 +222,17 @@ def _unclosed(marks: bytes) -> bytes:
     return marks.replace(b"\n", b"")
 
 
-def _holds_more(text: str, run: LineRun, more: int) -> bool:
-    """Whether a line of a run may hold a second instruction, beside the first one or in place of an operand of it. The run has
-    so many `more` parentheses than each line needs.
+def _holds_more(text: str, start: int, end: int, rows: list[Row], more: int) -> bool:
+    """Whether a line of `text[start:end]` may hold a second instruction, beside the first one or in place of an operand of it.
+    There are so many `more` parentheses than the `rows` need.
     """
-    if text.count(" = ", run.start, run.end) != len(run.rows) - len(run.starts):
+    if text.count(" = ", start, end) != sum(name != "" for _, name, _, _ in rows):
         return True
-    for _, name, head, tail in run.rows:
+    for _, name, head, tail in rows:
         if name and "(" in tail.partition(")")[0] and not head.endswith(_LITERALS):
             before = tail.partition('"')[0].split("(")
             before.pop()
             if any(part[-1:].islower() or part[-1:].isdigit() for part in before):  # a parenthesis follows an opcode
                 return True
             more -= len(before)
-    return more != 0 and _TIGHT_DEFINITION.search(text, run.start, run.end) is not None
+    return more != 0 and _TIGHT_DEFINITION.search(text, start, end) is not None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.instruction import Head, HeadTable
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.hlo.shapes import ArrayShape, Shape
 
 _MAY_HOLD_WANTED = frozenset({"async", "call", "custom-call", "fusion"})  # without asynchronous suffixes
 _MAX_HEADS = 1 << 17
@@ -61,31 +61,31 @@ class HeadRecords:
 
     def _record(self, head: Head, text: str) -> HeadRecord:
         shape_text = text.rpartition(" ")[0]
+        arrays = _distinct_arrays(head.shape)
         problem = None
         if head.opcode not in opcodes.TABLE:
             problem = ("HI004", f"unknown opcode {head.opcode!r}")
         elif head.shape is None and shape_text:
             problem = ("HI006", f"unknown element type in {shape_text[:60]}")
-        elif not _layouts_fit(head.shape):
+        elif any(array.layout is not None and len(array.layout.minor_to_major) != len(array.dimensions) for array in arrays):
             problem = ("HI013", f"a layout that does not number each dimension in {shape_text[:60]}")
         is_wanted = head.opcode in self._wanted
         may_be_kept = not is_wanted and bool(self._wanted) and opcodes.base_opcode(head.opcode) in _MAY_HOLD_WANTED
-        return HeadRecord(head, problem, is_wanted, may_be_kept, _holds_scalar(head.shape))
+        holds_scalar = any(not array.dimensions and _SCALAR.fullmatch(array.dtype) for array in arrays)
+        return HeadRecord(head, problem, is_wanted, may_be_kept, holds_scalar)
 
 
-def _layouts_fit(shape: Shape | None) -> bool:
-    """Whether each array's layout, where it has one, numbers as many dimensions as there are."""
-    if isinstance(shape, TupleShape):
-        return all(map(_layouts_fit, _distinct(shape)))
-    return shape is None or shape.layout is None or len(shape.layout.minor_to_major) == len(shape.dimensions)
-
-
-def _holds_scalar(shape: Shape | None) -> bool:
-    if isinstance(shape, TupleShape):
-        return any(map(_holds_scalar, _distinct(shape)))
-    return shape is not None and not shape.dimensions and _SCALAR.fullmatch(shape.dtype) is not None
-
-
-def _distinct(shape: TupleShape) -> Iterable[Shape]:
-    """The elements of a tuple, those that are one object once: a module's equal arrays are."""
-    return dict(zip(map(id, shape.elements), shape.elements, strict=True)).values()
+def _distinct_arrays(shape: Shape | None) -> list[ArrayShape]:
+    """The arrays, tokens and opaque values of a shape, those that are one object once: a module's equal arrays are."""
+    if shape is None or isinstance(shape, ArrayShape):
+        return [] if shape is None else [shape]
+    arrays: list[ArrayShape] = []
+    waiting = [shape]
+    while waiting:
+        elements = waiting.pop().elements
+        for element in dict(zip(map(id, elements), elements, strict=True)).values():
+            if isinstance(element, ArrayShape):
+                arrays.append(element)
+            else:
+                waiting.append(element)
+    return arrays

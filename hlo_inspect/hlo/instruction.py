@@ -251,7 +251,7 @@ class Instruction:
         tail, close = self.tail, self._close
         at = tail.find(f", {name}=", close)
         if at >= 0 and (tail.find('"', close, at) < 0 or _closes_all(tail, close, at)):
-            common = tokens.common_attribute(tail, at)
+            common = tokens.COMMON_ATTRIBUTE.match(tail, at)
             if common is not None:
                 return common[2]
         if name not in tail:

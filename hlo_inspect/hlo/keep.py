@@ -13,7 +13,7 @@ from hlo_inspect.hlo.device_marks import note_partitioning, note_shardings
 from hlo_inspect.hlo.fast_path import CALLS, DEFINITION, LineRun, Part, Rows, columns, read_row
 from hlo_inspect.hlo.head_records import HeadRecord, HeadRecords
 from hlo_inspect.hlo.instruction import Head, Instruction
-from hlo_inspect.hlo.loop_scalars import LoopScalars, may_count
+from hlo_inspect.hlo.loop_scalars import CONDITION_ROOTS, LoopScalars
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.opcodes import calling_opcodes
@@ -93,7 +93,9 @@ class Keeper:
             self._names.begin(computation)
         self._open = _Open(KnownHeads(self.heads))
         if is_entry and module.computation_count:
-            self._open.counts = may_count(module.computations.values())  # a loop's condition comes before the loop
+            self._open.counts = any(  # a loop's condition comes before the loop
+                read.scalars and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
+            )
         return computation
 
     def end(self, computation: Computation) -> None:

@@ -31,17 +31,13 @@ PASSING_OPCODES = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-st
 
 _FOLLOWED = HANDING_OPCODES | PASSING_OPCODES | {"add", "compare", "fusion", "get-tuple-element", "subtract", "tuple"}
 
-_CONDITION_ROOTS = PASSING_OPCODES | {"call", "compare", "fusion"}
+CONDITION_ROOTS = PASSING_OPCODES | {"call", "compare", "fusion"}
+"""What the root of a loop's condition can be if the loop's trips can be counted."""
 
 SCALAR_ROOT = re.compile(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
 
 _SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
-
-
-def may_count(computations: Iterable[Computation]) -> bool:
-    """Whether one of these can be the condition of a loop whose trips can be counted."""
-    return any(computation.scalars and computation.root_opcode in _CONDITION_ROOTS for computation in computations)
 
 
 class LoopScalars:

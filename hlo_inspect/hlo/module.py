@@ -45,10 +45,11 @@ class Computation:
     `is_cut_off`: its end is not in the text.
     `values`: what the attributes of the module's instructions mean.
     `scalars`: by name, what feeds its loops, calls and root as integer scalars, where asked for.
+    `faults`: the kept instructions whose attributes make no sense, with line and reason, as far as they were looked at.
     """
 
     __slots__ = (
-        "_faults",
+        "faults",
         "instructions",
         "is_cut_off",
         "is_entry",
@@ -69,14 +70,14 @@ class Computation:
         self.is_entry = is_entry
         self.opcodes: list[str] = _NO_OPCODES
         self.root_opcode: str | None = None
-        self.instructions: Sequence[Instruction] = ()
+        self.instructions: list[Instruction] = _NO_INSTRUCTIONS
         self.reads: ParameterReads | None = None
         self.is_cut_off = False
         self.rows: Sequence[Row] = ()
         self.lines: Sequence[int] = _NO_LINES
         self.scalars: Mapping[str, Instruction] = _NO_SCALARS
         self.values = values or ValueTable()
-        self._faults: dict[str, tuple[int, str]] | None = None
+        self.faults: Mapping[str, tuple[int, str]] = _NO_FAULTS
 
     def add_opcodes(self, opcodes: list[str]) -> None:
         if self.opcodes is _NO_OPCODES:
@@ -85,7 +86,9 @@ class Computation:
             self.opcodes += opcodes
 
     def keep(self, instruction: Instruction) -> None:
-        self.instructions = _extended(self.instructions, (instruction,))
+        if self.instructions is _NO_INSTRUCTIONS:
+            self.instructions = []
+        self.instructions.append(instruction)
 
     def keep_rows(self, rows: list[Row], first: int) -> None:
         """Keeps more rows; the first one is at line `first`, each other one line below the one before it."""
@@ -101,12 +104,7 @@ class Computation:
 
     def note_fault(self, name: str, line: int, reason: str) -> None:
         """Notes that the attributes of a kept instruction make no sense."""
-        self._faults = {**(self._faults or {}), name: (line, reason)}
-
-    @property
-    def faults(self) -> Mapping[str, tuple[int, str]]:
-        """The kept instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
-        return self._faults or {}
+        self.faults = {**self.faults, name: (line, reason)}
 
     @property
     def unread(self) -> set[str]:
@@ -126,7 +124,9 @@ class Computation:
         return marked[-1] if marked else None
 
 
+_NO_FAULTS: Mapping[str, tuple[int, str]] = MappingProxyType({})
 _NO_LINES = range(0)
+_NO_INSTRUCTIONS: list[Instruction] = []  # shared by all computations of which none is kept
 _NO_OPCODES: list[str] = []  # shared by all computations whose opcodes nobody wants
 _NO_SCALARS: Mapping[str, Instruction] = MappingProxyType({})
 

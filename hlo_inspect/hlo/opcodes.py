@@ -284,9 +284,6 @@ CALLEE_ATTRIBUTES: tuple[CalleeAttribute, ...] = get_args(CalleeAttribute)
 CALLING_OPCODES = frozenset(opcode.name for opcode in TABLE.values() if "calls" in opcode.attributes or opcode.callees)
 """Opcodes that can name a computation."""
 
-COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective in COLLECTIVE_KINDS)
-"""Every spelling of a collective, of its start and of its done."""
-
 
 def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
     """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""

@@ -28,19 +28,21 @@ class Problem:
 
 
 class Problems:
-    """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault."""
+    """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault.
+    `left_out` is how many more of a code there are.
+    """
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, int | None], Problem] = {}
         self._times: Counter[tuple[str, str, int | None]] = Counter()
         self._kinds: Counter[str] = Counter()
-        self._left_out: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
 
     def add(self, problem: Problem) -> None:
         key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
         if key not in self._first:
             if self._kinds[problem.code] >= MAX_OF_A_KIND:
-                self._left_out[problem.code] += 1
+                self.left_out[problem.code] += 1
                 return
             self._kinds[problem.code] += 1
             self._first[key] = problem
@@ -60,8 +62,3 @@ class Problems:
     def __iter__(self) -> Iterator[Problem]:
         for key, problem in self._first.items():
             yield Problem(problem.code, problem.message, problem.location, problem.subject, self._times[key])
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """How many more of a code there are."""
-        return {code: count for code, count in self._left_out.items() if count}

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from operator import itemgetter
 
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_partitioning
@@ -54,7 +52,10 @@ class Selection:
         self._module = module
         self._heads = heads
         self._holders = holders
-        self._opcodes = _search_pattern(wants.opcodes)
+        words = sorted(set(map(base_opcode, wants.opcodes)))
+        firsts = "".join(sorted({word[0] for word in words}))  # few blanks are followed by such a letter
+        rest = "|".join(re.escape(word[1:]) for word in words)
+        self._opcodes = re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")  # asynchronous halves included
         self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
         self._clear = ("", 0)
 
@@ -145,11 +146,3 @@ def small_root(text: str, start: int, end: int) -> str | None:
         at = text.rfind("\n", start - 1, end - 1) + 1
     match = _ROOT_OPCODE.search(text, at, end)
     return sys.intern(match[1]) if match else None
-
-
-def _search_pattern(wanted: Iterable[str]) -> re.Pattern[str]:
-    """Finds the opcodes, their asynchronous halves included, in front of a parenthesis."""
-    words = sorted(set(map(base_opcode, wanted)))
-    firsts = "".join(sorted(set(map(itemgetter(0), words))))  # few blanks are followed by such a letter
-    rest = "|".join(map(re.escape, map(itemgetter(slice(1, None)), words)))
-    return re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")

@@ -63,10 +63,6 @@ def _iota(shape: str, permutation: str | None) -> Iota:
     return Iota(sizes, _integers(permutation) if permutation else tuple(range(len(sizes))))
 
 
-def _without_comments(text: str) -> str:
-    return (tokens.without_comments(text) if "/" in text else text).strip()
-
-
 def _integers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
@@ -209,7 +205,7 @@ class DeviceGroups:
 
 def parse_groups(text: str) -> DeviceGroups:
     """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`."""
-    plain = _without_comments(text)
+    plain = tokens.without_comments(text).strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:
         sizes = _integers(iota[1])
@@ -237,7 +233,7 @@ class DevicePairs:
 
 def parse_pairs(text: str) -> DevicePairs:
     """`{{0,1},{1,0}}`."""
-    plain = _without_comments(text)
+    plain = tokens.without_comments(text).strip()
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
     pairs = []
@@ -389,7 +385,7 @@ def parse_sharding(text: str) -> Sharding:
     parts = split_sharding(text)
     if parts is not None:
         return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
-    plain = _without_comments(text)
+    plain = tokens.without_comments(text).strip()
     if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
         raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
     inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()

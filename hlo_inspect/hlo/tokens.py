@@ -202,21 +202,17 @@ _COMMON_VALUES = (
     r"\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?",
     r"mesh\[['\w=,]++\](?:, device_ids=\(\[[\d,]++\](?:T\([\d,]++\))?\))? \{['\w,]*+\}",
 )
-_COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, [a-z]|$)", re.ASCII)
-"""An attribute as most are: a word, braces nested at most once, device groups. What it does not match takes the long way."""
-
-
-def common_attribute(text: str, position: int) -> re.Match[str] | None:
-    """Name and value text of the attribute at `position`, the one of its comma, if it is as most are."""
-    common = _COMMON_ATTRIBUTE.match(text, position)
-    return None if common is None or text.startswith(", device_ids=", common.end()) else common
+COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, (?!device_ids=)[a-z]|$)", re.ASCII)
+"""The comma, name and value of an attribute as printers write most: a word, a string, braces nested at most once, groups.
+`attributes` reads the others by the grammar.
+"""
 
 
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
     """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` at what is none."""
     position = start
     while True:
-        common = common_attribute(text, position)
+        common = COMMON_ATTRIBUTE.match(text, position)
         if common is not None:
             yield common[1], common[2]
             position = common.end()
