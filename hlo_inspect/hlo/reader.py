@@ -1,9 +1,9 @@
 """Pieces of text -> modules, by what is wanted of them.
 
-`Reader` finds the modules in whatever is around them, `ModuleReader` reads one. At each position of a module one of three ways
-goes on: `selective` skips what nobody wants, `fast_path` reads lines as printers write them, many at a time, and `parser` reads
-the next item where neither can. What they find goes to a `Keeper`. A line that none can read is counted and becomes a problem
-with its place.
+`read_modules` finds the modules in whatever is around them, `ModuleReader` reads one. At each position of a module one of three
+ways goes on: `selective` skips what nobody wants, `fast_path` reads lines as printers write them, many at a time, and `parser`
+reads the next item where neither can. What they find goes to a `Keeper`. A line that none can read is counted and becomes a
+problem with its place.
 """
 
 from __future__ import annotations
@@ -47,84 +47,71 @@ _CUT_FIRST_LINE = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
 def read_modules(source: Source, wants: Wants) -> Iterator[Module]:
-    """Every module of `source`. `InputError` for what cannot be read."""
-    return Reader(source, wants).modules()
+    """Every module of `source`, in order. `InputError` for what cannot be read."""
+    cursor = Cursor(source.pieces)
+    while _find_module(cursor):
+        first_line, begin = cursor.line, cursor.bytes_before
+        header = _read_header(cursor)
+        module = Module(header, source.name, first_line, wants)
+        for fault in header.faults:
+            module.note("HI003", fault, first_line)
+        body = ModuleReader(cursor, module)
+        body.read()
+        module.lines = body.last_line - first_line + 1
+        module.bytes = body.end_bytes - begin
+        if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
+            if source.invalid_lines:
+                message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+                module.note("HI005", message, source.first_invalid_line)
+            yield module
 
 
-class Reader:
-    """Reads one input once."""
-
-    def __init__(self, source: Source, wants: Wants) -> None:
-        self._source = source
-        self._cursor = Cursor(source.pieces)
-        self._wants = wants
-
-    def modules(self) -> Iterator[Module]:
-        """Every module of the input, in order."""
-        cursor = self._cursor
-        while self._find_module():
-            first_line, begin = cursor.line, cursor.bytes_before
-            header = self._header()
-            module = Module(header, self._source.name, first_line, self._wants)
-            for fault in header.faults:
-                module.note("HI003", fault, first_line)
-            body = ModuleReader(cursor, module)
-            body.read()
-            module.lines = body.last_line - first_line + 1
-            module.bytes = body.end_bytes - begin
-            if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
-                if self._source.invalid_lines:
-                    message = f"{self._source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
-                    module.note("HI005", message, self._source.first_invalid_line)
-                yield module
-
-    def _find_module(self) -> bool:
-        """Moves to the next line that starts a module; computations without a header start one too."""
-        cursor = self._cursor
-        while True:
-            match = _START.search(cursor.text, cursor.position - 1)
-            if match is None:
-                cursor.advance(len(cursor.text))
-                if not cursor.more():
-                    return False
-                continue
-            cursor.advance(match.start() + 1)
-            if match[1] or self._starts_computation():
-                return True
-            cursor.next_line()
-
-    def _starts_computation(self) -> bool:
-        """Whether the line at the cursor is a computation's: an instruction has to follow it."""
-        cursor = self._cursor
-        while True:
-            try:
-                start = tokens.skip_space(cursor.text, cursor.position)
-                _, _, end = parser.parse_first_line(cursor.text, start)
-                parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
-            except tokens.IncompleteError:
-                if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
-                    return False
-            except tokens.ScanError:
+def _find_module(cursor: Cursor) -> bool:
+    """Moves to the next line that starts a module; computations without a header start one too."""
+    while True:
+        match = _START.search(cursor.text, cursor.position - 1)
+        if match is None:
+            cursor.advance(len(cursor.text))
+            if not cursor.more():
                 return False
-            else:
-                return True
+            continue
+        cursor.advance(match.start() + 1)
+        if match[1] or _starts_computation(cursor):
+            return True
+        cursor.next_line()
 
-    def _header(self) -> Header:
-        cursor = self._cursor
-        if not _MODULE.match(cursor.text, cursor.position):
-            return Header("", printed=False)
-        final = False
-        while True:
-            try:
-                header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
-                break
-            except tokens.IncompleteError:
-                final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
-        line_end = _LINE_END.match(cursor.text, end)
-        cursor.advance(line_end.end() if line_end else end)
-        if header.fault:
-            cursor.next_line()
-        return header
+
+def _starts_computation(cursor: Cursor) -> bool:
+    """Whether the line at the cursor is a computation's: an instruction has to follow it."""
+    while True:
+        try:
+            start = tokens.skip_space(cursor.text, cursor.position)
+            _, _, end = parser.parse_first_line(cursor.text, start)
+            parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
+        except tokens.IncompleteError:
+            if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
+                return False
+        except tokens.ScanError:
+            return False
+        else:
+            return True
+
+
+def _read_header(cursor: Cursor) -> Header:
+    if not _MODULE.match(cursor.text, cursor.position):
+        return Header("", printed=False)
+    final = False
+    while True:
+        try:
+            header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
+            break
+        except tokens.IncompleteError:
+            final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
+    line_end = _LINE_END.match(cursor.text, end)
+    cursor.advance(line_end.end() if line_end else end)
+    if header.fault:
+        cursor.next_line()
+    return header
 
 
 class ModuleReader:
