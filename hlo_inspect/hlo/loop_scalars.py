@@ -88,7 +88,7 @@ class LoopScalars:
             try:
                 instruction = Instruction(computation, ("ROOT " if name == root else "", *row[1:]), head, line)
             except tokens.ScanError:
-                continue  # whoever wants the instruction itself is told
+                continue  # whoever wants the instruction itself notes the fault
             kept[name] = instruction
             if head.opcode in _FOLLOWED:
                 names += [operand.name for operand in operands_of(row[3])]  # not kept, as the instruction would

@@ -23,7 +23,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "A line inside a module that cannot be read.",
         "Lines between the braces of a computation that are not instructions, and instructions with an attribute that a "
         "command needs and that makes no sense.",
-        "The line is in no figure. `module.unparsed_lines` counts such lines; where it is 0, every line was read.",
+        "A line that is no instruction is in no figure; of an instruction what could be read is kept. `module.unparsed_lines` "
+        "counts such lines; where it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),
@@ -34,7 +35,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "The text ends, or another begins, inside the module.",
         "Modules whose last computation is not closed, that have a header and nothing else, or that go on after text which "
         "is not HLO.",
-        "The figures are those of a part of the module. `hlo-inspect check` refuses such an input.",
+        "The figures are those of a part of the module. `hlo-inspect check --fail-on error` fails on such an input.",
         f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
     ),
