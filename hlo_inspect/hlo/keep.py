@@ -291,8 +291,10 @@ class Keeper:
         for position, row in picked:
             line += text.count("\n", counted, position)
             counted = position
-            distinct = self.heads.learn([row[2]])
-            for _ in self._wanted_rows(computation, columns([row], line), distinct) if distinct is not None else ():
+            if self.heads.learn([row[2]]) is None:
+                continue
+            record = self.heads.records[row[2]]
+            if record.is_wanted or (record.may_be_kept and self._is_called_for(record, row[3])):
                 self._keep(computation, row, line)
         if self._wants.opcodes:
             computation.root_opcode = small_root(text, lines.start, lines.end)
