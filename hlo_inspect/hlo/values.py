@@ -368,7 +368,7 @@ _VERBATIM = frozenset(
 )
 """Attributes whose text may hold what looks like a comment."""
 
-_REPEATED = frozenset({"backend_config", "replica_groups", "sharding", "source_target_pairs", "window"})
+_REPEATED = frozenset({"backend_config", "metadata", "replica_groups", "sharding", "source_target_pairs", "window"})
 """Attributes of which many instructions of a module have the same."""
 
 _MAX_KEPT = 1 << 22
