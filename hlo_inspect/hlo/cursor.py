@@ -18,9 +18,9 @@ class Span(NamedTuple):
 class Cursor:
     """The text that is loaded, a position in it, and the number of its line.
 
-    The text starts with a line end that is not the input's, so that `text[position - 1]` exists. `more` appends a piece and drops
-    the lines before that of the position; `pieces` gets a function that gives the number of the first line of the next piece.
-    `bytes_before` is what the input holds before the position, as UTF-8 with single line ends.
+    The text starts with a line end that is not the input's, so that `text[position - 1]` exists. `more` appends a piece and
+    drops the lines before that of the position; `pieces` gets a function that gives the number of the first line of the next
+    piece. `bytes_before` is what the input holds before the position, as UTF-8 with single line ends.
     """
 
     def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:

@@ -209,7 +209,7 @@ COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUE
 
 
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
-    """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` where the text is no attribute."""
+    """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` where it is no attribute."""
     position = start
     while True:
         common = COMMON_ATTRIBUTE.match(text, position)
