@@ -128,7 +128,9 @@ class Selection:
             return None
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
-            quotes = text.count('"', counted, line) - text.count('\\"', counted, line)
+            quotes = text.count('"', counted, line)
+            if text.find("\\", counted, line) >= 0:
+                quotes -= text.count('\\"', counted, line)
             row = read_row(text, line) if has_backslashes or quotes % 2 == 0 else None
             if row is None:
                 return None
