@@ -279,8 +279,10 @@ class Keeper:
         for index in self._wanted_rows(computation, rows, distinct):
             self._keep(computation, rows.rows[index], rows.line + index)
 
-    def take_picked(self, computation: Computation, picked: Sequence[tuple[int, Row]], lines: Span) -> None:
-        """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text."""
+    def take_picked(self, computation: Computation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
+        """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
+        lines there are.
+        """
         opened, text = self._open, lines.text
         note_partitioning(self.module, text, lines.start, lines.end)
         if computation.is_entry:
@@ -296,6 +298,7 @@ class Keeper:
             record = self.heads.records[row[2]]
             if record.is_wanted or (record.may_be_kept and self._is_called_for(record, row[3])):
                 self._keep(computation, row, line)
+        line_count = line - lines.line + text.count("\n", counted, lines.end)
         if self._wants.opcodes:
             computation.root_opcode = small_root(text, lines.start, lines.end)
         if self._wants.loops and opened.counts:
@@ -304,10 +307,10 @@ class Keeper:
         if picked and not opened.skipped_root:
             last = text.rfind("\n", lines.start - 1, lines.end - 1) + 1
             row_there = read_row(text, last)
-            last_line = lines.line + text.count("\n", lines.start, last)
-            opened.last = (row_there, last_line) if row_there is not None else None
+            opened.last = (row_there, lines.line + line_count - 1) if row_there is not None else None
         else:
             opened.last = None
+        return line_count
 
     # -- what is kept of a row ------------------------------------------------------------------------------------------
 

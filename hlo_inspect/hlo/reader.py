@@ -218,8 +218,7 @@ class ModuleReader:
         if picked is None:
             self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
             return False
-        keeper.take_picked(computation, picked, lines)
-        cursor.advance(end)
+        cursor.advance(end, keeper.take_picked(computation, picked, lines))
         if closer is not None:
             cursor.advance(closer.end())
             self._close(computation)
