@@ -281,7 +281,7 @@ def subsets(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_coarsest_of_all_meshes_is_found(data: st.DataObject) -> None:
     """Each mesh of 2 to 24 devices is tried: those of which all groups are products of axes, and of these the fewest axes."""
     devices = data.draw(st.integers(2, 24))
@@ -464,7 +464,7 @@ def test_so_many_devices_are_not_tried() -> None:
 
 
 @given(st.permutations(range(12)), st.sampled_from([(3, 4), (4, 3), (2, 3, 2), (2, 2, 3), (2, 6)]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_order_is_found_again(devices: list[int], shape: tuple[int, ...]) -> None:
     """The mesh found has the same lines, whatever the order of its axes and of the devices along them."""
     chosen = [lines(devices, shape, axis) for axis in range(len(shape))]

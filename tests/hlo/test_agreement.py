@@ -33,7 +33,7 @@ OPCODES = [
 ]
 
 seeds = st.integers(0, 2**32 - 1)
-MANY = settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+MANY = settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
 def one_by_one(line: str) -> Row:

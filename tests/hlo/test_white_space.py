@@ -105,7 +105,7 @@ def check(text: str, seed: int, piece_bytes: int) -> None:
     assert bare(contents(found)) == bare(contents(expected))
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 50, 1 << 20]))
 def test_between_the_tokens_of_any_module(seed: int, piece_bytes: int) -> None:
     check(Writer(seed).module(OPCODES)[0], seed, piece_bytes)

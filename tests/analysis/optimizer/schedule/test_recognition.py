@@ -139,7 +139,7 @@ def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
     return nodes[-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
 def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
     """Of any expression: the equations of its parts give its value at any counter, but for where a stair begins."""
