@@ -64,7 +64,8 @@ class Source:
         with self._open() as stream:
             for raw in self._cut(*self._as_text(stream)):
                 text = self._decoded(raw, next_line)
-                self.start = self.start or text[:START_CHARS]
+                if len(self.start) < START_CHARS:
+                    self.start += text[: START_CHARS - len(self.start)]
                 if self._kept is not None:
                     self._kept.append(text)
                 yield text

@@ -240,3 +240,10 @@ def test_lines_are_taken_from_the_text_that_is_kept() -> None:
     assert [opened.take_lines(count) for count in (1, 0, 2)] == ["a\n", "", "bb\nccc\n"]
     assert opened.take_lines() == "dddd\n"
     assert opened.take_lines() == opened.take_lines(1) == ""
+
+
+def test_the_start_goes_on_after_the_first_piece() -> None:
+    """A piece ends with a line, so that the first one may be short; what the input is called depends on more than that."""
+    source = open_source(b"\n\x05hello")
+    assert list(source.pieces()) == ["\n", "\x05hello\n"]
+    assert source.start == "\n\x05hello\n"
