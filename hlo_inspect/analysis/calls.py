@@ -3,16 +3,20 @@
 A fusion, a call and an async-start run their computation once; a while its body as often as its trip count says, and its
 condition once more; a conditional runs one of its branches. The computation that a reduction, a sort or an all-reduce applies
 to elements does not count as run.
+
+What is not known has bounds. A loop of an unknown trip count is taken to run once at least, a branch of a conditional not at
+all: one run of the program costs at least the cheapest branch and at most the dearest one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.loops import RUNNING_OPCODES, find_loops
+from hlo_inspect.analysis.loops import RUNNING_OPCODES, Loop, find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
@@ -25,13 +29,80 @@ _FUSING = opcodes_that_call("fused")
 _CALLING = RUNNING_OPCODES | _FUSING | opcodes_that_call("custom")
 
 
+_Figure = TypeVar("_Figure", bound=Hashable)
+
+
+class Bounds(NamedTuple):
+    """A figure that is `least` or more, and `greatest` or less; `greatest` is `None` where nothing limits it.
+
+    `reason` says why the figure is not known where the two differ.
+    """
+
+    least: int
+    greatest: int | None
+    reason: str = ""
+
+    @classmethod
+    def exactly(cls, figure: int) -> Bounds:
+        return cls(figure, figure)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.least == self.greatest
+
+    @property
+    def exact(self) -> int | None:
+        """The figure, `None` where it is not known."""
+        return self.least if self.is_exact else None
+
+    def plus(self, more: Bounds) -> Bounds:
+        greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
+        return Bounds(self.least + more.least, greatest, self.reason or more.reason)
+
+    def times(self, runs: Bounds) -> Bounds:
+        """The figure of something that runs so often."""
+        if runs.greatest == 0 or self.greatest == 0:
+            return NOTHING
+        greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
+        return Bounds(self.least * runs.least, greatest, self.reason or runs.reason)
+
+
+NOTHING = Bounds.exactly(0)
+ONCE = Bounds.exactly(1)
+
+
 class Call(NamedTuple):
-    """`instruction` runs `callee` so many `times`; `reason` says why where that is not known."""
+    """`instruction` runs `callee` so many `times`."""
 
     instruction: Instruction
     callee: str
-    times: int | None
+    times: Bounds
+
+
+class Runs(NamedTuple):
+    """How often a computation runs in one run of the program.
+
+    `reason` says why that is not known exactly, and `cause` is the loop, conditional or custom call from which it is not known,
+    `None` where it is known, or where nothing that was read calls the computation.
+    """
+
+    at_least: int
+    at_most: int | None
     reason: str = ""
+    cause: Instruction | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.at_least, self.at_most, self.reason)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.at_least == self.at_most
+
+    @property
+    def exact(self) -> int | None:
+        """How often, `None` where that is not known."""
+        return self.at_least if self.is_exact else None
 
 
 class CallGraph:
@@ -49,7 +120,6 @@ class CallGraph:
         self._follows_fusions = any(c.instructions and not c.is_entry for c in module.computations.values())
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
-        self._reasons: dict[str, str] = {}
 
     def _reached(self) -> dict[str, list[Call]]:
         reached: dict[str, list[Call]] = {}
@@ -70,36 +140,117 @@ class CallGraph:
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:
             if role in {"body", "condition"}:
-                loop = self._loops[_place(instruction)]
-                times = None if loop.trip_count is None else loop.trip_count + (role == "condition")
-                yield Call(instruction, name, times, f"the trip count of {place} {loop.reason}")
+                yield Call(instruction, name, self._times(self._loops[_place(instruction)], role == "condition"))
             elif role == "branch" and len(callees) > 1:
-                yield Call(instruction, name, None, f"{place} runs only one of its branches")
+                yield Call(instruction, name, Bounds(0, 1, f"{place} runs only one of its branches"))
             elif role == "custom":
-                yield Call(instruction, name, None, f"{place} is a custom call, which runs it as it likes")
+                yield Call(instruction, name, Bounds(0, None, f"{place} is a custom call, which runs it as it likes"))
             else:
-                yield Call(instruction, name, 1)
+                yield Call(instruction, name, ONCE)
+
+    @staticmethod
+    def _times(loop: Loop, once_more: bool) -> Bounds:
+        if loop.trip_count is not None:
+            return Bounds.exactly(loop.trip_count + once_more)
+        instruction = loop.instruction
+        reason = f"the trip count of {instruction.name} (line {instruction.line}) {loop.reason}"
+        return Bounds(1 + once_more, None, reason)
+
+    # -- runs -----------------------------------------------------------------------------------------------------------
+
+    def runs(self, computation: str) -> Runs:
+        """How often a computation runs in one run of the entry."""
+        known = self._runs.get(computation)
+        return known or Runs(0, None, f"nothing that was read calls {computation}")
 
     @cached_property
     def executions(self) -> Mapping[str, int | None]:
         """How often each computation that is reached runs; `None` where that is not known, for which `reason` has the words."""
-        counts: dict[str, int | None] = dict.fromkeys(self.calls) | dict.fromkeys(self.order, 0)
-        for entry in self.order[:1]:
-            counts[entry] = 1
-        for name in self.order:
-            for call in self.calls[name]:
-                before, more = counts.get(call.callee), _product(counts[name], call.times)
-                if call.callee in counts and before is not None:
-                    counts[call.callee] = None if more is None else before + more
-                if more is None:
-                    self._reasons.setdefault(call.callee, call.reason if call.times is None else self._reasons[name])
-        return counts
+        return {name: runs.exact for name, runs in self._runs.items()}
 
     def reason(self, computation: str) -> str:
         """Why it is not known how often a computation runs."""
-        if computation not in self.executions:
-            return f"nothing that was read calls {computation}"
-        return self._reasons.get(computation, recursion(computation))
+        return self.runs(computation).reason
+
+    @cached_property
+    def _runs(self) -> dict[str, Runs]:
+        counts = {name: Runs(0, None, recursion(name)) for name in self.calls} | dict.fromkeys(self.order, Runs(0, 0))
+        for entry in self.order[:1]:
+            counts[entry] = Runs(1, 1)
+        for name in self.order:
+            caller = counts[name]
+            for call in self.calls[name]:
+                if call.callee in counts:
+                    counts[call.callee] = _with_call(counts[call.callee], caller, call)
+        return counts
+
+    # -- figures --------------------------------------------------------------------------------------------------------
+
+    def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+        """The figures of one run of the program, each between a least and a greatest.
+
+        `own` are the figures of one run of each computation, without the computations that it calls. Of a conditional each
+        figure is at least that of the branch where it is least, and at most that of the branch where it is greatest. Figures
+        of computations that nothing calls, or that call themselves, have no limit.
+        """
+        known: dict[str, dict[_Figure, Bounds]] = {}
+        for name in reversed(self.order):
+            figures = dict(own.get(name, {}))
+            for _, made in groupby(self.calls[name], key=lambda call: call.instruction):
+                _add(figures, _figures_of_call(list(made), known))
+            if figures:
+                known[name] = figures
+        total = known.get(self.order[0], {}) if self.order else {}
+        ordered = set(self.order)
+        for name in (name for name in own if name not in ordered):
+            runs = self.runs(name).bounds
+            _add(total, {figure: amount.times(runs) for figure, amount in own[name].items()})
+        return total
+
+
+def _with_call(callee: Runs, caller: Runs, call: Call) -> Runs:
+    """How often a computation runs, one more of whose calls is counted."""
+    added = caller.bounds.times(call.times)
+    cause = callee.cause or (None if added.is_exact else caller.cause or call.instruction)
+    return Runs(*callee.bounds.plus(added), cause)
+
+
+def _figures_of_call(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+    """What the calls of one instruction add to the figures of its computation."""
+    found = [known.get(call.callee, {}) for call in calls]
+    if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
+        return _of_branches(found, f"{calls[0].times.reason}, which differ")
+    total: dict[_Figure, Bounds] = {}
+    for call, figures in zip(calls, found, strict=True):
+        _add(total, {figure: amount.times(call.times) for figure, amount in figures.items()})
+    return total
+
+
+def _of_branches(branches: Sequence[Mapping[_Figure, Bounds]], reason: str) -> dict[_Figure, Bounds]:
+    """The figures of a conditional, which runs one of its branches."""
+    amounts: defaultdict[_Figure, list[Bounds]] = defaultdict(list)
+    for branch in branches:
+        for figure, amount in branch.items():
+            amounts[figure].append(amount)
+    for found in amounts.values():
+        if len(found) < len(branches):
+            found.append(NOTHING)
+    return {figure: _of_one(found, reason) for figure, found in amounts.items()}
+
+
+def _of_one(amounts: Sequence[Bounds], reason: str) -> Bounds:
+    """What is one of these amounts."""
+    highest = [amount.greatest for amount in amounts if amount.greatest is not None]
+    least, greatest = min(amount.least for amount in amounts), max(highest) if len(highest) == len(amounts) else None
+    if least == greatest:
+        return Bounds.exactly(least)
+    return Bounds(least, greatest, next((amount.reason for amount in amounts if amount.reason), reason))
+
+
+def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None:
+    for figure, amount in more.items():
+        before = figures.get(figure)
+        figures[figure] = amount if before is None else before.plus(amount)
 
 
 def _place(instruction: Instruction) -> tuple[str, int, str]:
@@ -117,12 +268,6 @@ def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:
             if not open_calls[callee]:
                 order.append(callee)
     return order
-
-
-def _product(runs: int | None, times: int | None) -> int | None:
-    if runs == 0 or times == 0:
-        return 0
-    return None if runs is None or times is None else runs * times
 
 
 def recursion(computation: str) -> str:

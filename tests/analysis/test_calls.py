@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.calls import WANTS, CallGraph
+from hlo_inspect.analysis.calls import WANTS, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
@@ -165,7 +165,7 @@ def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants)
     if expected is not None:
         assert found == ExecutedCollectives(*expected)
     else:
-        reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which hold different collectives"
+        reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
         assert found == ExecutedCollectives(
             None, None, (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
         )
@@ -259,3 +259,75 @@ def test_an_asynchronous_call_as_sugar() -> None:
     text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
     assert executions(text) == {"main": 1, "summing": 1}
     assert executed(text) == ExecutedCollectives(1, 32)
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_a_loop_without_a_known_trip_count() -> None:
+    """The outer loop runs 10 times: the body of the inner one 10 times or more, its condition 20 times or more."""
+    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+    assert graph.runs("body") == Runs(10, 10)
+    for name, at_least in (("sums", 10), ("checks", 20)):
+        runs = graph.runs(name)
+        assert (runs.at_least, runs.at_most, runs.exact, runs.is_exact) == (at_least, None, None, False)
+        assert runs.cause is not None
+        assert runs.cause.name == "inner"
+        assert runs.reason.startswith("the trip count of inner (line ")
+
+
+def test_runs_of_what_nothing_calls() -> None:
+    runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
+    assert runs == Runs(0, None, "nothing that was read calls summing")
+
+
+def test_runs_of_branches() -> None:
+    text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
+    runs = CallGraph(module(text.encode(), LIGHT)).runs("gathering")
+    assert (runs.at_least, runs.at_most) == (0, 1)
+    assert runs.cause is not None
+    assert runs.cause.opcode == "conditional"
+
+
+def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
+    """Of each figure apart: one branch does 5 and moves 70, the other does 9 and moves 20, the third neither."""
+    branches = "branch_computations={%summing, %gathering, %plain}"
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    graph = CallGraph(module(text.encode(), GRAPH))
+    own = {
+        "main": {"done": Bounds.exactly(100)},
+        "summing": {"done": Bounds.exactly(5), "moved": Bounds.exactly(70)},
+        "gathering": {"done": Bounds.exactly(9), "moved": Bounds.exactly(20)},
+    }
+    reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
+    assert graph.bounds(own) == {"done": Bounds(100, 109, reason), "moved": Bounds(0, 70, reason)}
+    assert graph.bounds(own | {"plain": {"done": Bounds.exactly(7)}})["done"] == Bounds(105, 109, reason)
+
+
+def test_figures_of_loops() -> None:
+    """11 runs of the condition of 10 runs, 10 of the body, in each at least 1 of the inner body."""
+    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+    own = {name: {"done": Bounds.exactly(1)} for name in ("main", "body", "cond")}
+    assert graph.bounds(own) == {"done": Bounds.exactly(1 + 10 + 11)}
+    least, greatest, reason = graph.bounds(own | {"sums": {"done": Bounds.exactly(1000)}})["done"]
+    assert (least, greatest) == (22 + 10 * 1000, None)
+    assert reason.startswith("the trip count of inner (line ")
+
+
+def test_a_figure_that_is_not_known_where_nothing_runs() -> None:
+    text = loop_text(entry=(*START, LOOP + ', backend_config={"known_trip_count":{"n":"0"}}'))
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert graph.bounds({"body": {"done": Bounds(3, None, "nobody knows")}}) == {"done": Bounds.exactly(0)}
+
+
+def test_many_branches_take_linear_time() -> None:
+    count = 3000
+    named = [computation(f"%b{n}", (SHARED, "ROOT %r = f32[8]{0} negate(%v)")) for n in range(count)]
+    branches = ", ".join(f"%b{n}" for n in range(count))
+    entry = computation(
+        "ENTRY %main",
+        (SHARED, "%p = s32[] parameter(1)", f"ROOT %r = f32[8]{{0}} conditional(%p), branch_computations={{{branches}}}"),
+    )
+    graph = CallGraph(module("\n".join(["HloModule m\n", *named, entry]).encode(), GRAPH))
+    found = graph.bounds({f"b{n}": {n: Bounds.exactly(1)} for n in range(count)})
+    assert {(amount.least, amount.greatest) for amount in found.values()} == {(0, 1)}
