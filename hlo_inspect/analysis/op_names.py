@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.header import SourceLine, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values import Metadata
 
@@ -32,6 +32,7 @@ _NOT_NAMES = re.compile(
     r"|remat2?|checkpoint|rematted_computation"
 )
 _INNERMOST = re.compile(r"([\w.\-]+)\)*")
+_NUMBER = re.compile(r"\d+(?![^\W_])")  # not that of `conv2d`
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,27 @@ class Scope:
     @property
     def has_name(self) -> bool:
         """Whether a scope has a name that the program gave it, such as that of a layer."""
-        names = (_NAMED.fullmatch(scope) for scope in self.path[1:-1])
-        return any(not _NOT_NAMES.fullmatch(name[1] or name[2]) for name in names if name)
+        return bool(_given_names(self.path[1:-1]))
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The names that the program gave its scopes, outermost first, with `*` for numbers: `("layers_*", "attention")` of
+        `jit(step)/transpose(jvp(layers_3))/attention/dot_general`. Of equal names that follow each other one stands there.
+        """
+        names = [_NUMBER.sub("*", name) for name in _given_names(self.path[:-1])]
+        return tuple(name for name, before in zip(names, ["", *names], strict=False) if name != before)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The innermost name of each scope below the compiled function: `log_softmax` of `jvp(jit(log_softmax))`."""
         found = (_INNERMOST.search(scope.partition("[")[0].rpartition("(")[2]) for scope in self.path[1:-1])
         return tuple(name[1] for name in found if name and name[1] != "main")
+
+
+def _given_names(path: Sequence[str]) -> list[str]:
+    """The names among scopes that are no transformation, function or control flow."""
+    found = [match[1] or match[2] for match in map(_NAMED.fullmatch, path) if match]
+    return [name for name in found if not _NOT_NAMES.fullmatch(name)]
 
 
 def scope_of(op_name: str) -> Scope:
@@ -115,13 +129,29 @@ def _differentiation(path: list[str]) -> str:
 
 # -- sources ----------------------------------------------------------------------------------------------------------------
 
+_INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|third_party/py|lib/python\d\.\d+)/|^<frozen ", re.ASCII)
+_FRAMEWORK = re.compile(
+    r"/jax/(?:_src|experimental|nn|numpy|lax|example_libraries)/|/flax/(?:linen|nnx|core|training|optim)/|/haiku/_src/"
+    r"|/optax/(?:_src|contrib|losses|projections|schedules|transforms|tree_utils)/|/equinox/(?:nn|internal|_\w+\.py)"
+    r"|/keras/src/|/tensorflow/python/|/torch/(?:_\w+|autograd|distributed|nn|optim|utils)/|/torch_xla/",
+    re.ASCII,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`op_name` is the scope that the front end gave, `source` is `file:line`; both are empty where the text does not say."""
+    """`op_name` is the scope that the front end gave, `source` is `file:line` of the user's program; both are empty where the
+    text does not say. `stack` has the lines of the call stack, innermost first, where the text has stack frames.
+    """
 
     op_name: str = ""
     source: str = ""
+    stack: tuple[SourceLine, ...] = field(default=(), compare=False)
+
+    @property
+    def innermost(self) -> str:
+        """`file:line` at which the operation was made, which may be in a library."""
+        return self.stack[0].place if self.stack else self.source
 
 
 _NO_ORIGIN = Origin()
@@ -135,15 +165,21 @@ def origin_of(instruction: Instruction, frames: StackFrames) -> Origin:
 
 def origin(metadata: Metadata, frames: StackFrames) -> Origin:
     """What metadata says of the place in the program that was compiled."""
-    return Origin(sys.intern(metadata.op_name), sys.intern(_source(metadata, frames)))
-
-
-def _source(metadata: Metadata, frames: StackFrames) -> str:
-    file, line = metadata.source_file, metadata.source_line
+    op_name, file, line = sys.intern(metadata.op_name), metadata.source_file, metadata.source_line
     if file:
-        return file if line is None else f"{file}:{line}"
-    place = frames.source_line(metadata.stack_frame_id) if metadata.stack_frame_id is not None else None
-    return f"{place.file}:{place.line}" if place else ""
+        return Origin(op_name, sys.intern(file if line is None else f"{file}:{line}"))
+    stack = frames.stack(metadata.stack_frame_id) if metadata.stack_frame_id is not None else ()
+    return Origin(op_name, sys.intern(_user_line(stack)), stack)
+
+
+def _user_line(stack: Sequence[SourceLine]) -> str:
+    """The innermost line that is neither in an installed package nor in a framework; else the innermost that is in no
+    installed package, else the innermost.
+    """
+    not_installed = [line for line in stack if not _INSTALLED.search(line.file)]
+    users = (line for line in not_installed if not _FRAMEWORK.search(line.file))
+    found = next(users, next(iter(not_installed or stack), None))
+    return found.place if found is not None else ""
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------------
@@ -158,7 +194,7 @@ def phase_of(origin: Origin, scope: Scope) -> str:
     """What an instruction's metadata says by itself; `scope` is that of its `op_name`."""
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
-    sources = origin.source.split(",")  # of combined instructions XLA lists all
+    sources = origin.innermost.split(",")  # of combined instructions XLA lists all
     if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):

@@ -152,6 +152,9 @@ TABLE = re.compile(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:[ \t]*+\d+[ \
 _ROW = re.compile(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
 _FIELD = re.compile(r"(\w+)=(\d{1,18})", re.ASCII)
 
+MAX_FRAMES = 32
+"""JAX writes ten; of more the innermost are kept."""
+
 
 class SourceLine(NamedTuple):
     """A line of the program that was compiled."""
@@ -159,6 +162,10 @@ class SourceLine(NamedTuple):
     file: str
     line: int
     function: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
 
 
 class StackFrames:
@@ -168,17 +175,26 @@ class StackFrames:
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
-        self._lines: dict[int, SourceLine | None] = {}
+        self._stacks: dict[int, tuple[SourceLine, ...]] = {}
 
     def add(self, table: str) -> None:
         name = table.split(None, 1)[0]
         self._texts[name] = table
 
-    def source_line(self, frame_id: int) -> SourceLine | None:
-        """The innermost line of a frame, `None` where the tables do not say."""
-        if frame_id not in self._lines:
-            self._lines[frame_id] = self._source_line(frame_id)
-        return self._lines[frame_id]
+    def stack(self, frame_id: int) -> tuple[SourceLine, ...]:
+        """The lines of a frame and of those that it was called from, innermost first; without those that the tables do not
+        have.
+        """
+        missing: list[int] = []
+        while 0 < frame_id <= len(self._frames) and frame_id not in self._stacks and len(missing) < MAX_FRAMES:
+            missing.append(frame_id)
+            caller = self._cell(self._frames, frame_id).get("parent_frame_id", 0) - 1  # printed is one more than the number
+            frame_id = caller if caller < frame_id else 0  # callers are numbered first
+        stack = self._stacks.get(frame_id, ())
+        for one in reversed(missing):
+            line = self._source_line(one)
+            stack = self._stacks[one] = (line, *stack[: MAX_FRAMES - 1]) if line is not None else stack
+        return stack
 
     def _source_line(self, frame_id: int) -> SourceLine | None:
         location = self._cell(self._frames, frame_id).get("file_location_id", 0)

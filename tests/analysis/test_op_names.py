@@ -77,6 +77,38 @@ def test_a_table_that_is_not_there(missing: int) -> None:
     assert from_metadata('op_name="f" stack_frame_id=1', *tables).source == expected
 
 
+SITE = "/venv/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("files", "source"),  # innermost first, each at the line of its number
+    [
+        (("/home/me/model.py", "/home/me/train.py"), "/home/me/model.py:2"),
+        ((f"{SITE}/flax/linen/linear.py", "/home/me/model.py", "/home/me/train.py"), "/home/me/model.py:2"),
+        (("/usr/lib/python3/dist-packages/optax/_src/base.py", "/home/me/train.py"), "/home/me/train.py:1"),
+        (("/usr/lib/python3.11/functools.py", "<frozen runpy>", "/home/me/train.py"), "/home/me/train.py:1"),
+        # a framework that is installed from its sources, and programs that are named like one
+        (("/opt/flax/flax/linen/module.py", "/opt/maxtext/MaxText/layers.py"), "/opt/maxtext/MaxText/layers.py:1"),
+        (("/home/me/flax/examples/mnist/train.py", "/home/me/main.py"), "/home/me/flax/examples/mnist/train.py:2"),
+        (("train.py", "/home/me/main.py"), "train.py:2"),
+        # no user's line
+        (("/opt/jax/jax/_src/numpy/ufuncs.py", f"{SITE}/absl/app.py"), "/opt/jax/jax/_src/numpy/ufuncs.py:2"),
+        ((f"{SITE}/maxtext/layers.py", f"{SITE}/maxtext/train.py"), f"{SITE}/maxtext/layers.py:2"),
+    ],
+)
+def test_the_line_of_the_user(files: tuple[str, ...], source: str) -> None:
+    outermost_first = list(enumerate(reversed(files), 1))
+    found = from_metadata(
+        f'op_name="f" stack_frame_id={len(files)}',
+        "FileNames\n" + "".join(f'{n} "{file}"\n' for n, file in outermost_first),
+        "FileLocations\n" + "".join(f"{n} {{file_name_id={n} line={n}}}\n" for n, _ in outermost_first),
+        "StackFrames\n" + "".join(f"{n} {{file_location_id={n} parent_frame_id={n}}}\n" for n, _ in outermost_first),
+    )
+    assert found.source == source
+    assert found.innermost == f"{files[0]}:{len(files)}"
+    assert [line.place for line in found.stack] == [f"{file}:{n}" for n, file in reversed(outermost_first)]
+
+
 def test_no_metadata() -> None:
     assert from_metadata("", *TABLES) == Origin("", "")
 
@@ -168,6 +200,27 @@ def test_a_path_is_cut_outside_of_brackets() -> None:
 def test_what_encloses_an_operation(op_name: str, is_bare: bool, has_name: bool, names: tuple[str, ...]) -> None:
     scope = scope_of(op_name)
     assert (scope.is_bare, scope.has_name, scope.names) == (is_bare, has_name, names)
+
+
+@pytest.mark.parametrize(
+    ("op_name", "folded"),
+    [
+        ("jit(step)/transpose(jvp(layers_3))/attention/dot_general", "layers_*/attention"),
+        ("jit(step)/jvp()/while/body/closed_call/mlp/jit(silu)/add", "mlp"),
+        ("jit(step)/jit(main)/jvp(Transformer)/decoder/while/body/checkpoint/rematted_computation/layers/wi_0/dot_general",
+         "Transformer/decoder/layers/wi_*"),
+        ("parallelize(step)/jit(main)/jvp(GPT)/encoder/layer/4/remat(core_fn)/4/output/mul[axes=(2,)]",
+         "GPT/encoder/layer/*/output"),
+        ("jit(step)/jvp(ResNet)/block12.conv2d_1/bkgts,bskd->btkgd/dot_general", "ResNet/block*.conv2d_*"),
+        ("sequential_28_1/dense_57_1/MatMul", "sequential_*_*/dense_*_*"),
+        ("jit(train_step)/adamw/mul", "adamw"),
+        ("jit(step)/add", ""),
+        ("st['params']['w_up']", ""),
+        ("jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)", ""),
+    ],
+)  # fmt: skip
+def test_scopes_with_their_numbers_folded(op_name: str, folded: str) -> None:
+    assert "/".join(scope_of(op_name).folded) == folded
 
 
 @pytest.mark.parametrize("op_name", ["(" * 5000 + ")" * 9000, "/" * 5000, ";" * 5000, "a/(" + ":" * 5000 + ")", "jvp(" * 2000])

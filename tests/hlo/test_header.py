@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.header import TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
+from hlo_inspect.hlo.header import MAX_FRAMES, TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
 
 RECOVERY = """{
   {"a"} : {"b"},
@@ -194,27 +194,42 @@ FRAMES = (
 
 
 @pytest.mark.parametrize(
-    ("frame", "line"),
+    ("frame", "lines"),
     [
-        (1, SourceLine("/train/a.py", 10, "main")),
-        (2, SourceLine('/train/odd "name" {1}.py', 27, "f.<locals>.<lambda>")),
-        (3, None),  # no such file
-        (4, SourceLine("/train/a.py", 5, "")),  # no such function
-        (5, None),  # no such location
-        (0, None),
-        (6, None),
-        (-1, None),
+        (1, [SourceLine("/train/a.py", 10, "main")]),
+        (2, [SourceLine('/train/odd "name" {1}.py', 27, "f.<locals>.<lambda>"), SourceLine("/train/a.py", 10, "main")]),
+        (3, []),  # no such file
+        (4, [SourceLine("/train/a.py", 5, "")]),  # no such function
+        (5, []),  # no such location
+        (0, []),
+        (6, []),
+        (-1, []),
     ],
 )
-def test_stack_frames(frame: int, line: SourceLine | None) -> None:
+def test_stack_frames(frame: int, lines: list[SourceLine]) -> None:
     frames = StackFrames()
     for table in (FILES, FUNCTIONS, LOCATIONS, FRAMES):
         frames.add(table)
-    assert frames.source_line(frame) == line
+    assert frames.stack(frame) == tuple(lines)
 
 
 def test_without_tables_no_frame_is_known() -> None:
-    assert StackFrames().source_line(1) is None
+    assert StackFrames().stack(1) == ()
+
+
+def test_a_deep_stack_and_one_that_calls_itself() -> None:
+    """The callers of row 3 are itself and, of row 4, one that comes later: XLA numbers callers first."""
+    frames = StackFrames()
+    frames.add('FileNames\n1 "a.py"\n')
+    frames.add("FileLocations\n" + "".join(f"{n} {{file_name_id=1 line={n}}}\n" for n in range(1, 6)))
+    rows = ((1, 1), (2, 2), (3, 4), (4, 6), (5, 4))
+    frames.add("StackFrames\n" + "".join(f"{n} {{file_location_id={n} parent_frame_id={parent}}}\n" for n, parent in rows))
+    assert [[line.line for line in frames.stack(n)] for n in (5, 4, 3, 2, 1)] == [[5, 3], [4], [3], [2, 1], [1]]
+    deep = StackFrames()
+    deep.add('FileNames\n1 "a.py"\n')
+    deep.add("FileLocations\n1 {file_name_id=1 line=7}\n")
+    deep.add("StackFrames\n" + "".join(f"{n} {{file_location_id=1 parent_frame_id={n}}}\n" for n in range(1, 20_001)))
+    assert len(deep.stack(20_000)) == MAX_FRAMES
 
 
 def test_where_a_table_ends() -> None:

@@ -257,9 +257,7 @@ StackFrames
 """
     found = module(f"HloModule m\n\n{tables}{ENTRY}")
     assert codes(found) == []
-    frame = found.frames.source_line(1)
-    assert frame is not None
-    assert (frame.file, frame.line, frame.function) == ("a {.py", 3, "f")
+    assert found.frames.stack(1) == (SourceLine("a {.py", 3, "f"),)
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
@@ -349,7 +347,7 @@ StackFrames
 @pytest.mark.parametrize("indentation", ["", "  ", "\t"])
 def test_tables_of_stack_frames_may_be_indented(indentation: str) -> None:
     found = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
-    assert (found.frames.source_line(1), codes(found), found.computation_count) == (SourceLine("a.py", 7, "f"), [], 2)
+    assert (found.frames.stack(1), codes(found), found.computation_count) == ((SourceLine("a.py", 7, "f"),), [], 2)
 
 
 def test_a_literal_of_a_custom_call() -> None:
