@@ -224,4 +224,5 @@ def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], n
         notes=(*notes, *(line for section in sections.values() for line in section.notes)),
         profile=context.profile.name if context.profile is not None else None,
         specs=tuple(spec for one in dict.fromkeys((*running, MODULE_FACTS)) for spec in one.specs),
+        headline=tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
 from hlo_inspect.configs import did_you_mean
-from hlo_inspect.report.model import FactSpec, Report, Value
+from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
 
 _FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
 _WHOLE = re.compile(r"[1-9][0-9]*")
@@ -63,9 +63,13 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
     """The specification that covers the fact, with the member where it is a family; `None` when there is none.
 
     A fact of its own comes before a family, and of several families the one whose fixed text is longest:
-    `collectives.group_size.8.count` is not about a kind called `group_size.8`.
+    `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
     """
-    fits = [(spec, member) for spec in specs for member in _members(name, spec)]
+    of_bound = name.endswith(LOWER_BOUND)
+    name = name.removesuffix(LOWER_BOUND)
+    fits = [
+        (spec, member) for spec in specs for member in _members(name, spec) if not (of_bound and spec.unit in ("text", "bool"))
+    ]
     return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
 
 
@@ -96,18 +100,25 @@ def _names(specs: Iterable[FactSpec]) -> Iterator[str]:
 
 
 def value_of(check: Check, report: Report) -> Value:
-    """The value of the fact: 0 for a member of a family that does not occur."""
-    if check.name in report.facts:
-        return report.facts[check.name]
+    """The value of the fact: 0 for a member of a family that does not occur. A fact that is known is its own lower bound."""
+    name = _present(check.name, report)
+    if name in report.facts:
+        return report.facts[name]
     if check.member is None:
         raise check.assertion.fact.error(f"the fact {check.name!r} is not computed by this command")
     return 0
 
 
+def _present(name: str, report: Report) -> str:
+    """The name, or that of the fact itself where it has no lower bound in the report."""
+    return name if name in report.facts else name.removesuffix(LOWER_BOUND)
+
+
 def remark(check: Check, report: Report) -> str:
     """What else is to know of the value: why it is unknown; of an open family, that only a similar member occurs."""
-    if check.name in report.facts:
-        return _why_unknown(check.name, report) if report.facts[check.name] is None else ""
+    name = _present(check.name, report)
+    if name in report.facts:
+        return _why_unknown(name, report) if report.facts[name] is None else ""
     if check.spec.members is not None or check.member is None:
         return ""
     occurring = [member for name in report.facts for member in _members(name, check.spec) if member]

@@ -26,9 +26,10 @@ class OutputOptions:
     no_color: bool
     quiet: bool
     verbose: bool
+    sites: bool
 
     def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
-        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet)
+        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ _OUTPUT = (
         "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows of each table, the rest summed; 0 shows all."
     ),
     click.option("--table", metavar="NAME", help="Only the table of this name; CSV holds one table."),
+    click.option("--sites", is_flag=True, help="One row a site where pages show groups of equal ones."),
     click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
     click.option("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
     click.option("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
@@ -93,7 +95,7 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 
 def take_output(arguments: dict[str, Any]) -> OutputOptions:
     """The output's options out of a command's arguments."""
-    names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose")
+    names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose", "sites")
     return OutputOptions(*(arguments.pop(name) for name in names))
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.report.model import FactSpec, Section, Value
+from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Value
 
 
 class Pass(ABC):
@@ -47,3 +47,10 @@ class Pass(ABC):
 def unknown(facts: Mapping[str, Value]) -> list[str]:
     """The names of the facts that need a note."""
     return [name for name, value in facts.items() if value is None]
+
+
+def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Value) -> None:
+    """Sets the fact `name`, and beside a value that is unknown the fact `<name>.lower_bound` where a part of it is known."""
+    facts[name] = value
+    if value is None and lower is not None:
+        facts[f"{name}{LOWER_BOUND}"] = lower

@@ -7,11 +7,11 @@ than asked. Widths are terminal cells: a CJK character takes two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Column, Row, Table
-from hlo_inspect.report.units import UNKNOWN, format_value
+from hlo_inspect.report.model import Column, Row, Table, Value
+from hlo_inspect.report.units import UNKNOWN, format_bounded
 
 GAP = 2  # blanks between columns
 
@@ -45,13 +45,7 @@ class Grid:
 
 def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
     """`table`, already cut to the rows to show, in at most `width` cells where its figures let it."""
-    table = _without_empty_columns(table)
-    columns = table.columns
-    header = tuple(printable(column.name.replace("_", " ")) for column in columns)
-    rows = [_cells(row, columns, raw_bytes) for row in table.rows]
-    if table.others:
-        rows[-1] = _sum_cells(table.rows[-1], columns, raw_bytes)
-    total = None if table.total is None or not rows else _sum_cells(_labelled(table.total), columns, raw_bytes)
+    header, columns, rows, total = _formatted(table, raw_bytes)
     lines = [header, *rows, *([total] if total else [])]
     natural = [min(max(map(cell_width, cells)), width) for cells in zip(*lines, strict=True)]
     kept = _fitting(columns, natural, width)
@@ -73,38 +67,47 @@ def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
     )
 
 
-def _without_empty_columns(table: Table) -> Table:
-    """`table` without the columns that are empty in every row, as far as they may be dropped."""
-    filled = [
-        i
-        for i, column in enumerate(table.columns)
-        if column.detail == 0
+_Cells = tuple[str, ...]
+
+
+def _formatted(table: Table, raw_bytes: bool) -> tuple[_Cells, tuple[Column, ...], list[_Cells], _Cells | None]:
+    """Heading, columns, rows and total of the columns that a page can have. A column of lower bounds is none of them: a bound
+    stands in the cell of the unknown value.
+    """
+    bounds = table.bound_columns
+    pages = [at for at in range(len(table.columns)) if at not in bounds.values() and _has_something_to_say(table, at)]
+    columns = tuple(table.columns[at] for at in pages)
+
+    def cells(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> _Cells:
+        return tuple(_cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages)
+
+    rows = [cells(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
+    if table.others:
+        rows[-1] = cells(table.rows[-1], table.others_at_least, of_sums=True)
+    total = table.total
+    total_cells = cells(_labelled(total), table.total_at_least, of_sums=True) if total is not None and rows else None
+    return tuple(printable(column.name.replace("_", " ")) for column in columns), columns, rows, total_cells
+
+
+def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
+    """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
+    if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
+        return ""
+    return format_bounded(value, at_least, column.unit, raw_bytes)
+
+
+def _has_something_to_say(table: Table, at: int) -> bool:
+    """Whether a page needs the column: one that is empty in every row may be dropped."""
+    column = table.columns[at]
+    return (
+        column.detail == 0
         or not table.rows
-        or any(row[i] != "" and not (row[i] is None and column.optional) for row in table.rows)
-    ]
-    if len(filled) == len(table.columns):
-        return table
-    columns = tuple(table.columns[i] for i in filled)
-    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in filled) for row in table.rows))
+        or any(row[at] != "" and not (row[at] is None and column.optional) for row in table.rows)
+    )
 
 
 def _labelled(total: Row) -> Row:
     return total if total[0] is not None else ("total", *total[1:])
-
-
-def _cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, ...]:
-    return tuple(
-        "" if value is None and column.optional else format_value(value, column.unit, raw_bytes)
-        for value, column in zip(row, columns, strict=True)
-    )
-
-
-def _sum_cells(row: Row, columns: Sequence[Column], raw_bytes: bool) -> tuple[str, ...]:
-    """The cells of a row of sums: empty, not unknown, where a column is not summed."""
-    cells = _cells(row, columns, raw_bytes)
-    return tuple(
-        "" if value is None and not column.summed else cell for value, column, cell in zip(row, columns, cells, strict=True)
-    )
 
 
 def _fitting(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[int]:

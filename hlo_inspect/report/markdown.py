@@ -16,6 +16,7 @@ from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     findings_left_out,
     has_findings,
+    headline_text,
     hidden_columns,
     input_details,
     module_details,
@@ -50,6 +51,14 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     details = [*module_details(report), *input_details(report)]
     if details:
         yield from ("", escape(" · ".join(details)))
+    if report.headline:
+        yield ""
+    for row in report.headline:
+        yield (
+            f"- **{escape(row.label)}** {escape(headline_text(row, options.raw_bytes))}"
+            if row.label
+            else f"- **{escape(headline_text(row, options.raw_bytes))}**"
+        )
     yield from _passages(report)
     grids = [make_grid(table, _WIDTH, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     for grid in grids:

@@ -14,10 +14,13 @@ from hlo_inspect.errors import Location, UsageError
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
-Unit = Literal["text", "count", "bytes", "bool", "flops", "seconds", "number", "flops_per_s", "bytes_per_s"]
+Unit = Literal["text", "count", "bytes", "bool", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]
 Severity = Literal["error", "warning", "info"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # most severe first
+
+LOWER_BOUND = ".lower_bound"
+"""What the name of a fact ends in that is a lower bound of the fact before it, which is `None` then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,9 @@ class Column:
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
-    `optional` column `None` means that there is no such thing, not that it is unknown. `get` takes the value from what a row is
-    about, for `Table.of`; the columns of a finished table do not have it.
+    `optional` column `None` means that there is no such thing, not that it is unknown. A column with `bound_of` holds lower
+    bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
+    takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it.
     """
 
     name: str
@@ -49,15 +53,23 @@ class Column:
     summed: bool = False
     detail: int = 0
     optional: bool = False
+    bound_of: str = ""
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
+
+    def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
+        """The column `<name>_lower_bound` of this one; `get` takes a bound, which equals the value where that is known."""
+        name = f"{self.name}_lower_bound"
+        return Column(name, self.unit, self.summed, detail=9, optional=True, bound_of=self.name, get=get)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of raw values under typed columns.
 
-    `others` is how many rows `top` folded into the last one; `page_rows` how many a page shows where the user does not say.
-    A table with 0 page rows is always shown whole.
+    `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
+    how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
+    that is not `on_page`, and show the table `page_as` of the same report in place of this one, except where the user asks for
+    single rows.
     """
 
     name: str
@@ -65,15 +77,29 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     others: int = 0
+    others_at_least: Row = ()
     page_rows: int = 20
+    page_as: str = ""
+    on_page: bool = True
 
     @classmethod
-    def of(cls, name: str, title: str, columns: Iterable[Column], items: Iterable[Any], page_rows: int = 20) -> Table:
+    def of(
+        cls,
+        name: str,
+        title: str,
+        columns: Iterable[Column],
+        items: Iterable[Any],
+        *,
+        page_rows: int = 20,
+        page_as: str = "",
+        on_page: bool = True,
+    ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
         columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
         rows = tuple([tuple([get(item) for get in getters]) for item in items])
-        return cls(name, title, tuple(replace(column, get=None) for column in columns), rows, page_rows=page_rows)
+        shown = tuple(replace(column, get=None) for column in columns)
+        return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page)
 
     @property
     def total(self) -> Row | None:
@@ -84,22 +110,57 @@ class Table:
             return None
         return self._sums(self.rows)
 
-    def _sums(self, rows: Iterable[Row]) -> Row:
-        columns = zip(self.columns, zip(*rows, strict=True), strict=True) if rows else ((c, ()) for c in self.columns)
-        return tuple(_sum(values) if column.summed else None for column, values in columns)
+    @property
+    def total_at_least(self) -> Row:
+        """One value per column: a lower bound of the total of a summed column, `None` in other columns and where no value is
+        known.
+        """
+        return self._lower_bounds((*self.rows[:-1], self.others_at_least) if self.others else self.rows)
+
+    @property
+    def bound_columns(self) -> dict[int, int]:
+        """The positions of the columns that another column holds lower bounds of, each with the position of that one."""
+        positions = {column.name: at for at, column in enumerate(self.columns)}
+        return {positions[column.bound_of]: at for at, column in enumerate(self.columns) if column.bound_of in positions}
+
+    def _sums(self, rows: Sequence[Row]) -> Row:
+        """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
+        lower = self._lower_bounds(rows)
+        return tuple(
+            lower[at] if column.bound_of else _sum([row[at] for row in rows]) if column.summed else None
+            for at, column in enumerate(self.columns)
+        )
+
+    def _lower_bounds(self, rows: Sequence[Row]) -> Row:
+        exact_or_bound = {at: (at, bound) for at, bound in self.bound_columns.items()}
+        exact_or_bound |= {bound: both for both in exact_or_bound.values() for bound in both[1:]}
+        return tuple(
+            _sum_at_least(rows, exact_or_bound.get(at, (at,))) if column.summed else None
+            for at, column in enumerate(self.columns)
+        )
 
     def top(self, limit: int) -> Table:
         """The first `limit` rows, with the rest summed in one row labelled `[N others]`; 0 keeps all."""
         cut = len(self.rows) - limit
         if limit <= 0 or cut <= 0 or self.page_rows == 0:
             return self
-        rest = (f"[{cut:,} others]", *self._sums(self.rows[limit:])[1:])
-        return Table(self.name, self.title, self.columns, (*self.rows[:limit], rest), others=cut)
+        rest = self.rows[limit:]
+        others = (f"[{cut:,} others]", *self._sums(rest)[1:])
+        return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=self._lower_bounds(rest))
 
 
-def _sum(values: tuple[Value, ...]) -> int | float | None:
+def _sum(values: Sequence[Value]) -> int | float | None:
     numbers = [value for value in values if isinstance(value, int | float)]
     return sum(numbers) if len(numbers) == len(values) else None
+
+
+def _sum_at_least(rows: Sequence[Row], positions: tuple[int, ...]) -> int | float | None:
+    """The sum of the first value of each row that is known at one of the positions; `None` where none is, or one is negative,
+    so that the sum of some bounds nothing.
+    """
+    firsts = [next((row[at] for at in positions if row[at] is not None), None) for row in rows]
+    numbers = [value for value in firsts if isinstance(value, int | float)]
+    return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not rows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +178,42 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """A raw value within a line of text: "16 devices" is `Amount(16, "count", "device")`.
+
+    `at_least` is a lower bound where the value is unknown; `noun` follows the value, with an s where it is not one.
+    """
+
+    value: Value
+    unit: Unit
+    noun: str = ""
+    at_least: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineRow:
+    """One of the first lines of a page: a label, and texts and amounts in one line. A renderer puts nothing between the parts.
+
+    A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off.
+    """
+
+    label: str
+    parts: tuple[str | Amount, ...]
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """What one pass answers.
 
-    `tables` is read once, and only where the pass was asked for by its name; given a generator, they are made then. `notes` say
-    why a fact is unknown: one line each that starts with its name.
+    `tables` and `headline` are read once, and only where the pass was asked for by its name; given a generator, they are made
+    then. `notes` say why a fact is unknown: one line each that starts with its name.
     """
 
     facts: dict[str, Value]
     tables: Iterable[Table] = ()
     notes: Sequence[str] = ()
+    headline: Iterable[HeadlineRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +239,8 @@ class Passage:
 class Report:
     """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
 
-    A report that is about no module has a `title` instead of the module's name; `passages` are the texts of a page of
-    documentation.
+    `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
+    `passages` are the texts of a page of documentation.
     """
 
     command: str
@@ -166,6 +253,7 @@ class Report:
     specs: tuple[FactSpec, ...] = ()
     title: str = ""
     passages: tuple[Passage, ...] = ()
+    headline: tuple[HeadlineRow, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name; `UsageError` lists the names there are."""

@@ -14,9 +14,10 @@ class RenderOptions:
     """The same choices for all formats; a renderer leaves aside what its format has no use for.
 
     `top`: rows per table, the rest folded into `[N others]`; 0 is all. `None` leaves it to the table on a page for people; JSON
-    and CSV have all then. `table`: only the table of that name. `raw_bytes`: sizes as integers of bytes. `width` in
-    columns and `color` are the terminal's; the caller decides both, so that a renderer never looks at where its output
-    goes. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves only headline and tables.
+    and CSV have all then. `table`: only the table of that name. `sites`: single rows where a page shows groups. `raw_bytes`:
+    sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
+    never looks at where its output goes. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
+    only the first lines and the tables.
     """
 
     top: int | None = None
@@ -26,6 +27,7 @@ class RenderOptions:
     color: bool = False
     verbose: bool = False
     quiet: bool = False
+    sites: bool = False
 
 
 Renderer = Callable[[Sequence[Report], TextIO, RenderOptions], None]
@@ -33,7 +35,22 @@ Renderer = Callable[[Sequence[Report], TextIO, RenderOptions], None]
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:
     """The tables asked for, cut as asked; `UsageError` when the report has no table of that name."""
-    tables = report.tables if options.table is None else (report.table(options.table),)
+    if options.table is not None:
+        tables: tuple[Table, ...] = (report.table(options.table),)
+    else:
+        tables = _page_tables(report, options.sites) if for_people else report.tables
     if options.top is not None:
         return tuple(table.top(options.top) for table in tables)
     return tuple(table.top(table.page_rows) for table in tables) if for_people else tables
+
+
+def _page_tables(report: Report, sites: bool) -> tuple[Table, ...]:
+    """The tables of a page: of single rows and their groups, one of the two in the place of the first."""
+    named = {table.name: table for table in report.tables}
+    replaced = {table.name: named[table.page_as] for table in report.tables if table.page_as in named}
+    groups = {group.name for group in replaced.values()}
+    return tuple(
+        table if sites else replaced.get(table.name, table)
+        for table in report.tables
+        if table.on_page and table.name not in groups
+    )

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import Grid
-from hlo_inspect.report.model import Finding, Passage, Report, Value
+from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report, Value
 from hlo_inspect.report.options import RenderOptions
-from hlo_inspect.report.units import format_value
+from hlo_inspect.report.units import format_bounded, format_value
+
+NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
 
@@ -55,6 +57,18 @@ def input_details(report: Report) -> list[str]:
 
 def number_of(value: Value, noun: str) -> str:
     return f"{format_value(value, 'count')} {noun}{'' if value == 1 else 's'}"
+
+
+def headline_text(row: HeadlineRow, raw_bytes: bool = False) -> str:
+    """The parts of a first line as one text, in which a no-break space keeps a number with its unit."""
+    return "".join(_amount(part, raw_bytes) if isinstance(part, Amount) else printable(part) for part in row.parts)
+
+
+def _amount(amount: Amount, raw_bytes: bool) -> str:
+    text = format_bounded(amount.value, amount.at_least, amount.unit, raw_bytes)
+    if amount.noun:
+        text += f" {amount.noun}{'' if amount.value == 1 else 's'}"
+    return text.replace(" ", NO_BREAK)
 
 
 def paragraphs(passage: Passage) -> list[str]:

@@ -17,9 +17,11 @@ from hlo_inspect.report.layout import GAP, Grid, cell_width, make_grid, pad
 from hlo_inspect.report.model import Finding, Report, Severity
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
+    NO_BREAK,
     findings_left_out,
     has_findings,
     has_unknown,
+    headline_text,
     hidden_columns,
     input_details,
     module_details,
@@ -68,7 +70,8 @@ def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOp
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     grids = [make_grid(table, width, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
-    yield from _headline(report, width)
+    yield from _module(report, width)
+    yield from _headline(report, options, width)
     yield from _passages(report, width)
     yield from _tables(grids, width)
     hidden = hidden_columns(grids)
@@ -80,7 +83,7 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
         yield from _notes(report, options, width, has_unknown(report, grids))
 
 
-def _headline(report: Report, width: int) -> Iterator[Line]:
+def _module(report: Report, width: int) -> Iterator[Line]:
     """The module's name, its devices and its input; the name has a line of its own where one is too short for all."""
     name, details = module_name(report), _joined(module_details(report), width)
     if len(details) == 1 and cell_width(name) + GAP + cell_width(details[0]) <= width:
@@ -89,6 +92,18 @@ def _headline(report: Report, width: int) -> Iterator[Line]:
         yield [(name, _HEADING)]
         yield from ([(line, "")] for line in details)
     yield from ([(line, _DIM)] for line in _joined(input_details(report), width))
+
+
+def _headline(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
+    """The first lines: labels in a column, and texts whose further lines stand below their first."""
+    column = max((cell_width(row.label) for row in report.headline), default=0) + GAP
+    for row in report.headline:
+        style = _SEVERITY_STYLES[row.severity] if row.severity else "" if row.label else _HEADING
+        indent = " " * column if row.label else ""
+        lines = list(_wrapped(headline_text(row, options.raw_bytes), width, indent, style))
+        lines[0][0] = (pad(printable(row.label), len(indent), right=False), _DIM)
+        for line in lines:
+            yield [(text.replace(NO_BREAK, " "), piece_style) for text, piece_style in line]
 
 
 def _joined(parts: Iterable[str], width: int) -> list[str]:

@@ -52,8 +52,28 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
         return printable(value)
     if unit in _STEPS and abs(value) < _LARGEST_QUANTITY and not (unit == "bytes" and raw_bytes):
         return _quantity(value, _STEPS[unit])
+    if unit == "share":
+        return _share(value)
     separator = "" if unit == "number" else ","
     return f"{value:{separator}}" if isinstance(value, int) else f"{value:{separator}.6g}"
+
+
+def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = False) -> str:
+    """`value` for people; where it is unknown, a lower bound of it that says something: ">= 4"."""
+    if value is None and at_least:
+        return f">= {format_value(at_least, unit, raw_bytes)}"
+    return format_value(value, unit, raw_bytes)
+
+
+def _share(value: int | float) -> str:
+    """A share of 1 in percent; never 0 % or 100 % where it is not that."""
+    percent = value * 100
+    if percent in (0, 100) or not -100 < percent < 100:
+        return f"{percent:,.0f} %"
+    if 0 < percent < 0.01 or percent > 99.99:
+        return "< 0.01 %" if percent < 1 else "> 99.99 %"
+    decimals = 2 if percent < 1 or percent > 99 else 1 if percent < 10 else 0
+    return f"{percent:.{decimals}f} %"
 
 
 def _quantity(value: int | float, steps: list[tuple[str, float]]) -> str:

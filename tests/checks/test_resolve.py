@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hlo_inspect.checks.policy import parse_assertion, parse_policy
@@ -150,3 +152,14 @@ def test_an_absent_target_names_those_that_are_like_it() -> None:
     assert remark(misspelt, sample_report()) == "__cublas$gem does not occur; did you mean '__cublas$gemm'?"
     facts = {name: value for name, value in FACTS.items() if not name.startswith("custom_calls.")}
     assert remark(misspelt, sample_report(facts=facts)) == ""
+
+
+def test_the_lower_bound_of_a_fact() -> None:
+    """It stands in the report, or equals the fact where that is known; a text has none."""
+    report = sample_report()
+    name = "collectives.executed_count.lower_bound"
+    assert value_of(check(f"{name} >= 1"), report) is None
+    assert remark(check(f"{name} >= 1"), report) == remark(check("collectives.executed_count >= 1"), report)
+    assert value_of(check(f"{name} >= 1"), replace(report, facts={**report.facts, name: 4})) == 4
+    assert value_of(check("collectives.all-reduce.count.lower_bound >= 1"), report) == 2
+    assert covered("mesh.order.lower_bound") is None

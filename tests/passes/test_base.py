@@ -16,7 +16,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import FactSpec, Report, Value
+from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
 
 DATA = Path(__file__).parents[1] / "data"
 BY_HAND = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))
@@ -42,7 +42,8 @@ def every_report() -> Iterator[tuple[str, Report]]:
 
 
 def promised(fact: str, spec: FactSpec) -> bool:
-    """Whether the spec stands for the fact: the same name, or a family with that member."""
+    """Whether the spec stands for the fact: the same name, or a family with that member; a lower bound is that of its fact."""
+    fact = fact.removesuffix(LOWER_BOUND)
     before, bracket, after = re.sub(r"<\w+>", "<>", spec.name).partition("<>")
     if not bracket:
         return fact == spec.name
@@ -76,6 +77,16 @@ def test_facts_are_those_of_the_specs() -> None:
     assert wrong == set()
 
 
+def test_a_lower_bound_stands_beside_an_unknown_fact_only() -> None:
+    bounds = {
+        (name, fact): report.facts[fact.removesuffix(LOWER_BOUND)]
+        for name, report in every_report()
+        for fact in report.facts
+        if fact.endswith(LOWER_BOUND)
+    }
+    assert set(bounds.values()) <= {None}
+
+
 def test_each_spec_without_a_family_is_a_fact() -> None:
     for name, report in every_report():
         assert (name, {spec.name for spec in report.specs if "<" not in spec.name} - report.facts.keys()) == (name, set())
@@ -93,7 +104,7 @@ def test_what_is_unknown_has_a_reason() -> None:
 
 def test_tables_are_even_and_typed() -> None:
     types: dict[str, type | tuple[type, ...]] = {"text": str, "bool": bool, "count": int, "bytes": int, "number": (int, float)}
-    types |= {"flops": int, "seconds": float}
+    types |= {"flops": int, "seconds": float, "share": (int, float)}
     wrong = {
         (name, table.name, column.name, value)
         for name, report in every_report()

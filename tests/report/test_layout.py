@@ -83,12 +83,57 @@ def test_labels_stand_in_a_column_of_numbers() -> None:
     assert not grid.has_unknown
 
 
-def test_an_unknown_value_makes_its_sum_unknown() -> None:
-    columns = (Column("name"), Column("bytes", "bytes", summed=True))
-    grid = make_grid(Table("t", "T", columns, (("a", 1), ("b", None))), 80)
+BYTES = Column("bytes", "bytes", summed=True)
+
+
+def test_an_unknown_value_makes_its_sum_a_lower_bound() -> None:
+    table = Table("t", "T", (Column("name"), BYTES), (("a", 1), ("b", None)))
+    grid = make_grid(table, 80)
     assert grid.rows[1] == ("b", "?")
-    assert grid.total == ("total", "?")
+    assert grid.total == ("total", ">= 1 B")
     assert grid.has_unknown
+    assert (table.total, table.total_at_least) == ((None, None), (None, 1))
+
+
+def test_nothing_known_bounds_nothing() -> None:
+    assert make_grid(Table("t", "T", (Column("name"), BYTES), (("b", None),)), 80).total == ("total", "?")
+    assert make_grid(Table("t", "T", (Column("name"), BYTES), (("a", -1), ("b", None))), 80).total == ("total", "?")
+
+
+def _bounded() -> Table:
+    """Loops: the trip count of the second is unknown, that of the third too, with a bound."""
+    runs = Column("runs", "count", summed=True)
+    rows = (("a", 3, 3), ("b", None, None), ("c", None, 2), ("d", 10, 10))
+    return Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), rows)
+
+
+def test_a_bound_stands_in_the_cell_of_the_unknown_value() -> None:
+    grid = make_grid(_bounded(), 80)
+    assert grid.header == ("loop", "runs")
+    assert [row[1] for row in grid.rows] == ["3", "?", ">= 2", "10"]
+    assert grid.total == ("total", ">= 15")  # 3 + 2 + 10
+    assert grid.hidden == ()
+
+
+def test_bounds_of_rows_that_are_cut() -> None:
+    table = _bounded().top(1)
+    assert make_grid(table, 80).rows == (("a", "3"), ("[3 others]", ">= 12"))
+    assert make_grid(table, 80).total == ("total", ">= 15")
+    assert table.rows[1] == ("[3 others]", None, 12)  # raw values: the sum is unknown, its bound is not
+    assert table.total == (None, None, 15)
+
+
+def test_a_bound_where_no_row_fills_its_column() -> None:
+    """A pass may leave the bound of a known value out: the value counts."""
+    runs = Column("runs", "count", summed=True)
+    table = Table("t", "T", (Column("loop"), runs, runs.lower_bound()), (("a", 3, None), ("b", None, 4)))
+    assert table.total == (None, None, 7)
+    assert make_grid(table, 80).total == ("total", ">= 7")
+
+
+def test_the_column_of_bounds() -> None:
+    column = Column("runs", "count", summed=True, detail=2).lower_bound(len)
+    assert (column.name, column.bound_of, column.unit, column.summed) == ("runs_lower_bound", "runs", "count", True)
 
 
 def test_no_total_without_rows_or_sums() -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from hlo_inspect.errors import Location
-from hlo_inspect.report.model import Column, Finding, Input, Report, Table
+from hlo_inspect.report.model import Amount, Column, Finding, HeadlineRow, Input, Report, Table
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -32,9 +32,36 @@ def test_without_a_width_there_are_100_columns(rendered: Callable[..., str], sam
 def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=80, table="collectives")
     assert _line(text, "[5 others]").split() == ["[5", "others]", "230.0", "MiB", "115.0", "MiB"]  # 42 + 44 + 46 + 48 + 50
-    assert _line(text, "total").split() == ["total", "650.0", "MiB", "?"]  # 2 + 4 + … + 50
+    assert _line(text, "total").split() == ["total", "650.0", "MiB", ">=", "305.0", "MiB"]  # 2 + 4 + … + 50
     buffers = rendered("table", sample, table="buffers", raw_bytes=True)
     assert _line(buffers, "total").split() == ["total", "294", "194,152,460"]
+
+
+def test_the_total_of_rows_that_are_cut_bounds_all(rendered: Callable[..., str], sample: Report) -> None:
+    text = rendered("table", sample, width=80, table="collectives", top=3)
+    assert _line(text, "[22 others]").split()[-3:] == [">=", "299.0", "MiB"]  # 305 - 1 - 2 - 3
+    assert _line(text, "total").split()[-3:] == [">=", "305.0", "MiB"]
+
+
+HEADLINE = (
+    HeadlineRow("", ("train step: adamw on ", Amount(77, "count", "weight"), ", mesh d0=2 d1=8")),
+    HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " in ", Amount(None, "seconds", at_least=0.0055))),
+    HeadlineRow("collectives", (Amount(1, "count", "run"), ", ", Amount(0.9996, "share"), " of it forward")),
+    HeadlineRow("findings", ("1 error",), severity="error"),
+)
+
+
+def test_the_first_lines(rendered: Callable[..., str], sample: Report) -> None:
+    report = replace(sample, headline=HEADLINE)
+    assert rendered("table", report, width=120).splitlines()[2:6] == [
+        "train step: adamw on 77 weights, mesh d0=2 d1=8",
+        "compute      631.4 GFLOP in >= 5.50 ms",
+        "collectives  1 run, 99.96 % of it forward",
+        "findings     1 error",
+    ]
+    narrow = rendered("table", report, width=40)  # an amount stays in one line
+    assert "\ncompute      631.4 GFLOP in >= 5.50 ms\ncollectives  1 run, 99.96 % of it\n             forward\n" in narrow
+    assert "\x1b[1;31m1 error" in rendered("table", report, color=True)
 
 
 def test_rows_as_asked(rendered: Callable[..., str], sample: Report) -> None:
@@ -81,10 +108,10 @@ def test_output_does_not_depend_on_who_looks(
 
 
 def test_small_tables_stand_side_by_side_where_they_fit(rendered: Callable[..., str], sample: Report) -> None:
-    # 29 and 31 columns and 4 between are 64; the title "Custom calls" takes 12 and 4 more
-    assert _line(rendered("table", sample, width=80), "Parameters").split() == ["Parameters", "Instructions", "Custom", "calls"]
-    assert _line(rendered("table", sample, width=79), "Parameters").split() == ["Parameters", "Instructions"]
-    assert _line(rendered("table", sample, width=63), "Parameters") == "Parameters"
+    # 29 and 34 columns and 4 between are 67; the title "Custom calls" takes 12 and 4 more
+    assert _line(rendered("table", sample, width=83), "Parameters").split() == ["Parameters", "Instructions", "Custom", "calls"]
+    assert _line(rendered("table", sample, width=82), "Parameters").split() == ["Parameters", "Instructions"]
+    assert _line(rendered("table", sample, width=66), "Parameters") == "Parameters"
 
 
 def test_a_table_that_lost_columns_stands_alone(rendered: Callable[..., str], sample: Report) -> None:
@@ -130,7 +157,7 @@ def test_a_remark_is_always_shown(rendered: Callable[..., str], sample: Report) 
 def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, quiet=True, width=80)
     assert "Findings" not in text
-    assert text.splitlines()[-1].split() == ["total", "650.0", "MiB", "?"]
+    assert text.splitlines()[-1].split() == ["total", "650.0", "MiB", ">=", "305.0", "MiB"]
 
 
 def test_a_bare_report(rendered: Callable[..., str]) -> None:

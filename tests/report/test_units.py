@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.report.model import Unit, Value
-from hlo_inspect.report.units import format_value, parse_quantity
+from hlo_inspect.report.units import format_bounded, format_value, parse_quantity
 
 MIB = 1024 * 1024
 
@@ -140,3 +140,29 @@ def test_a_time_reads_back_within_half_a_percent(value: float) -> None:
 def test_a_raw_integer_reads_back_exactly(value: int) -> None:
     assert parse_quantity(f"{value:_}", "count") == value
     assert parse_quantity(str(value), "bytes") == value
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0, "0 %"),
+        (1, "100 %"),
+        (0.9996, "99.96 %"),
+        (0.99999, "> 99.99 %"),
+        (0.0009, "0.09 %"),
+        (1e-6, "< 0.01 %"),
+        (0.38, "38 %"),
+        (0.0312, "3.1 %"),
+        (1.5, "150 %"),
+        (None, "?"),
+    ],
+)
+def test_a_share_is_in_percent(share: float | None, expected: str) -> None:
+    assert format_value(share, "share") == expected
+
+
+def test_a_lower_bound_is_marked() -> None:
+    assert format_bounded(None, 4, "count") == ">= 4"
+    assert format_bounded(5, 4, "count") == "5"
+    assert format_bounded(None, None, "count") == "?"
+    assert format_bounded(None, 0, "count") == "?"  # that it is not negative goes without saying
