@@ -13,7 +13,8 @@ from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
-from hlo_inspect.analysis.optimizer.state_arrays import Result, StateArray, TrainingStep, find_state_arrays
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep, find_state_arrays
+from hlo_inspect.analysis.optimizer.successions import Result
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
@@ -104,7 +105,9 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int) -> None:
             source = flow.graph.sources.get(flow.node((at, row, first + index)))
             if source in found.parameters:
                 found.parameters[frame, 0, index] = found.parameters[source]
-    _match_step(found, frame, inputs, [Result(index, shape, (frame, 0, index)) for index, shape in leaves], nesting)
+    _match_step(
+        found, frame, inputs, [Result(index, shape, (frame, 0, index), is_certain=True) for index, shape in leaves], nesting
+    )
 
 
 class Matcher:

@@ -1,8 +1,7 @@
 """The arrays of a training state: outputs of a step that are the new values of inputs, and the expressions that compute them.
 
-A step is the entry, or the body of a loop that runs the whole step several times. The input of which an output is the new
-value is the one whose buffer it takes (`input_output_alias`), or the same element of a loop's state. Without donation it is
-the one input of its shape and type that its expression holds, when those of other outputs are set aside.
+A step is the entry, or the body of a loop that runs the whole step several times. `successions.py` says of which input an
+output is the new value; in a loop it is the same element of the loop's state.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
-from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
+from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.numeric import apply
+from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_ROUNDS = 4
-
-FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
-"""Types of weights and moments."""
 
 
 @dataclass(slots=True)
@@ -26,8 +23,8 @@ class StateArray:
     """An array of the training state: an output and the input of which it is the new value.
 
     `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
-    through. `is_given`: the text says which input it is. `same_value` are arrays of
-    the same new value, such as a working copy beside its master.
+    through. `is_given`: the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the
+    same new value, such as a working copy beside its master.
     """
 
     source: Input
@@ -111,15 +108,6 @@ def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
     return None if known else other
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """An output of a step as it is given: its index, shape, and the input whose buffer it takes."""
-
-    index: Index
-    shape: ArrayShape
-    taken: Input | None
-
-
 def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
     """The arrays of a step, with its guards assumed."""
     graph = flow.graph
@@ -130,11 +118,11 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     nodes = [whole[node] for node in nodes]
     step.results = tuple(nodes)
     own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
-    succeeded = _succeeded(flow, nodes, results, inputs, own)
+    successions = Successions(graph, nodes, results, inputs, own).found()
     step.arrays = [
-        StateArray(source, result.shape, place, own[source], node, result.taken is not None)
-        for result, place, node, source in zip(results, places, nodes, succeeded, strict=True)
-        if source is not None and source in own
+        StateArray(found.source, result.shape, place, own[found.source], node, found.is_given)
+        for result, place, node, found in zip(results, places, nodes, successions, strict=True)
+        if found is not None and found.source in own
     ]
     _assume_guards(flow, step)
     _link_equal_values(step.arrays)
@@ -149,50 +137,6 @@ def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
         if graph.ops[node] in SOME_VALUES and graph.ops[graph.args[node][0]] == "input":
             parts.setdefault(graph.args[node][0], set()).add(node)
     return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
-
-
-def _succeeded(
-    flow: Dataflow, nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], own: dict[Input, int]
-) -> list[Input | None]:
-    """The input of which each output is the new value."""
-    found: list[Input | None] = [result.taken for result in results]
-    taken = {source for source in found if source is not None}
-    by_node = {node: source for source, node in own.items()}
-    open_: dict[int, set[Input]] = {}
-    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
-        if found[number] is None and (result.shape.dtype in FLOATS or result.shape.elements == 1):
-            held = {by_node[leaf] for leaf in flow.graph.below([node]) if leaf in by_node}
-            fitting = {one for one in held if one not in taken and str(inputs[one]) == str(result.shape)}
-            if fitting and (result.shape.dtype in FLOATS or len(held) == 1):
-                open_[number] = fitting
-    while open_:
-        clear = {number for number, fitting in open_.items() if len(fitting) == 1}
-        number = min(clear or open_)
-        source = min(open_.pop(number))
-        found[number] = source
-        for other in [other for other, fitting in open_.items() if source in fitting]:
-            open_[other] = open_[other] - {source}
-            if not open_[other]:
-                del open_[other]
-    return _with_copies(nodes, results, inputs, found)
-
-
-def _with_copies(
-    nodes: list[int], results: Sequence[Result], inputs: dict[Input, ArrayShape], found: list[Input | None]
-) -> list[Input | None]:
-    """Pairs outputs that hold another one's new value in another type with the inputs of their shape that are left, in order:
-    the working copy of a master weight is read only by the forward pass.
-    """
-    known = {node for node, source in zip(nodes, found, strict=True) if source is not None}
-    taken = set(found)
-    left: dict[str, list[Input]] = {}
-    for one, shape in inputs.items():
-        if one not in taken:
-            left.setdefault(str(shape), []).append(one)
-    for number, (node, result) in enumerate(zip(nodes, results, strict=True)):
-        if found[number] is None and node in known and left.get(str(result.shape)) and result.shape.dtype in FLOATS:
-            found[number] = left[str(result.shape)].pop(0)
-    return found
 
 
 def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:

@@ -1,0 +1,346 @@
+"""Which input each output of a step is the new value of.
+
+An alias (`input_output_alias`) only says whose buffer an output takes: JAX gives a donated buffer to the first result of its
+shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
+
+1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average
+2. the same with another factor, or one that is computed: an average whose decay is an argument
+3. the input itself: what the step returns as it came
+4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
+5. a function of an input, or what is kept in place of one: where a new value holds both the output and an input that nothing
+   else succeeds, the output is what the next step finds in that input, such as the last gradient
+
+An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.
+The alias decides between what is left, and gives an input to outputs of which the data flow says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input
+from hlo_inspect.hlo.shapes import ArrayShape
+
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+"""Types of weights and moments."""
+
+MAX_HELD = 32  # inputs in one sum: an average of many models is no update
+MOST = 0.5  # of the old value, in what an update keeps of it
+
+KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
+"""How an output holds an input: 1. to 4. of the above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An output of a step as it is given: its index, shape, and the input whose buffer it takes. `is_certain`: that input is
+    the same element of a loop's state.
+    """
+
+    index: Index
+    shape: ArrayShape
+    taken: Input | None
+    is_certain: bool = False
+
+
+class Succession(NamedTuple):
+    """The input that an output succeeds; `is_given` where the text says so, or where it is kept in place of that input."""
+
+    source: Input
+    is_given: bool
+
+
+class _Factor(NamedTuple):
+    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not."""
+
+    value: float
+    is_known: bool = True
+    is_uniform: bool = True
+
+    def plus(self, other: _Factor, sign: float = 1.0) -> _Factor:
+        value = self.value + sign * other.value
+        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+
+    def times(self, other: _Factor) -> _Factor:
+        value = self.value * other.value
+        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+
+    def either(self, other: _Factor) -> _Factor:
+        value = max(self.value, other.value)
+        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+
+
+_NOTHING = _Factor(0.0)
+_ONE = _Factor(1.0)
+_COMPUTED = _Factor(0.0, is_known=False)
+_ARRAY = _Factor(0.0, is_known=False, is_uniform=False)
+
+_Held = dict[int, _Factor]
+"""The factors of the inputs in a sum, by node."""
+
+_T = TypeVar("_T")
+
+
+class _Sums:
+    """The sums that nodes are, as far as they are linear in inputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[int, _Held] = {}
+        self._numbers: dict[int, _Factor] = {}
+
+    def held(self, node: int) -> _Held:
+        """The inputs that a node holds as terms, with their factors."""
+        return self._computed(node, self._known, self._terms, {})
+
+    def _number(self, node: int) -> _Factor:
+        """A scalar as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
+        return self._computed(node, self._numbers, self._parts, _COMPUTED)
+
+    def _computed(self, node: int, known: dict[int, _T], compute: Callable[[int, Sequence[_T]], _T], deep: _T) -> _T:
+        """What `compute` makes of a node and of the results for its operands, where these matter."""
+        graph = self._graph
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in known:
+                stack.pop()
+                continue
+            args = graph.args[top] if graph.ops[top] in _LINEAR else ()
+            missing = [arg for arg in args if arg not in known]
+            if missing:
+                stack += missing
+            else:
+                known[top] = compute(top, [known[arg] for arg in args]) if args or not graph.args[top] else deep
+        return known[node]
+
+    def _parts(self, node: int, args: Sequence[_Factor]) -> _Factor:
+        value = self._graph.value(node)
+        if value is not None:
+            return _Factor(value)
+        op = self._graph.ops[node]
+        if op in {"add", "subtract"}:
+            return args[0].plus(args[1], 1.0 if op == "add" else -1.0)
+        if op == "negate":
+            return _Factor(-args[0].value, args[0].is_known)
+        if op == "multiply":
+            return args[0].times(args[1])
+        if op == "divide" and args[1].is_known and args[1].value:
+            return _Factor(args[0].value / args[1].value, args[0].is_known)
+        return _COMPUTED
+
+    def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
+        op, operands = self._graph.ops[node], self._graph.args[node]
+        if op == "input":
+            return {node: _ONE}
+        if op in {"add", "subtract"}:
+            return _joined(args[0], args[1], lambda one, other: one.plus(other, 1.0 if op == "add" else -1.0), _NOTHING)
+        if op == "negate":
+            return {one: _Factor(-1.0).times(factor) for one, factor in args[0].items()}
+        if op == "multiply":
+            return _joined(self._times(args[0], operands[1]), self._times(args[1], operands[0]), _Factor.either)
+        return self._times(args[0], operands[1], is_divided=True) if op == "divide" else self._choice(op, operands, args)
+
+    def _choice(self, op: str, operands: Sequence[int], args: Sequence[_Held]) -> _Held:
+        """One of several sums."""
+        if op == "select":
+            whole = self._graph.sizes[operands[0]] == 1
+            both = args[1].keys() & args[2].keys()
+            chosen = _joined(args[1], args[2], _Factor.either)
+            return {one: f if whole or one in both else f.times(_ARRAY) for one, f in chosen.items()}
+        if op in {"maximum", "minimum"}:
+            return _joined(args[0], args[1], _Factor.either)
+        return args[1] if op == "clamp" else {}
+
+    def _times(self, held: _Held, other: int, *, is_divided: bool = False) -> _Held:
+        if not held:
+            return held
+        if self._graph.sizes[other] != 1:
+            return dict.fromkeys(held, _ARRAY)
+        number = self._number(other)
+        if is_divided:
+            number = _Factor(1 / number.value) if number.is_known and number.value else _COMPUTED
+        return {one: factor.times(number) for one, factor in held.items()}
+
+
+_LINEAR = frozenset({"add", "subtract", "negate", "multiply", "divide", "select", "maximum", "minimum", "clamp"})
+
+
+def _joined(left: _Held, right: _Held, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Held:
+    """The factors of two sums joined; what one of them lacks has the factor `missing`, or is taken as it is."""
+    if not right:
+        return left
+    total = dict(left)
+    for one, factor in right.items():
+        before = total.get(one, missing)
+        total[one] = factor if before is None else join(before, factor)
+    return total if len(total) <= MAX_HELD else {}
+
+
+class Successions:
+    """Pairs the outputs of a step, whose values are `nodes`, with its inputs, of which `own` are the nodes."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: Sequence[int],
+        results: Sequence[Result],
+        inputs: dict[Input, ArrayShape],
+        own: dict[Input, int],
+    ) -> None:
+        self._graph = graph
+        self._nodes = nodes
+        self._results = results
+        self._texts = [str(result.shape) for result in results]
+        self._inputs = {one: str(shape) for one, shape in inputs.items()}
+        self._by_node = {node: one for one, node in own.items()}
+        self._found: list[Succession | None] = [
+            Succession(result.taken, is_given=True) if result.is_certain and result.taken else None for result in results
+        ]
+        self._aliases = [
+            result.taken if result.taken is not None and self._inputs.get(result.taken) == text else None
+            for result, text in zip(results, self._texts, strict=True)
+        ]
+        self._taken = {found.source for found in self._found if found is not None}
+
+    def found(self) -> list[Succession | None]:
+        """The input of which each output is the new value, `None` for an output that nothing comes before."""
+        if self._open():
+            self._by_terms()
+            self._by_what_is_held()
+            self._copies()
+        return self._found
+
+    def _open(self) -> list[int]:
+        return [number for number, found in enumerate(self._found) if found is None]
+
+    def _take(self, number: int, source: Input, *, is_given: bool = False) -> None:
+        self._found[number] = Succession(source, is_given or source == self._results[number].taken)
+        self._taken.add(source)
+
+    # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
+
+    def _by_terms(self) -> None:
+        sums = _Sums(self._graph)
+        returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
+        pairs: dict[int, list[tuple[float, bool, int, Input]]] = {}
+        holders: Counter[Input] = Counter()
+        for number in self._open():
+            for node, factor in sums.held(self._nodes[number]).items():
+                source = self._by_node.get(node)
+                if source is None or source in self._taken or self._inputs[source] != self._texts[number]:
+                    continue
+                kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
+                later = abs(1.0 - factor.value) + (2.0 if source in returned else 0.0)
+                pairs.setdefault(kind, []).append((later, self._aliases[number] != source, number, source))
+                holders[source] += 1
+        for kind in sorted(pairs):
+            best = sorted((later, is_other, holders[source], number, source) for later, is_other, number, source in pairs[kind])
+            self._assign([(number, source) for *_, number, source in best])
+
+    def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
+        """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""
+        left: dict[int, list[Input]] = {}
+        outputs: dict[Input, list[int]] = {}
+        for number, source in fitting:
+            if self._found[number] is None and source not in self._taken:
+                left.setdefault(number, []).append(source)
+                outputs.setdefault(source, []).append(number)
+        clear = [number for number in reversed(left) if len(left[number]) == 1]
+        several = sorted((n for n in left if len(left[n]) > 1), key=lambda n: self._aliases[n] not in left[n], reverse=True)
+        while clear or several:
+            number = clear.pop() if clear else several.pop()
+            free = left.pop(number, [])
+            if not free:
+                continue
+            alias = self._aliases[number]
+            source = alias if alias in free and alias is not None else free[0]
+            self._take(number, source)
+            for other in outputs[source]:
+                if other in left:
+                    left[other] = [one for one in left[other] if one != source]
+                    if len(left[other]) == 1:
+                        clear.append(other)
+
+    # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
+
+    def _by_what_is_held(self) -> None:
+        """Functions of an input, what is kept in place of one, and what only the alias tells."""
+        open_ = self._open()
+        held, kept = self._held_and_kept(open_) if open_ else ({}, {})
+        for number in open_:
+            alias = self._aliases[number]
+            fitting = held.get(number, []) + kept.get(number, [])
+            if alias is None or alias in self._taken or (fitting and alias not in fitting):
+                continue
+            if self._results[number].shape.elements != 1 or not self._is_float(number) or alias in fitting:
+                self._take(number, alias)
+        self._assign([(number, one) for number, found in held.items() for one in found])
+        for number in self._open():
+            free = [one for one in kept.get(number, []) if one not in self._taken]
+            if free:
+                self._take(number, free[0], is_given=True)
+
+    def _held_and_kept(self, open_: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
+        """For each output that is left the inputs of its shape that are left: those in its expression, and those that a new
+        value holds which also holds the output.
+        """
+        graph = self._graph
+        free = [one for one in self._by_node.items() if one[1] not in self._taken]
+        if not free:
+            return {}, {}
+        bits = {node: 1 << place for place, (node, _) in enumerate(free)}
+        for number in open_:
+            if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
+                bits.setdefault(self._nodes[number], 1 << len(bits))
+        below: dict[int, int] = {}
+        for node in graph.below(self._nodes):
+            here = bits.get(node, 0)
+            for arg in graph.args[node]:
+                here |= below[arg]
+            below[node] = here
+        matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
+        held: dict[int, list[Input]] = {}
+        kept: dict[int, list[Input]] = {}
+        for number in open_:
+            mine = below[self._nodes[number]]
+            fitting = [(node, one) for node, one in free if self._inputs[one] == self._texts[number]]
+            inside = [one for node, one in fitting if mine & bits[node]]
+            if inside and (self._is_float(number) or (self._results[number].shape.elements == 1 and mine.bit_count() <= 2)):
+                held[number] = inside
+            own = bits.get(self._nodes[number], 0)
+            if own and fitting and self._is_float(number) and self._results[number].shape.elements != 1:
+                beside = 0
+                for bit in matched:
+                    beside |= bit if bit & own else 0
+                kept[number] = [one for node, one in fitting if beside & bits[node] and one not in inside]
+        return held, kept
+
+    def _is_float(self, number: int) -> bool:
+        return self._results[number].shape.dtype in FLOATS
+
+    # -- copies ---------------------------------------------------------------------------------------------------------
+
+    def _copies(self) -> None:
+        """Pairs outputs that hold another one's new value in another type with the inputs of their shape that are left, in
+        order: the working copy of a master weight is read only by the forward pass.
+        """
+        known = {node for node, found in zip(self._nodes, self._found, strict=True) if found is not None}
+        left: dict[str, list[Input]] = {}
+        for one, text in self._inputs.items():
+            if one not in self._taken:
+                left.setdefault(text, []).append(one)
+        for number in self._open():
+            if self._nodes[number] in known and self._is_float(number) and left.get(self._texts[number]):
+                self._take(number, left[self._texts[number]].pop(0))
+
+
+def _kind(factor: _Factor) -> int:
+    if not factor.is_uniform:
+        return MULTIPLIED
+    if factor.is_known:
+        return KEPT if MOST <= factor.value <= 1.0 + 1e-6 else SCALED if factor.value > 0.0 else MULTIPLIED
+    return SCALED
