@@ -66,11 +66,21 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
     `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
     """
     of_bound = name.endswith(LOWER_BOUND)
-    name = name.removesuffix(LOWER_BOUND)
+    name = exact_name(name)
     fits = [
         (spec, member) for spec in specs for member in _members(name, spec) if not (of_bound and spec.unit in ("text", "bool"))
     ]
     return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
+
+
+def is_family(spec: FactSpec) -> bool:
+    """Whether it specifies many facts, one for each member."""
+    return _FAMILY.fullmatch(spec.name) is not None
+
+
+def exact_name(name: str) -> str:
+    """The name of the fact that the fact `name` is a lower bound of; else `name`."""
+    return name.removesuffix(LOWER_BOUND)
 
 
 def _members(name: str, spec: FactSpec) -> Iterator[str | None]:
@@ -111,7 +121,7 @@ def value_of(check: Check, report: Report) -> Value:
 
 def _present(name: str, report: Report) -> str:
     """The name, or that of the fact itself where it has no lower bound in the report."""
-    return name if name in report.facts else name.removesuffix(LOWER_BOUND)
+    return name if name in report.facts else exact_name(name)
 
 
 def remark(check: Check, report: Report) -> str:
@@ -128,5 +138,7 @@ def remark(check: Check, report: Report) -> str:
 
 def _why_unknown(name: str, report: Report) -> str:
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
-    reasons = [note for note in report.notes if mention.search(note)]
-    return "; ".join(reasons) or "the report does not say why"
+    reasons = [note for note in report.notes if mention.search(note)] or ["the report does not say why"]
+    if name + LOWER_BOUND in report.facts:
+        reasons.append(f"{name}{LOWER_BOUND} is what is known of it")
+    return "; ".join(reasons)

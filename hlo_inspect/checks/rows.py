@@ -1,20 +1,25 @@
-"""The rows of a fact: which rows of which table a failed check is about.
+"""The rows that broke a check: which rows of which table a fact is about, and which of them a failed check shows.
 
 One line of `_ROWS_OF_FACTS` says so for each group of facts; a fact that no line covers is about all rows of the table that is
-named like its first segment, where there is one.
+named like its first segment, where there is one. Of a figure that is too large the rows that it counts are shown, the largest
+first; of one that is too small those that it leaves out, where they could have been counted; of an unknown one those of which
+the value is unknown; of a fact that each row has for itself, such as a learning rate, those that do not meet the condition.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from hlo_inspect.checks.expressions import Condition
+from hlo_inspect.checks.resolve import Check, exact_name
 from hlo_inspect.report.model import Report, Row, Table, Value
 
 MAX_ROWS = 10
 
 Wanted = Callable[[Value, str], bool]  # (value in the column, what the group of the pattern matched) -> is the row meant
+Tests = tuple[tuple[str, Wanted], ...]  # columns, each with what it has to hold
 
 
 def _is_member(value: Value, member: str) -> bool:
@@ -25,12 +30,12 @@ def _is_set(value: Value, _: str) -> bool:
     return bool(value)
 
 
-def _is_known(value: Value, _: str) -> bool:
-    return value is not None
+def _is_there(value: Value, _: str) -> bool:
+    return value not in (None, "")
 
 
-def _is_unknown(value: Value, _: str) -> bool:
-    return value is None
+def _is_absent(value: Value, _: str) -> bool:
+    return value in (None, "")
 
 
 def _is_several(value: Value, _: str) -> bool:
@@ -43,44 +48,81 @@ def _is_collective(value: Value, _: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfFact:
-    """Facts that fit `fact` are about the rows of `table` where every named column is as wanted."""
+    """Facts that fit `fact` are about the rows of `table` where every named column is as `wanted`.
+
+    `could_be`: the other rows `among` those that the fact is about could have been counted too, so that a figure which is too
+    small is broken by them. `value` is
+    the column of what a row adds to the fact, where it is not called like the fact's last segment or the group of the pattern.
+    `is_sum` is false of a fact of which each row has its own value there.
+    """
 
     fact: str
     table: str
-    wanted: tuple[tuple[str, Wanted], ...] = ()
+    wanted: Tests = ()
+    among: Tests = ()
+    could_be: bool = False
+    value: str = ""
+    is_sum: bool = True
 
 
+_COLLECTIVE = (("kind", _is_collective),)
 _ROWS_OF_FACTS = (
-    RowsOfFact(r"collectives\.async_count", "collectives", (("is_async", _is_set),)),
-    RowsOfFact(r"collectives\.\w+", "collectives", (("kind", _is_collective),)),
+    RowsOfFact(r"collectives\.async_count", "collectives", (("is_async", _is_set),), among=_COLLECTIVE, could_be=True),
+    RowsOfFact(r"collectives\.executed_count", "collectives", _COLLECTIVE, value="runs"),
+    RowsOfFact(r"collectives\.\w+", "collectives", _COLLECTIVE),
     RowsOfFact(r"collectives\.group_size\.(.+)\.\w+", "collectives", (("group_size", _is_member),)),
+    RowsOfFact(r"collectives\.phase\.(.+)\.executed_count", "collectives", (("phase", _is_member),), value="runs"),
     RowsOfFact(r"collectives\.phase\.(.+)\.\w+", "collectives", (("phase", _is_member),)),
+    RowsOfFact(r"collectives\.axis\.(.+)\.executed_count", "collectives", (("axis", _is_member),), value="runs"),
+    RowsOfFact(r"collectives\.axis\.(.+)\.\w+", "collectives", (("axis", _is_member),)),
+    RowsOfFact(r"collectives\.(.+)\.executed_count", "collectives", (("kind", _is_member),), value="runs"),
     RowsOfFact(r"collectives\.(.+)\.\w+", "collectives", (("kind", _is_member),)),
-    RowsOfFact(r"params\.aliased_\w+", "params", (("aliased_output", _is_known),)),
-    RowsOfFact(r"params\.donor_\w+", "params", (("donated", _is_set), ("aliased_output", _is_unknown))),
-    RowsOfFact(r"params\.donated_\w+", "params", (("donated", _is_set),)),
-    RowsOfFact(r"params\.unused_\w+", "params", (("unused", _is_set),)),
-    RowsOfFact(r"outputs\.aliased_\w+", "outputs", (("aliased_parameter", _is_known),)),
+    RowsOfFact(r"params\.aliased_\w+", "params", (("aliased_output", _is_there),), could_be=True, value="bytes"),
+    RowsOfFact(
+        r"params\.donor_\w+", "params", (("donated", _is_set), ("aliased_output", _is_absent)), could_be=True, value="bytes"
+    ),
+    RowsOfFact(r"params\.donated_\w+", "params", (("donated", _is_set),), could_be=True, value="bytes"),
+    RowsOfFact(r"params\.unused_\w+", "params", (("unused", _is_set),), value="bytes"),
+    RowsOfFact(r"outputs\.aliased_\w+", "outputs", (("aliased_parameter", _is_there),), could_be=True, value="bytes"),
     RowsOfFact(r"fusions\.kind\.(.+)", "fusions", (("kind", _is_member),)),
     RowsOfFact(r"fusions\.multi_output_count", "fusions", (("outputs", _is_several),)),
     RowsOfFact(r"custom_calls\.target\.(.+)", "custom_calls", (("target", _is_member),)),
-    RowsOfFact(r"optimizer\.decayed_count", "optimizer", (("weight_decay", _is_set),)),
+    RowsOfFact(r"cost\.executed_(\w+)", "cost"),
+    RowsOfFact(r"optimizer\.decayed_count", "optimizer", (("weight_decay", _is_set),), could_be=True),
+    RowsOfFact(r"optimizer\.name", "optimizer_groups", value="rule", is_sum=False),
+    RowsOfFact(r"optimizer\.(\w+)", "optimizer_groups", is_sum=False),
 )
 
 
-def rows_behind(fact: str, report: Report, name: str) -> Table | None:
-    """A table called `name` of at most `MAX_ROWS` rows that `fact` is about, the last one summing what is cut; `None` when the
-    report has no such rows.
+def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> Table | None:
+    """A table called `name` of at most `MAX_ROWS` rows that broke the failed `check`, the last one summing what is cut; `None`
+    when the report has no such rows.
     """
+    fact = exact_name(check.name)
     rule, member = _rule_of(fact)
     table = next((table for table in report.tables if table.name == rule.table), None)
     if table is None:
         return None
-    rows = _select(table, rule, member)
+    names = [column.name for column in table.columns]
+    if any(column not in names for column, _ in (*rule.wanted, *rule.among)):
+        return None
+
+    def fits(row: Row, tests: Tests) -> bool:
+        return all(wanted(row[names.index(column)], member) for column, wanted in tests)
+
+    domain = [row for row in table.rows if fits(row, rule.among)]
+    counted = [row for row in domain if fits(row, rule.wanted)]
+    value = next((names.index(one) for one in (rule.value, fact.rpartition(".")[2], member) if one in names), None)
+    if not rule.is_sum:
+        rows = [row for row in counted if value is not None and not check.condition.holds(row[value])]
+    elif _is_too_small(actual, check.condition):
+        rows = _largest_first([row for row in domain if not fits(row, rule.wanted)], value) if rule.could_be else []
+    else:
+        rows = (actual is None and _unknown_ones(counted, value)) or _largest_first(counted, value)
     if not rows:
         return None
-    behind = Table(name, f"{table.title}: rows behind {fact}", table.columns, rows)
-    return behind if len(rows) <= MAX_ROWS else behind.top(MAX_ROWS - 1)
+    broke = replace(table, name=name, title=f"{table.title}: what broke {check.name}", rows=tuple(rows))
+    return broke if len(rows) <= MAX_ROWS else replace(broke, page_rows=MAX_ROWS).top(MAX_ROWS - 1)
 
 
 def _rule_of(fact: str) -> tuple[RowsOfFact, str]:
@@ -90,10 +132,24 @@ def _rule_of(fact: str) -> tuple[RowsOfFact, str]:
     return RowsOfFact(fact, fact.partition(".")[0]), ""
 
 
-def _select(table: Table, rule: RowsOfFact, member: str) -> tuple[Row, ...]:
-    """The rows that the rule wants; none where the table lacks one of its columns."""
-    names = [column.name for column in table.columns]
-    if any(column not in names for column, _ in rule.wanted):
-        return ()
-    tests = [(names.index(column), wanted) for column, wanted in rule.wanted]
-    return tuple(row for row in table.rows if all(wanted(row[at], member) for at, wanted in tests))
+def _is_too_small(actual: Value, condition: Condition) -> bool:
+    """Whether a figure, which does not meet the condition, lies below what it asks for."""
+    if not isinstance(actual, int | float) or isinstance(actual, bool) or not condition.values:
+        return False
+    bound = condition.values[0]
+    return condition.form in (">", ">=") or (
+        condition.form in ("==", "in") and not isinstance(bound, str) and actual <= bound and not condition.holds(actual)
+    )
+
+
+def _unknown_ones(rows: Sequence[Row], at: int | None) -> list[Row]:
+    """The rows of which the value is unknown."""
+    return [row for row in rows if at is not None and row[at] is None]
+
+
+def _largest_first(rows: Sequence[Row], at: int | None) -> list[Row]:
+    """The rows by what they add to a sum; in their order where no column says that."""
+    if at is None:
+        return list(rows)
+    known = [(row, value) for row in rows if isinstance(value := row[at], int | float)]
+    return [row for row, _ in sorted(known, key=lambda one: -one[1])] + _unknown_ones(rows, at)

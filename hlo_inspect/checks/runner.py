@@ -1,7 +1,7 @@
 """Runs a policy over reports: one outcome per report, which is a report itself.
 
 Every assertion is a row of the table `checks`. With `fail-on`, every finding that reaches it is a failed row too; where none
-does, one row says so. Failed rows come first, and `rows_3` is the table with the rows that the third of them is about.
+does, one row says so. Failed rows come first, and `rows_3` is the table with the rows that broke the third of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.policy import Ignore, Policy
 from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
-from hlo_inspect.checks.rows import rows_behind
+from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -23,9 +23,11 @@ from hlo_inspect.report.model import (
     Table,
     Unit,
     Value,
+    Verdict,
     most_severe_first,
 )
 from hlo_inspect.rules.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
+from hlo_inspect.rules.reading_problems import truncation
 
 CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks made: assertions, and findings that reach `fail-on`"),
@@ -47,11 +49,11 @@ class CheckResult:
     """How one check came out.
 
     `check` is the fact, or the rule of a finding; `actual` the raw value in `unit`; `reason` says what else is to know: why the
-    value is unknown, what was found. `fact` is `None` for a finding.
+    value is unknown, what was found. `about` is `None` for a finding.
     """
 
     check: str
-    fact: str | None
+    about: Check | None
     actual: Value
     unit: Unit
     expected: str
@@ -74,6 +76,8 @@ class Outcome:
 def run_checks(reports: Sequence[Report], policy: Policy) -> list[Outcome]:
     """One outcome per report, in their order; `UsageError` when a check cannot be made or there is nothing to check.
 
+    Whether a module that is cut off may be checked is the caller's question: the finding that says so does not fail.
+
     Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
     `ignore` entry that covers no finding of any report is a finding of the last outcome.
     """
@@ -85,12 +89,27 @@ def run_checks(reports: Sequence[Report], policy: Policy) -> list[Outcome]:
     return [_outcome(report, policy, stale if at == last else []) for at, report in enumerate(reports)]
 
 
+def verdict(outcomes: Sequence[Outcome], refused: int = 0) -> Verdict:
+    """How all came out, in one line; `refused` modules were not checked."""
+    checks = [result.passed for outcome in outcomes for result in outcome.results]
+    failed = sum(not outcome.ok for outcome in outcomes) + refused
+    modules, made = _number_of(len(outcomes) + refused, "module"), _number_of(len(checks), "check")
+    if not failed:
+        return Verdict(f"PASSED {modules}, {made}", passed=True)
+    unchecked = f" ({refused:,} not checked)" if refused else ""
+    return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {checks.count(False):,} of {made}", passed=False)
+
+
+def _number_of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _outcome(report: Report, policy: Policy, stale: list[Finding]) -> Outcome:
     results = [_result(resolve(assertion, report.specs), report) for assertion in policy.assertions]
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
     if policy.fail_on is not None:
-        results.extend(_finding_results(findings, policy.fail_on))
+        results.extend(_finding_results([one for one in findings if one is not truncation(report)], policy.fail_on))
     results.sort(key=lambda result: result.passed)
     checked = replace(
         _report(report, results),
@@ -104,7 +123,7 @@ def _result(check: Check, report: Report) -> CheckResult:
     actual = value_of(check, report)
     expected = str(check.assertion.expression)
     return CheckResult(
-        check.name, check.name, actual, check.spec.unit, expected, check.condition.holds(actual), remark(check, report)
+        check.name, check, actual, check.spec.unit, expected, check.condition.holds(actual), remark(check, report)
     )
 
 
@@ -148,16 +167,16 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
     passed = sum(result.passed for result in results)
     counts = {"checks.count": len(results), "checks.passed_count": passed, "checks.failed_count": len(results) - passed}
     module = {name: value for name, value in report.facts.items() if name.startswith("module.")}
-    behind = [
-        rows_behind(result.fact, report, f"rows_{number}")
+    broke = [
+        rows_that_broke(result.about, result.actual, report, f"rows_{number}")
         for number, result in enumerate(results, 1)
-        if result.fact is not None and not result.passed
+        if result.about is not None and not result.passed
     ]
     return Report(
         command="check",
         input=report.input,
         facts=module | counts,
-        tables=(_table(results), *(table for table in behind if table is not None)),
+        tables=(_table(results), *(table for table in broke if table is not None)),
         profile=report.profile,
         specs=(*(spec for spec in report.specs if spec.name.startswith("module.")), *CHECK_SPECS),
     )

@@ -99,26 +99,68 @@ def _reaches(reports: Iterable[Report], fail_on: Severity | None) -> bool:
 @click.option(
     "--assert", "assertions", metavar="EXPR", multiple=True, help="An assertion, as 'collectives.all-to-all.count == 0'."
 )
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
+@click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
+@click.argument("inputs", metavar="INPUT...", nargs=-1)
 def check(
     inputs: tuple[str, ...],
     policies: tuple[str, ...],
     assertions: tuple[str, ...],
     fail_on: Severity | None,
+    *,
+    allow_partial: bool,
+    list_facts: bool,
     **arguments: Any,  # noqa: ANN401 - click hands over all options
 ) -> int:
     """Check facts against a policy: exit status 1 when one fails.
 
-    Each failed check prints the actual value and the rows that it comes from.
+    Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A module that is cut
+    off is not checked, which is exit status 3.
     """
-    from hlo_inspect.checks.runner import run_checks
+    from hlo_inspect.checks.runner import run_checks, verdict
 
     output, read = take_output(arguments), take_read(arguments)
+    if list_facts:
+        return _list_facts(inputs, read, output)
+    if not inputs:
+        raise click.UsageError("Missing argument 'INPUT...'.")
     policy = _policy(policies, assertions, fail_on)
     reports, status = _inspected(inputs, passes_for(policy), read)
-    outcomes = run_checks(reports, policy) if reports else []
-    _deliver([outcome.report for outcome in outcomes], output)
-    return max(status, 0 if all(outcome.ok for outcome in outcomes) else FAILED)
+    whole = reports if allow_partial else [report for report in reports if _is_whole(report)]
+    refused = len(reports) - len(whole)
+    outcomes = run_checks(whole, policy) if whole else []
+    checked = [outcome.report for outcome in outcomes]
+    if checked:
+        checked[-1] = replace(checked[-1], verdict=verdict(outcomes, refused))
+    _deliver(checked, output)
+    return max(status, UNREADABLE if refused else 0, 0 if all(outcome.ok for outcome in outcomes) else FAILED)
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether the text holds the whole module; where it does not, an error says what to do."""
+    from hlo_inspect.rules.reading_problems import truncation
+
+    cut = truncation(report)
+    if cut is not None:
+        inside = f" inside {cut.subject}" if cut.subject is not None else ""
+        name = report.facts["module.name"]
+        message = (
+            f"{name} is cut off{inside} and is not checked: its facts would be those of a part (--allow-partial checks it)"
+        )
+        click.echo(f"hlo-inspect: {InputError(message, cut.location)}", err=True)
+    return cut is None
+
+
+def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions) -> int:
+    """The facts that there are, with their values where there are inputs."""
+    from hlo_inspect.checks.facts import facts_of, facts_report
+
+    if not inputs:
+        _deliver([facts_report(all_specs())], output)
+        return 0
+    reports, status = _inspected(inputs, [one.name for one in PASSES], read)
+    _deliver([facts_of(report) for report in reports], output)
+    return status
 
 
 def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:

@@ -147,7 +147,7 @@ class ModuleReader:
         else:
             if self._computation is not None:
                 message = f"the text ends inside computation {self._computation.name}"
-                self._module.note("HI002", message, self._cursor.line - 1)
+                self._module.note("HI002", message, self._cursor.line - 1, self._computation.name)
         if self._computation is not None:
             self._computation.is_cut_off = True
             self._close(self._computation)
@@ -310,7 +310,7 @@ class ModuleReader:
             self._close(computation)
             return True
         if _MODULE.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
-            self._module.note("HI002", f"computation {computation.name} is not closed", cursor.line)
+            self._module.note("HI002", f"computation {computation.name} is not closed", cursor.line, computation.name)
             self._close(computation)
             return True
         found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
@@ -381,7 +381,8 @@ class ModuleReader:
             return True
         first, module.unparsed_lines = self._run_mark
         module.problems.drop_from(UNREADABLE, first)
-        module.note("HI002", "the module is cut off here: what follows is no HLO", first)
+        inside = self._computation.name if self._computation is not None else None
+        module.note("HI002", "the module is cut off here: what follows is no HLO", first, inside)
         return False
 
     def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:

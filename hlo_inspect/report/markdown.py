@@ -69,6 +69,8 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     if not options.quiet:
         yield from _findings(report, options)
         yield from _notes(report)
+    if report.verdict is not None:
+        yield from ("", f"**{escape(report.verdict.text)}**")
 
 
 def _passages(report: Report) -> Iterator[str]:

@@ -236,11 +236,19 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """How all checks of a command came out together: the last line of its page."""
+
+    text: str
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
-    `passages` are the texts of a page of documentation.
+    `passages` are the texts of a page of documentation. The last report of checks has their `verdict`.
     """
 
     command: str
@@ -254,6 +262,7 @@ class Report:
     title: str = ""
     passages: tuple[Passage, ...] = ()
     headline: tuple[HeadlineRow, ...] = ()
+    verdict: Verdict | None = None
 
     def table(self, name: str) -> Table:
         """The table of that name; `UsageError` lists the names there are."""

@@ -81,6 +81,9 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     if not options.quiet:
         yield from _findings(report, options, width)
         yield from _notes(report, options, width, has_unknown(report, grids))
+    if report.verdict is not None:
+        yield []
+        yield [(report.verdict.text, "bold green" if report.verdict.passed else "bold red")]
 
 
 def _module(report: Report, width: int) -> Iterator[Line]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.problems import UNREADABLE, Problem
-from hlo_inspect.report.model import Finding
+from hlo_inspect.hlo.problems import CUT_OFF, UNREADABLE, Problem
+from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.rules.base import RulePage
 
 _DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."
@@ -29,13 +29,14 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),
     RulePage(
-        "HI002",
+        CUT_OFF,
         "truncated-module",
         "error",
         "The text ends, or another begins, inside the module.",
         "Modules whose last computation is not closed, that have a header and nothing else, or that go on after text which "
         "is not HLO.",
-        "The figures are those of a part of the module. `hlo-inspect check --fail-on error` fails on such an input.",
+        "The figures are those of a part of the module: counts and sums are lower bounds. `hlo-inspect check` refuses such an "
+        "input with exit status 3, except with --allow-partial.",
         f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
     ),
@@ -132,6 +133,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
     ),
 )
 
+
 _SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
 
 
@@ -151,3 +153,8 @@ def _unusable_attributes(module: Module) -> Iterator[Problem]:
     for computation in module.computations.values():
         for name, (line, message) in computation.faults.items():
             yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)
+
+
+def truncation(report: Report) -> Finding | None:
+    """The finding that the text does not hold the whole module of a report."""
+    return next((finding for finding in report.findings if finding.rule == CUT_OFF), None)

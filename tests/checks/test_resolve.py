@@ -8,7 +8,7 @@ from hlo_inspect.checks.policy import parse_assertion, parse_policy
 from hlo_inspect.checks.resolve import Check, find_spec, remark, resolve, value_of
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.model import FactSpec
-from tests.checks.sample import FACTS, SPECS, sample_report
+from tests.checks.sample import FACTS, NOTES, SPECS, sample_report
 
 
 def covered(name: str) -> tuple[str, str | None] | None:
@@ -162,4 +162,11 @@ def test_the_lower_bound_of_a_fact() -> None:
     assert remark(check(f"{name} >= 1"), report) == remark(check("collectives.executed_count >= 1"), report)
     assert value_of(check(f"{name} >= 1"), replace(report, facts={**report.facts, name: 4})) == 4
     assert value_of(check("collectives.all-reduce.count.lower_bound >= 1"), report) == 2
+    assert value_of(check("collectives.all-gather.operand_bytes.lower_bound == 0"), report) == 0  # a member without one
     assert covered("mesh.order.lower_bound") is None
+
+
+def test_what_is_known_of_an_unknown_fact_is_named() -> None:
+    name = "collectives.executed_count.lower_bound"
+    report = sample_report(facts=FACTS | {name: 7})
+    assert remark(check("collectives.executed_count <= 9"), report) == f"{NOTES[0]}; {name} is what is known of it"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hlo_inspect.checks.policy import Policy, parse_assertion, parse_policy
-from hlo_inspect.checks.runner import Outcome, run_checks
+from hlo_inspect.checks.runner import Outcome, run_checks, verdict
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report.model import Finding, Input
+from hlo_inspect.report.model import Finding, Input, Verdict
 from tests.checks.sample import FACTS, FINDINGS, NOTES, sample_report
 
 
@@ -165,3 +165,19 @@ def test_input_and_profile_are_those_of_the_report() -> None:
     report = sample_report(profile="h100", input=Input("-", 4, 5, 6))
     outcome = run_checks([report], Policy((parse_assertion("mesh.shape known"),)))[0]
     assert (outcome.report.input, outcome.report.profile) == (report.input, "h100")
+
+
+def test_the_verdict_counts_modules_and_checks() -> None:
+    policy = parse_policy("checks: {collectives.count: 4, opcode.dot: 3}\n", "p.yaml")
+    reports = [sample_report(), sample_report(facts=FACTS | {"opcode.dot": 9}), sample_report()]
+    assert verdict(run_checks(reports, policy)) == Verdict("FAILED 1 of 3 modules, 1 of 6 checks", passed=False)
+    assert verdict(run_checks(reports[:1], policy)) == Verdict("PASSED 1 module, 2 checks", passed=True)
+    refused = verdict(run_checks(reports[:1], policy), refused=1)
+    assert refused == Verdict("FAILED 1 of 2 modules (1 not checked), 0 of 2 checks", passed=False)
+
+
+def test_that_a_module_is_cut_off_fails_nothing() -> None:
+    cut = Finding("HI002", "error", "the text ends inside computation main", Location("step.txt", 99), subject="main")
+    outcome = with_policy("fail-on: error\n", findings=(cut,))
+    assert outcome.ok
+    assert outcome.report.findings == (cut,)

@@ -155,6 +155,61 @@ def test_a_check_runs_the_passes_that_it_needs(text: str, passes: list[str]) -> 
     assert passes_for(parse_policy(text, "p.yaml")) == passes
 
 
+class TestACutModule:
+    """A text that ends inside of a module is checked only where the user allows a part."""
+
+    ALLOWED = ("--assert", "params.count == 1")
+
+    @pytest.fixture
+    def cut(self, tmp_path: Path) -> str:
+        text = ADAMW.read_text()
+        (tmp_path / "cut.txt").write_text(
+            text[: text.index("ENTRY")] + "ENTRY %main (p: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n"
+        )
+        return "cut.txt"
+
+    def test_is_not_checked(self, run: Run, cut: str) -> None:
+        result = run("check", cut, *self.ALLOWED)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert result.stderr.count("\n") == 1
+        assert "jit_step is cut off inside main" in result.stderr
+        assert "--allow-partial" in result.stderr
+
+    def test_is_checked_where_a_part_is_allowed(self, run: Run, cut: str) -> None:
+        result = run("check", cut, "--assert", "module.computations >= 1", "--allow-partial", "--fail-on", "error")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert "HI002" in result.stdout
+
+    def test_leaves_the_other_inputs_checked(self, run: Run, cut: str) -> None:
+        result = run("check", cut, ADAMW, "--assert", "module.num_partitions == 8")
+        assert result.returncode == 3
+        assert result.stdout.splitlines()[-1] == "FAILED 1 of 2 modules (1 not checked), 0 of 1 check"
+        failed = run("check", cut, ADAMW, "--assert", "module.num_partitions == 9")
+        assert failed.returncode == 3  # the highest status
+        assert failed.stdout.splitlines()[-1] == "FAILED 2 of 2 modules (1 not checked), 1 of 1 check"
+
+
+def test_the_last_line_of_a_check_is_its_verdict(run: Run) -> None:
+    assertions = ("--assert", "module.num_partitions == 8", "--assert", "collectives.all-to-all.count == 0")
+    result = run("check", ADAMW, COLLECTIVES, *assertions)
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "FAILED 1 of 2 modules, 1 of 4 checks"
+    page = run("check", ADAMW, *assertions, "--format", "markdown", "-q").stdout
+    assert page.splitlines()[-1] == "**PASSED 1 module, 2 checks**"
+
+
+def test_the_facts_that_can_be_checked(run: Run) -> None:
+    names = [row["fact"] for row in csv.DictReader(StringIO(run("check", "--list-facts", "--format", "csv").stdout))]
+    assert {"params.bytes", "opcode.<opcode>", "optimizer.name", "cost.flops"} <= set(names)
+    listed = run("check", COLLECTIVES, "--list-facts", "--format", "csv").stdout
+    rows = {row["fact"]: row for row in csv.DictReader(StringIO(listed))}
+    expected = EXPECTED["cpu/collectives.after.txt"]["facts"]
+    for name in ("params.bytes", "outputs.bytes", "module.instructions"):
+        assert rows[name]["value"] == str(expected[name])
+    assert rows["params.bytes"]["meaning"] == next(s.meaning for one in PASSES for s in one.specs if s.name == "params.bytes")
+    assert run("check", "--assert", "params.count == 1").returncode == 2  # no INPUT
+
+
 class TestExitStatuses:
     def test_0_and_1_of_a_check(self, run: Run) -> None:
         assert run("check", COLLECTIVES, "--assert", "collectives.all-to-all.count >= 1").returncode == 0

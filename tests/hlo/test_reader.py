@@ -210,6 +210,21 @@ def test_a_cut_is_told_with_its_line() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        (WHOLE[: WHOLE.index("negate(%p)")], "main"),
+        ("HloModule m\n" + ENTRY[: ENTRY.rindex("}")] + WHOLE, "main"),
+        ("HloModule m\n" + BODY.replace("}\n", "") + ENTRY, "body"),
+        ("HloModule m\n" + ENTRY[: ENTRY.index("  ROOT")] + "I0405 step: loss 0.5 {\n" * 100, "main"),
+        ("HloModule m, is_scheduled=true\n", None),
+    ],
+)
+def test_a_cut_is_told_with_the_computation_that_it_is_inside_of(text: str, inside: str | None) -> None:
+    (found, *_) = modules(text)
+    assert [problem.subject for problem in found.problems if problem.code == "HI002"] == [inside]
+
+
 def test_a_module_that_is_cut_off_by_other_text() -> None:
     noise = "".join(f"I0405 step {n}: loss 0.5 {{\n" for n in range(100))
     text = "HloModule m\n" + BODY + ENTRY[: ENTRY.index("  ROOT")] + noise + WHOLE
