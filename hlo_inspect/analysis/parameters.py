@@ -31,7 +31,7 @@ class ParameterLeaf:
     """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it,
     `None` where the text does not say.
 
-    `kept_because` says why an array that is not donated could not be, or that it could.
+    `kept_because` says why an array that is not donated could not be, that it could, or that the text does not tell.
     """
 
     number: int
@@ -61,8 +61,11 @@ class ParameterLeaf:
         return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
 
     @property
-    def donated(self) -> bool:
-        return self.alias is not None or self.donor
+    def donated(self) -> bool | None:
+        """`None` where the text does not say."""
+        if self.alias is not None or self.donor:
+            return True
+        return None if self.kept_because == NOT_TOLD else False
 
     @property
     def could_be_donated(self) -> bool:
@@ -70,6 +73,8 @@ class ParameterLeaf:
 
 
 FITS = "an output fits it"
+NOT_TOLD = "the text lacks the header"
+NO_RESULT = "the text ends before the result"
 NO_OUTPUT = "no output has its shape and type"
 OTHER_SHARDING = "outputs of its shape are sharded otherwise"
 OTHER_LAYOUT = "outputs of its shape lie otherwise in memory"
@@ -81,7 +86,8 @@ class Interface:
     """The parameters and results of the entry computation.
 
     `known` and `outputs_known` are false where neither the entry nor a layout in the header has parameters or the
-    result, `complete` where a shape is not known.
+    result, `complete` where a shape is not known, `donation_known` where the text lacks the part of the header that names
+    aliases and donors.
     """
 
     count: int
@@ -91,6 +97,7 @@ class Interface:
     complete: bool = True
     known: bool = True
     outputs_known: bool = True
+    donation_known: bool = True
 
     @property
     def uses_known(self) -> bool:
@@ -114,7 +121,8 @@ def find_interface(module: Module) -> Interface:
     if result is None and layout is not None:
         result = layout[1]
     outputs = _outputs(module, result, root)
-    parameters = _parameters(module, shapes, instructions, entry, outputs)
+    reason = "" if result is not None else NO_RESULT
+    parameters = _parameters(module, shapes, instructions, entry, outputs, reason if module.header.tells_donation else NOT_TOLD)
     complete = result is not None and all(shape is not None for shape in shapes.values())
     return Interface(
         count=len(shapes),
@@ -124,6 +132,7 @@ def find_interface(module: Module) -> Interface:
         complete=complete,
         known=is_whole or layout is not None,
         outputs_known=result is not None,
+        donation_known=module.header.tells_donation,
     )
 
 
@@ -153,6 +162,7 @@ def _parameters(
     instructions: dict[int, Instruction],
     entry: Computation | None,
     outputs: tuple[Output, ...],
+    why_unknown: str,
 ) -> tuple[ParameterLeaf, ...]:
     aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
     donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
@@ -175,7 +185,7 @@ def _parameters(
                     kept_because="",
                 )
             )
-    return _with_reasons(leaves, outputs)
+    return _with_reasons(leaves, outputs, why_unknown)
 
 
 def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:
@@ -189,17 +199,17 @@ def _is_unused(entry: Computation | None, instruction: Instruction | None, index
     return read is not None and bool(index) and index[0] not in read
 
 
-def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...]) -> tuple[ParameterLeaf, ...]:
+def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], why_unknown: str) -> tuple[ParameterLeaf, ...]:
     by_shape: dict[str, list[Output]] = {}
     for output in outputs:
         by_shape.setdefault(str(output.shape), []).append(output)
     takers = Counter(str(leaf.shape) for leaf in leaves if leaf.donor and leaf.alias is None)
-    return tuple(
-        leaf
-        if leaf.donated
-        else replace(leaf, kept_because=_why_kept(leaf, by_shape.get(str(leaf.shape), []), takers[str(leaf.shape)]))
-        for leaf in leaves
-    )
+
+    def why_kept(leaf: ParameterLeaf) -> str:
+        shape = str(leaf.shape)
+        return why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
+
+    return tuple(leaf if leaf.alias or leaf.donor else replace(leaf, kept_because=why_kept(leaf)) for leaf in leaves)
 
 
 def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:

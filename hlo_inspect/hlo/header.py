@@ -59,18 +59,27 @@ class Header:
     def faults(self) -> tuple[str, ...]:
         """What the header's attributes have wrong, as messages."""
         faults = [f"the header cannot be read to its end: {self.fault}"] if self.fault else []
-        for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-            if name not in self.attributes:
-                continue
-            rest = pattern.sub("", tokens.without_comments(self.attributes[name]))
-            if rest.strip("{}, \t\n"):
-                faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
+        faults += self._donation_faults
         faults += [
             f"{name} is no number: {self.attributes[name][:40]!r}"
             for name in reversed(_COUNTS)
             if name in self.attributes and _COUNT.fullmatch(self.attributes[name]) is None
         ]
         return tuple(faults)
+
+    @cached_property
+    def _donation_faults(self) -> tuple[str, ...]:
+        faults = []
+        for name, pattern in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
+            rest = pattern.sub("", tokens.without_comments(self.attributes.get(name, "")))
+            if rest.strip("{}, \t\n"):
+                faults.append(f"{name} has an entry that cannot be read: {rest.strip('{}, ')[:40]!r}")
+        return tuple(faults)
+
+    @property
+    def tells_donation(self) -> bool:
+        """Whether `aliases` and `donors` are all that there are."""
+        return self.printed and not self.fault and not self._donation_faults
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:

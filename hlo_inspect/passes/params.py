@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass, unknown
+from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+
+Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
 
 class Params(Pass):
@@ -46,33 +48,33 @@ class Params(Pass):
     def run(self, context: Context) -> Section:
         interface = context.interface
         parameters, outputs = interface.parameters, interface.outputs
+        facts: dict[str, Value] = {}
+        _add(facts, "params.count", interface.known, interface.count)
+        _add(facts, "params.leaf_count", interface.known, len(parameters))
+        size = _bytes(parameters)
+        _add(facts, "params.bytes", interface.known and interface.complete, size)
         aliased = [p for p in parameters if p.alias]
         donors = [p for p in parameters if p.donor and not p.alias]
-        unused = [p for p in parameters if p.unused]
-        taken = [o for o in outputs if o.alias]
-        facts: dict[str, Value] = {
-            "params.count": interface.count if interface.known else None,
-            "params.leaf_count": len(parameters) if interface.known else None,
-            "params.bytes": _bytes(parameters) if interface.complete else None,
+        tells_donation = interface.known and interface.donation_known
+        groups: dict[str, tuple[bool, Leaves]] = {
+            "params.aliased": (tells_donation, aliased),
+            "params.donor": (tells_donation, donors),
+            "params.donated": (tells_donation, aliased + donors),
+            "params.unused": (interface.known and interface.uses_known, [p for p in parameters if p.unused]),
+            "outputs": (interface.outputs_known, outputs),
+            "outputs.aliased": (interface.outputs_known and interface.donation_known, [o for o in outputs if o.alias]),
         }
-        groups: dict[str, list[ParameterLeaf]] = {
-            "params.aliased": aliased,
-            "params.donor": donors,
-            "params.donated": aliased + donors,
-            "params.unused": unused,
-        }
-        for name, leaves in groups.items():
-            facts |= {f"{name}_count": len(leaves), f"{name}_bytes": _bytes(leaves)}
-        if not interface.uses_known or not interface.known:
-            facts |= {"params.unused_count": None, "params.unused_bytes": None}
-        facts |= {
-            "outputs.count": len(outputs) if interface.outputs_known else None,
-            "outputs.bytes": _bytes(outputs) if interface.complete else None,
-            "outputs.aliased_count": len(taken),
-            "outputs.aliased_bytes": _bytes(taken),
-        }
+        for name, (is_known, leaves) in groups.items():
+            end = "." if name == "outputs" else "_"
+            _add(facts, f"{name}{end}count", is_known, len(leaves))
+            _add(facts, f"{name}{end}bytes", is_known, _bytes(leaves))
         notes = [f"{name}: {_why_unknown(name, interface)}" for name in unknown(facts)]
         return Section(facts, _tables(context), notes)
+
+
+def _add(facts: dict[str, Value], name: str, is_known: bool, found: int | None) -> None:
+    """The fact where all of it is known, else what was found as a lower bound."""
+    with_lower_bound(facts, name, found if is_known else None, found or None)
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -81,12 +83,17 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:
+    is_output = fact.startswith("outputs.")
+    if not (interface.outputs_known if is_output else interface.known):
+        return f"the text ends before the {'result' if is_output else 'end'} of the entry computation"
     if fact.startswith("params.unused") and not interface.uses_known:
         return "the text names no operands, or does not hold the whole entry"
-    return "the size of a shape is not known, or the text does not hold the whole entry"
+    if not interface.donation_known and any(word in fact for word in (".aliased", ".donor", ".donated")):
+        return "the text lacks the header, or a part of it, which names what is donated"
+    return "the size of a shape is not known"
 
 
-def _bytes(leaves: Iterable[ParameterLeaf] | Iterable[Output]) -> int | None:
+def _bytes(leaves: Leaves) -> int | None:
     return total(leaf.shape.bytes for leaf in leaves)
 
 
@@ -106,7 +113,7 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
         Column("memory_space", "number", detail=9, get=lambda p: p.shape.layout.memory_space if p.shape.layout else 0),
         Column("role", detail=1, optional=True, get=lambda p: roles.get((p.number, p.index))),
         Column("sharding", detail=3, get=lambda p: p.sharding.text if p.sharding else ""),
-        Column("aliased_output", detail=1, get=lambda p: _index_text(p.alias.output_index) if p.alias else ""),
+        Column("aliased_output", detail=1, get=_aliased_output),
         Column("donated", "bool", get=lambda p: p.donated),
         Column("not_donated_because", detail=2, get=_why_not_donated),
         Column("unused", "bool", detail=1, get=lambda p: p.unused),
@@ -116,6 +123,12 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
     return Table.of("params", "Parameters", columns, interface.parameters)
 
 
+def _aliased_output(leaf: ParameterLeaf) -> str | None:
+    if leaf.alias is not None:
+        return _index_text(leaf.alias.output_index)
+    return None if leaf.donated is None else ""
+
+
 def _why_not_donated(leaf: ParameterLeaf) -> str:
     if leaf.donated:
         return ""
@@ -123,11 +136,17 @@ def _why_not_donated(leaf: ParameterLeaf) -> str:
 
 
 def _output_table(interface: Interface) -> Table:
+    def aliased_parameter(output: Output) -> str | None:
+        if output.alias is not None:
+            return str(output.alias.parameter)
+        return "" if interface.donation_known else None
+
     columns = (
         Column("index", get=lambda o: _index_text(o.index)),
         Column("shape", get=lambda o: str(o.shape)),
         Column("bytes", "bytes", summed=True, get=lambda o: o.shape.bytes),
-        Column("aliased_parameter", get=lambda o: str(o.alias.parameter) if o.alias else ""),
+        Column("aliased_parameter", get=aliased_parameter),
         Column("sharding", detail=3, get=lambda o: o.sharding.text if o.sharding else ""),
     )
-    return Table.of("outputs", "Outputs", columns, interface.outputs)
+    title = "Outputs" if interface.outputs_known else "Outputs (not in the text)"
+    return Table.of("outputs", title, columns, interface.outputs)

@@ -62,22 +62,22 @@ def _tables(context: Context) -> Iterator[Table]:
 
 def _buffers(interface: Interface) -> Table:
     parameters, outputs = interface.parameters, interface.outputs
-    unused = [p for p in parameters if p.unused]
+    tells_donation = interface.known and interface.donation_known
     rows = (
-        ("parameters", *_sizes(parameters)),
-        ("  donated to an output", *_sizes([p for p in parameters if p.alias])),
-        ("  donated, output open", *_sizes([p for p in parameters if p.donor and not p.alias])),
-        ("  not donated", *_sizes([p for p in parameters if not p.donated])),
-        ("  read by nothing", *(_sizes(unused) if interface.uses_known else (None, None))),
-        ("outputs", *_sizes(outputs)),
-        ("  in a donated buffer", *_sizes([o for o in outputs if o.alias])),
+        ("parameters", *_sizes(parameters, interface.known)),
+        ("  donated to an output", *_sizes([p for p in parameters if p.alias], tells_donation)),
+        ("  donated, output open", *_sizes([p for p in parameters if p.donor and not p.alias], tells_donation)),
+        ("  not donated", *_sizes([p for p in parameters if not p.donated], tells_donation)),
+        ("  read by nothing", *_sizes([p for p in parameters if p.unused], interface.known and interface.uses_known)),
+        ("outputs", *_sizes(outputs, interface.outputs_known)),
+        ("  in a donated buffer", *_sizes([o for o in outputs if o.alias], interface.outputs_known and tells_donation)),
     )
     columns = (Column("buffers"), Column("count", "count"), Column("bytes", "bytes"))
     return Table("buffers", "Entry parameters and outputs", columns, rows, page_rows=0)
 
 
-def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output]) -> tuple[int, int | None]:
-    return len(leaves), total(leaf.shape.bytes for leaf in leaves)
+def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -> tuple[int | None, int | None]:
+    return (len(leaves), total(leaf.shape.bytes for leaf in leaves)) if is_known else (None, None)
 
 
 def _opcodes(context: Context) -> Table:

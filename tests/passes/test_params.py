@@ -173,3 +173,45 @@ def test_operands_without_names_leave_uses_open() -> None:
     report = params(text)
     assert report.facts["params.unused_count"] is None
     assert [finding.rule for finding in report.findings] == []
+
+
+DONATION = ("params.aliased_count", "params.donor_bytes", "params.donated_count", "outputs.aliased_bytes")
+
+
+def test_an_entry_that_is_cut_off() -> None:
+    """Of two parameters and an output the text has one: 4096 bytes of it. What the header says is not lost."""
+    text = "HloModule m\n\nENTRY %main (p: f32[1024], q: f32[8]) -> f32[1024] {\n  %p = f32[1024]{0} parameter(0)\n"
+    report = params(text)
+    facts = report.facts
+    unknown = {"params.count", "params.bytes", "params.unused_count", "outputs.count", "outputs.bytes", *DONATION}
+    assert {facts[name] for name in unknown} == {None}
+    assert {name: value for name, value in facts.items() if name.endswith(".lower_bound")} == {
+        "params.count.lower_bound": 1,
+        "params.leaf_count.lower_bound": 1,
+        "params.bytes.lower_bound": 4096,
+    }
+    assert "params.count: the text ends before the end of the entry computation" in report.notes
+    assert "outputs.count: the text ends before the result of the entry computation" in report.notes
+    (row,) = dicts(report, "params")
+    assert (row["donated"], row["not_donated_because"]) == (False, "the text ends before the result")
+    assert report.table("outputs").title == "Outputs (not in the text)"
+
+
+@pytest.mark.parametrize(
+    "header", ["", 'HloModule m, note="not closed\n\n', "HloModule m, input_output_alias={ {}: (0, {}, may-alias), ? }\n\n"]
+)
+def test_without_the_whole_header_nothing_tells_what_is_donated(header: str) -> None:
+    """An alias that can be read is one at least; nobody is advised to donate."""
+    lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
+    text = entry(*lines).replace("HloModule m\n\n", header)
+    report = params(text)
+    aliases = header.count("may-alias")
+    assert (report.facts["params.count"], report.facts["params.bytes"], report.facts["outputs.bytes"]) == (2, 8192, 4096)
+    assert {report.facts[name] for name in DONATION} == {None}
+    assert report.facts.get("params.donated_bytes.lower_bound", 0) == 4096 * aliases
+    assert "params.aliased_count: the text lacks the header, or a part of it, which names what is donated" in report.notes
+    assert [row["donated"] for row in dicts(report, "params")] == [True if aliases else None, None]
+    assert [row["aliased_parameter"] for row in dicts(report, "outputs")] == ["0" if aliases else None]
+    assert not {"HI101", "HI505"} & {finding.rule for finding in report.findings}
+    (buffers,) = [table for table in hlo_inspect.inspect(text).tables if table.name == "buffers"]
+    assert buffers.rows[1][1] is None and buffers.rows[0][1:] == (2, 8192)
