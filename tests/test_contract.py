@@ -24,7 +24,7 @@ DATA = Path(__file__).parent / "data"
 ADAMW, ADAMW_BEFORE = "cpu/adamw_step.after", "cpu/adamw_step.before"
 CPU, GPU, TPU = "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 DONORS, UNUSED, ALIASES = "cpu/bf16_master.before", "cpu/sgd_unused.after", "handmade/aliases"
-SCAN = "cpu/scan_forward.after"
+SCAN, FSDP = "cpu/scan_forward.after", "cpu/scan_fsdp.after"
 FUSIONS, ASYNC, GROUPS = "handmade/fusions", "handmade/native_async", "handmade/replica_groups"
 
 Case = tuple[str, str, Value]
@@ -121,6 +121,48 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "collectives.group_size.<n>.operand_bytes": (
         (CPU, "collectives.group_size.4.operand_bytes", 256 + 1024 + 1024),
         (GROUPS, "collectives.group_size.2.operand_bytes", 448),
+    ),
+    # scan_fsdp: two loops of three runs gather 4 x 8 floats over 2 devices, and the second one scatters 8 x 8 over 2; then 96
+    # floats are reduced over 4 devices and one over 8. scan_forward: the gather, and one float reduced over 8
+    "collectives.executed_wire_bytes": (
+        (FSDP, "collectives.executed_wire_bytes", 6 * 128 + 3 * 128 + 384 * 6 // 4 + 4 * 14 // 8),
+        ("tpu/scan_forward.after", "collectives.executed_wire_bytes", 3 * 128 + 7),
+    ),
+    "collectives.<kind>.executed_count": (
+        (FSDP, "collectives.all-gather.executed_count", 2 * 3),
+        ("gpu/scan_forward.after", "collectives.all-gather.executed_count", 3),
+    ),
+    "collectives.<kind>.executed_operand_bytes": (
+        (FSDP, "collectives.reduce-scatter.executed_operand_bytes", 3 * 256),
+        ("tpu/scan_forward.after", "collectives.all-gather.executed_operand_bytes", 3 * 128),
+    ),
+    "collectives.<kind>.executed_wire_bytes": (
+        (FSDP, "collectives.all-reduce.executed_wire_bytes", 576 + 7),
+        ("gpu/scan_forward.after", "collectives.all-reduce.executed_wire_bytes", 7),
+    ),
+    "collectives.axis.<axis>.executed_count": (
+        (FSDP, "collectives.axis.d0.executed_count", 6 + 3),
+        ("tpu/scan_forward.after", "collectives.axis.d0.executed_count", 3),
+    ),
+    "collectives.axis.<axis>.executed_operand_bytes": (
+        (FSDP, "collectives.axis.d1.executed_operand_bytes", 384),
+        ("tpu/scan_forward.after", "collectives.axis.d0,d1.executed_operand_bytes", 4),
+    ),
+    "collectives.axis.<axis>.executed_wire_bytes": (
+        (FSDP, "collectives.axis.d1.executed_wire_bytes", 576),
+        ("gpu/scan_forward.after", "collectives.axis.d0,d1.executed_wire_bytes", 7),
+    ),
+    "collectives.phase.<phase>.executed_count": (
+        (FSDP, "collectives.phase.recompute.executed_count", 3),
+        ("jax_0_5_0/scan_fsdp.after", "collectives.phase.forward.executed_count", 3),
+    ),
+    "collectives.phase.<phase>.executed_operand_bytes": (
+        (FSDP, "collectives.phase.forward.executed_operand_bytes", 3 * 128),
+        ("jax_0_5_0/scan_fsdp.after", "collectives.phase.forward.executed_operand_bytes", 3 * 128),
+    ),
+    "collectives.phase.<phase>.executed_wire_bytes": (
+        (FSDP, "collectives.phase.recompute.executed_wire_bytes", 3 * 128),
+        ("jax_0_5_0/scan_fsdp.after", "collectives.phase.forward.executed_wire_bytes", 3 * 128),
     ),
     "cost.flops": ((ADAMW, "cost.flops", 8074), (GPU, "cost.flops", 1792)),
     "cost.transcendentals": ((ADAMW, "cost.transcendentals", 130), (SCAN, "cost.transcendentals", 16)),

@@ -80,6 +80,16 @@ class Collective:
             return None
         return self.participants.size
 
+    @property
+    def why_unknown(self) -> str:
+        """Why its bytes are not all known."""
+        place = f"{self.start.name} (line {self.start.line})"
+        if self.operand_bytes is None or self.result_bytes is None:
+            return f"the shape of {place} or of its operands cannot be read, or has no size"
+        if self.kind == "ragged-all-to-all":
+            return f"{place} sends what its operands say at run time"
+        return f"the group size of {place} is not known: {self.participants.fault or 'the text does not say'}"
+
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """The logical collectives of `module`, in the order of the text."""

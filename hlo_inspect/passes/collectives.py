@@ -14,14 +14,19 @@ from hlo_inspect.analysis.collectives import (
     leaf_dtype,
 )
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.executed_collectives import ALL, NOT_EXECUTED, ExecutedFigure, Group
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass, unknown
+from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
+
+_GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
+_KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
+_PHASES = frozenset(PHASES)
 
 
 class Collectives(Pass):
@@ -40,14 +45,24 @@ class Collectives(Pass):
         FactSpec("collectives.result_bytes", "bytes", "bytes of their results"),
         FactSpec("collectives.wire_bytes", "bytes", "bytes that one device has to send for them"),
         FactSpec("collectives.async_count", "count", "those whose start and done are apart"),
-        FactSpec("collectives.executed_count", "count", "how often they run in one run of the entry"),
-        FactSpec("collectives.executed_operand_bytes", "bytes", "bytes of their operands then"),
-        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))),
-        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", frozenset(COLLECTIVE_KINDS)),
+        FactSpec("collectives.executed_count", "count", "how often they run in one step, a run of the entry"),
+        FactSpec("collectives.executed_operand_bytes", "bytes", "bytes of their operands in one step"),
+        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device has to send for them in one step"),
+        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _KINDS),
+        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", _GROUPED_KINDS),
+        FactSpec("collectives.<kind>.executed_count", "count", "how often those of a kind run in one step", _KINDS),
+        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "bytes of their operands in one step", _GROUPED_KINDS),
+        FactSpec("collectives.<kind>.executed_wire_bytes", "bytes", "bytes sent for them in one step", _GROUPED_KINDS),
+        FactSpec("collectives.axis.<axis>.executed_count", "count", "how often those along a mesh axis run in one step"),
+        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "bytes of their operands in one step"),
+        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes sent for them in one step"),
         FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
         FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "bytes of their operands"),
-        FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", frozenset(PHASES)),
-        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "bytes of their operands", frozenset(PHASES)),
+        FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _PHASES),
+        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "bytes of their operands", _PHASES),
+        FactSpec("collectives.phase.<phase>.executed_count", "count", "how often those of a phase run in one step", _PHASES),
+        FactSpec("collectives.phase.<phase>.executed_operand_bytes", "bytes", "bytes of their operands in one step", _PHASES),
+        FactSpec("collectives.phase.<phase>.executed_wire_bytes", "bytes", "bytes sent for them in one step", _PHASES),
         FactSpec("mesh.shape", "text", "sizes of the device mesh that all groups and shardings fit, as 2x8"),
         FactSpec("mesh.order", "text", "iota, or the devices in the mesh's row-major order"),
     )
@@ -71,8 +86,6 @@ def _facts(context: Context) -> dict[str, Value]:
         "collectives.result_bytes": total(c.result_bytes for c in found),
         "collectives.wire_bytes": total(c.wire_bytes for c in found),
         "collectives.async_count": sum(c.is_async for c in found),
-        "collectives.executed_count": context.executed.count,
-        "collectives.executed_operand_bytes": context.executed.operand_bytes,
     }
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
@@ -85,18 +98,36 @@ def _facts(context: Context) -> dict[str, Value]:
         facts |= _figures(f"collectives.group_size.{size}", sizes[size])
     for phase in PHASES:
         facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
+    for name, figure in _executed_figures(context):
+        with_lower_bound(facts, name, figure.value, figure.least or None)
     return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
+
+
+def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
+    """The facts of one step by name: of all collectives, of each kind, axis and phase."""
+    executed = context.executed
+    for kind in POINT_TO_POINT:
+        yield f"collectives.{kind}.executed_count", executed.get(("kind", kind), NOT_EXECUTED).count
+    axes = sorted({label for group, label in executed if group == "axis" and label})
+    groups: list[tuple[str, Group]] = [("collectives", ALL)]
+    groups += [(f"collectives.{kind}", ("kind", kind)) for kind in COLLECTIVE_KINDS]
+    groups += [(f"collectives.axis.{axis}", ("axis", axis)) for axis in axes]
+    groups += [(f"collectives.phase.{phase}", ("phase", phase)) for phase in PHASES]
+    for name, group in groups:
+        for figure, amount in executed.get(group, NOT_EXECUTED).figures().items():
+            yield f"{name}.executed_{figure}", amount
 
 
 def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     """One line for each fact that is not known, naming the first collective that keeps it from being known."""
+    executed = dict(_executed_figures(context))
     notes = []
     for fact in facts:
         if fact.startswith("mesh."):
             notes.append(f"{fact}: {context.mesh.reason}")
-        elif not fact.startswith("collectives.executed"):
-            notes.append(f"{fact}: {_why(fact, context)}")
-    return [*notes, *context.executed.notes]
+        else:
+            notes.append(f"{fact}: {executed[fact].reason if fact in executed else _why(fact, context)}")
+    return notes
 
 
 def _counted(context: Context) -> list[Collective]:
@@ -123,17 +154,8 @@ def _why(fact: str, context: Context) -> str:
     for collective, phase in zip(context.collectives, context.phases, strict=True):
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
         if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
-            return _why_unknown(collective)
+            return collective.why_unknown
     return "the text does not say"
-
-
-def _why_unknown(collective: Collective) -> str:
-    place = f"{collective.start.name} (line {collective.start.line})"
-    if collective.operand_bytes is None or collective.result_bytes is None:
-        return f"the shape of {place} or of its operands cannot be read, or has no size"
-    if collective.kind == "ragged-all-to-all":
-        return f"{place} sends what its operands say at run time"
-    return f"the group size of {place} is not known: {collective.participants.fault or 'the text does not say'}"
 
 
 class _Occurrence(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.analysis.calls import WANTS, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, executed_totals
+from hlo_inspect.analysis.executed_collectives import ALL, Executed, ExecutedFigure
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
@@ -51,9 +51,14 @@ def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
     return dict(CallGraph(module(text.encode(), wants)).executions)
 
 
-def executed(text: str, wants: Wants = LIGHT) -> ExecutedCollectives:
-    context = Context(module(text.encode(), wants))
-    return executed_totals(CallGraph(context.module), context.collectives)
+def figures(text: str, wants: Wants = LIGHT) -> Executed:
+    return Context(module(text.encode(), wants)).executed[ALL]
+
+
+def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
+    """How often collectives run, and the bytes of their operands then."""
+    found = figures(text, wants)
+    return found.count.value, found.operand_bytes.value
 
 
 def test_what_is_called_from_two_places_runs_for_both() -> None:
@@ -65,7 +70,7 @@ def test_what_is_called_from_two_places_runs_for_both() -> None:
     )
     assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
     assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
-    assert executed(entry_of(*calls)) == ExecutedCollectives(2, 64)
+    assert executed(entry_of(*calls)) == (2, 64)
 
 
 def test_an_async_wrapper_runs_once_for_its_start() -> None:
@@ -76,7 +81,7 @@ def test_an_async_wrapper_runs_once_for_its_start() -> None:
         "ROOT %d = f32[8]{0} async-done(%u), calls=%summing",
     )
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == ExecutedCollectives(1, 32)
+    assert executed(text) == (1, 32)
 
 
 def in_loops(limit: str) -> str:
@@ -99,7 +104,7 @@ def in_loops(limit: str) -> str:
 def test_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
     counts = executions(in_loops("%n"), wants)
     assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
-    assert executed(in_loops("%n"), wants) == ExecutedCollectives(130, 130 * 32)
+    assert executed(in_loops("%n"), wants) == (130, 130 * 32)
 
 
 def test_a_loop_that_never_runs() -> None:
@@ -115,7 +120,7 @@ def test_a_loop_that_never_runs() -> None:
     config = ', backend_config={"known_trip_count":{"n":"0"}}'
     text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
     assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
-    assert executed(text) == ExecutedCollectives(0, 0)
+    assert executed(text) == (0, 0)
 
 
 def test_loops_of_one_name() -> None:
@@ -133,8 +138,9 @@ def test_a_loop_without_an_end() -> None:
     graph = CallGraph(module(text.encode(), LIGHT))
     assert graph.executions == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
     assert graph.reason("sums") == graph.reason("checks") == reason
-    notes = (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
-    assert executed(text) == ExecutedCollectives(None, None, notes)
+    found = figures(text)
+    assert found.count == ExecutedFigure(None, 10 + 20, reason)
+    assert found.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,7 @@ def test_a_loop_without_an_end() -> None:
 def test_branches_that_are_one_computation(branches: str) -> None:
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == ExecutedCollectives(1, 32)
+    assert executed(text) == (1, 32)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +167,11 @@ def test_branches_that_are_one_computation(branches: str) -> None:
 def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants) -> None:
     """One runs: it counts where all hold the same. The gathered operand is as large as the summed one."""
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
-    found = executed(text, wants)
-    if expected is not None:
-        assert found == ExecutedCollectives(*expected)
-    else:
+    assert executed(text, wants) == (expected or (None, None))
+    if expected is None:
         reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
-        assert found == ExecutedCollectives(
-            None, None, (f"collectives.executed_count: {reason}", f"collectives.executed_operand_bytes: {reason}")
-        )
+        assert [figure.reason for figure in figures(text, wants).figures().values()] == [reason] * 3
+        assert figures(text, wants).count.least == int("%plain" not in branches)
 
 
 def test_branches_that_differ_run_nobody_knows_how_often() -> None:
@@ -183,27 +186,25 @@ def test_a_computation_that_calls_itself(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert graph.executions == {"main": 1, "again": None}
     assert graph.reason("again") == "again is called, directly or not, by a computation that calls itself"
-    found = executed(entry_of(CALL + "%again"), wants)
-    assert (found.count, found.operand_bytes) == (None, None)
-    assert found.notes[0] == f"collectives.executed_count: {graph.reason('again')}"
+    found = figures(entry_of(CALL + "%again"), wants)
+    assert found.count == ExecutedFigure(None, 1, graph.reason("again"))
+    assert found.operand_bytes.value is None
 
 
 def test_an_entry_that_calls_itself() -> None:
     text = entry_of(f"%s = f32[8]{{0}} {SUM}", CALL + "%main")
     assert executions(text) == {"main": None}
-    assert executed(text).count is None
+    assert executed(text)[0] is None
 
 
 def test_a_custom_call_runs_what_it_likes() -> None:
     text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
     calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
     assert executions(text, calls) == {"main": 1, "summing": None}
-    assert (
-        executed(text, calls)
-        .notes[0]
-        .endswith(f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes")
+    assert figures(text, calls).count.reason.endswith(
+        f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes"
     )
-    assert executed(text).notes[0] == "collectives.executed_count: nothing that was read calls summing"
+    assert figures(text).count == ExecutedFigure(None, 0, "nothing that was read calls summing")
 
 
 def test_a_long_chain_of_calls() -> None:
@@ -216,7 +217,7 @@ def test_a_long_chain_of_calls() -> None:
     )
     first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
     text = "\n".join(["HloModule m\n", REDUCER, first, chain, computation("ENTRY %main", (SHARED, CALL + "%c3000"))])
-    assert executed(text).count == 2**3000
+    assert executed(text)[0] == 2**3000
 
 
 def test_callees_that_are_not_there() -> None:
@@ -224,7 +225,7 @@ def test_callees_that_are_not_there() -> None:
         f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
     )
     assert executions(text) == {"main": 1}
-    assert executed(text) == ExecutedCollectives(1, 32)
+    assert executed(text) == (1, 32)
 
 
 def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
@@ -235,15 +236,16 @@ def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
         f"%a = f32[?]{{0}} {SUM.replace('%v', '%d')}",
         f"ROOT %r = f32[8]{{0}} {SUM}",
     )
-    note = "collectives.executed_operand_bytes: not known for 1 of 2 executed collectives"
-    assert executed(text) == ExecutedCollectives(2, None, (note,))
+    reason = f"the shape of a (line {line_of(text, '%a = f32[?]')}) or of its operands cannot be read, or has no size"
+    assert figures(text).count.value == 2
+    assert figures(text).operand_bytes == ExecutedFigure(None, 32, reason)
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_a_module_without_computations(wants: Wants) -> None:
     text = "HloModule m, is_scheduled=true\n"
     assert executions(text, wants) == {}
-    assert executed(text, wants) == ExecutedCollectives(0, 0)
+    assert executed(text, wants) == (0, 0)
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
@@ -252,13 +254,13 @@ def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
     """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
     found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
-    assert found == ExecutedCollectives(2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
+    assert found == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
 
 
 def test_an_asynchronous_call_as_sugar() -> None:
     text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
     assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == ExecutedCollectives(1, 32)
+    assert executed(text) == (1, 32)
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------------
