@@ -19,6 +19,7 @@ from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
+from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import BackendConfig, SliceDimension
 
 MAX_PLACES = 400_000  # of one module, visited ones included: nested calls multiply
@@ -216,7 +217,7 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
     if isinstance(found, list):
         return found
     moved = found if opcode == "all-to-all" else found[:1]
-    if len(set(moved)) == 1 and graph.value(moved[0]) is not None:
+    if len(set(moved)) == 1 and opcode != "pad" and _is_everywhere(flow, moved[0], operands[0]):
         return moved[0]
     if len(moved) != 1 or place[2]:
         return flow.opaque(place)
@@ -226,7 +227,34 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
     parts = instruction.attr("slice") if instruction is not None else None
     if parts is None:
         return graph.make(opcode, found, place[:2], frames.size(place))
-    return graph.make(opcode, found, parts, math.prod(len(_range(part)) for part in parts))
+    whole = frames.shape(operands[0])
+    flat = _flat_range(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
+    return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(_range(part)) for part in parts))
+
+
+def _flat_range(parts: Sequence[SliceDimension], dimensions: Sequence[int | None]) -> SliceDimension | None:
+    """The range of a slice in the flattened array, row-major, where it is one: whole rows, or a part of a single one."""
+    inner = 1
+    start, is_whole = 0, True
+    for part, size in zip(reversed(parts), reversed(dimensions), strict=False):
+        count = len(_range(part))
+        if size is None or (part.stride or 1) != 1 or (not is_whole and count != 1):
+            return None
+        start += part.start * inner
+        is_whole = is_whole and count == size
+        inner *= size
+    return SliceDimension(start, start + math.prod(len(_range(part)) for part in parts), 1)
+
+
+def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
+    """Whether an array has one value in all of its elements, on all devices."""
+    graph = flow.graph
+    if graph.value(node) is not None:
+        return True
+    if graph.sizes[node] != 1 or flow.frames.size(place) == 1:
+        return False
+    leaves = [graph.places[one] for one in graph.below([node]) if one in graph.places]
+    return not any(flow.frames.opcode(leaf) in {"partition-id", "replica-id"} for leaf in leaves)
 
 
 def _range(part: SliceDimension) -> range:
@@ -247,7 +275,14 @@ def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
         sources = {graph.args[node][0] for node in found}
         if len(sources) == 1 and _are_whole(graph, found, next(iter(sources))):
             return sources.pop()
-    return graph.make("concatenate", found, None, flow.frames.size(place))
+    return graph.make("concatenate", found, _is_flat(flow, place), flow.frames.size(place))
+
+
+def _is_flat(flow: Dataflow, place: Place) -> bool:
+    """Whether the operands of a concatenation follow each other in the flattened array, row-major."""
+    instruction, shape = flow.frames.instruction(place), flow.frames.shape(place)
+    axis = (instruction.attr("dimensions") or (0,)) if instruction is not None else (0,)
+    return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
 
 
 def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
@@ -260,7 +295,7 @@ def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
 
 def _are_apart(one: Hashable, other: Hashable) -> bool:
     """Whether two slices, from start to limit, share no element."""
-    if not isinstance(one, tuple) or not isinstance(other, tuple):
+    if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) != len(other):
         return False
     pairs: list[tuple[SliceDimension, SliceDimension]] = list(zip(one, other, strict=False))
     return any(left.limit <= right.start or right.limit <= left.start for left, right in pairs)

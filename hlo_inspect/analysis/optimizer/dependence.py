@@ -79,6 +79,9 @@ class InputDependence:
             before = frames.step_back(place)
             if before is not None:
                 return (before,)
+        if opcode == "recv":
+            sent = frames.sent(place)
+            return (sent,) if sent is not None else 0
         joined = self._joined.get((place[0], place[1]))  # of a sum over devices each result depends on all operands
         return frames.operands(place) if joined is None else joined
 

@@ -7,7 +7,7 @@ from a place to the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,6 +58,8 @@ UNCHANGED_TARGETS = frozenset(
 )
 """Custom calls that return their operands, element by element of the tuple."""
 
+_RENDEZVOUS = "_xla_host_transfer_rendezvous"
+
 
 @dataclass(slots=True)
 class Frame:
@@ -99,6 +101,7 @@ class Frames:
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
         self._origins: dict[Place, DefinedAt] = {}
+        self._sent: dict[int, dict[str, Place]] = {}
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -294,7 +297,29 @@ class Frames:
         opcode = self.opcode(start)
         if opcode.endswith("-start") and self.callee(start, "calls"):
             return self.called(start)
+        if opcode == "recv" and place[2][:1] == (0,):
+            sent = self.sent(start, "ALL_GATHER")
+            return (*sent[:2], sent[2] + place[2][1:]) if sent is not None else None
         return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
+
+    def sent(self, place: Place, kind: str = "") -> Place | None:
+        """What is sent for the `recv` at a place: TPU slices exchange arrays over the network of their hosts by pairs of `send`
+        and `recv` that name the collective (`kind`) and where they meet.
+        """
+        attributes = self._transfer(place)
+        if kind not in {"", attributes.get("_xla_megascale_transfer_type")}:
+            return None
+        frame = place[0]
+        if frame not in self._sent:
+            view = self._frames[frame].view
+            sends = [(frame, row, ()) for row, opcode in enumerate(view.opcodes) if opcode == "send"]
+            met = [(self._transfer(send).get(_RENDEZVOUS, ""), self.operand(send, 0)) for send in sends]
+            self._sent[frame] = {name: operand for name, operand in met if operand is not None}
+        return self._sent[frame].get(attributes.get(_RENDEZVOUS, "") or "-")
+
+    def _transfer(self, place: Place) -> Mapping[str, str]:
+        instruction = self.instruction(place)
+        return (instruction.attr("frontend_attributes") or {}) if instruction is not None else {}
 
     def _converted(self, place: Place) -> Place | None:
         """The operand of a conversion, except of one from floating point to integers."""

@@ -121,7 +121,7 @@ class Matcher:
         self.moving = [array for array in changed if graph.ops[array.new] != "constant"]
         self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
-        cut = frozenset(array.new for array in self.moving if graph.args[array.new])
+        cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
         live = frozenset(array.old for array in self.moving)
         self.forms = NormalForms(graph, cut, live)
         self.input_dependence = InputDependence(flow.frames)

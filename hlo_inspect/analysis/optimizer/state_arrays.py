@@ -7,13 +7,16 @@ output is the new value; in a loop it is the same element of the loop's state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.numeric import apply
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions
 from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values import SliceDimension
 
 MAX_ROUNDS = 4
 
@@ -24,7 +27,7 @@ class StateArray:
 
     `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
     through. `is_given`: the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the
-    same new value, such as a working copy beside its master.
+    same new value, such as a working copy beside its master. `whole`: the shape of the input of which it is a part.
     """
 
     source: Input
@@ -34,6 +37,7 @@ class StateArray:
     new: int
     is_given: bool
     same_value: list[StateArray] = field(default_factory=list)
+    whole: ArrayShape | None = None
 
     @property
     def is_float(self) -> bool:
@@ -45,7 +49,8 @@ class StateArray:
 
     @property
     def bytes(self) -> int:
-        return self.shape.bytes or 0
+        """Bytes of the input, whole."""
+        return (self.whole or self.shape).bytes or 0
 
 
 @dataclass(slots=True)
@@ -115,7 +120,8 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     nodes = [flow.node(place) for place in places]
     step = TrainingStep(frame, parts=_whole_inputs(flow, nodes))
     whole = step.resolved(graph, nodes)
-    nodes = [whole[node] for node in nodes]
+    cuts = Cuts(graph)
+    nodes = cuts.moved([whole[node] for node in nodes])
     step.results = tuple(nodes)
     own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
     successions = Successions(graph, nodes, results, inputs, own).found()
@@ -124,6 +130,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
         for result, place, node, found in zip(results, places, nodes, successions, strict=True)
         if found is not None and found.source in own
     ]
+    step.arrays = _in_parts(graph, cuts, step.arrays)
     _assume_guards(flow, step)
     _link_equal_values(step.arrays)
     return step
@@ -134,9 +141,44 @@ def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
     graph = flow.graph
     parts: dict[int, set[int]] = {}
     for node in graph.below(nodes):
-        if graph.ops[node] in SOME_VALUES and graph.ops[graph.args[node][0]] == "input":
+        if graph.ops[node] in SOME_VALUES and _is_input(graph, graph.args[node][0]):
             parts.setdefault(graph.args[node][0], set()).add(node)
     return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
+
+
+def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
+    """The arrays, with those in parts of which the new values of others hold parts: long arrays of state for many weights."""
+    by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
+    users: dict[int, dict[SliceDimension, StateArray]] = {}
+    below = graph.below([array.new for array in by_old.values()])
+    if not any(graph.args[node][0] in by_old for node in below if flat_range(graph, node) is not None):
+        return arrays
+    for array in by_old.values():
+        for node in graph.below([array.new]):
+            part = flat_range(graph, node)
+            whole = by_old.get(graph.args[node][0]) if part is not None else None
+            if part is not None and whole is not None and whole is not array:
+                users.setdefault(whole.old, {}).setdefault(part, array)
+    found: list[StateArray] = []
+    for array in arrays:
+        parts = sorted(users.get(array.old, {}))
+        if parts and all(one.limit <= other.start for one, other in pairwise(parts)):
+            found += [_part(cuts, array, part, users[array.old][part]) for part in parts]
+        else:
+            found.append(array)
+    return found
+
+
+def _part(cuts: Cuts, array: StateArray, part: SliceDimension, user: StateArray) -> StateArray:
+    shape = ArrayShape(array.shape.dtype, user.shape.dimensions)
+    return replace(array, shape=shape, old=cuts.cut(array.old, part), new=cuts.cut(array.new, part), whole=array.shape)
+
+
+def _is_input(graph: Graph, node: int) -> bool:
+    """Whether a node is an input, or inputs joined."""
+    if graph.ops[node] != "concatenate":
+        return graph.ops[node] == "input"
+    return all(graph.ops[arg] in {"input", "constant"} for arg in graph.args[node])
 
 
 def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
