@@ -13,14 +13,13 @@ dates) are text. A caller that expects a quantity reads it from `scalar`, the te
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.errors import Location, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import yaml
@@ -114,12 +113,6 @@ def shipped_configs(kind: str) -> Path:
     package = Path(__file__).parent
     inside = package / "configs"
     return (inside if inside.is_dir() else package.parent / "configs") / kind
-
-
-def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """`; did you mean 'a' or 'b'?` with up to three names, or nothing; `cutoff` is how like `word` they are (1: the same)."""
-    close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
-    return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
 def read(path: str | Path) -> Node:

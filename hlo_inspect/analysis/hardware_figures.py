@@ -13,7 +13,8 @@ from fractions import Fraction
 from math import prod
 from typing import Literal
 
-from hlo_inspect.configs import Node, did_you_mean
+from hlo_inspect.configs import Node
+from hlo_inspect.errors import did_you_mean
 
 Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
-from hlo_inspect.configs import did_you_mean
+from hlo_inspect.errors import did_you_mean
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
 
 _FAMILY = re.compile(r"(.*)<(\w+)>(.*)")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.configs import did_you_mean
-from hlo_inspect.errors import UsageError
+from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost

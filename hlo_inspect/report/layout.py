@@ -1,36 +1,45 @@
-"""Tables as text in a given width: which columns fit, what is shortened, and how wide each is.
+"""Tables as text in a given width: which columns a page has, and how wide each is.
 
-Columns with a high `detail` go first. Only text is shortened; a figure is never cut, so a table of many figures can be wider
-than asked. Widths are terminal cells: a CJK character takes two.
+Which columns are shown follows from the columns of the table and the width, never from the rows: those with a high `detail` go
+first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list is cut at its
+end, a path loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider than asked.
+Widths are terminal cells: a CJK character takes two.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import UNKNOWN, format_bounded
+from hlo_inspect.report.cells import Texts, format_table, heading
+from hlo_inspect.report.model import Column, Table, Unit
+from hlo_inspect.report.units import UNKNOWN
 
 GAP = 2  # blanks between columns
+PAGE_WIDTH = 120  # what chooses the columns where the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
-_READABLE = 24  # text is shortened to this before a column is dropped for it,
-_SHORTEST = 8  # and to this when there is none left to drop
+_USUAL: dict[Unit, int] = {"text": 16, "bytes": 9, "flops": 7, "seconds": 7, "count": 7, "number": 6, "share": 6, "bool": 3}
+_SHORTEST = 8  # text is shortened to this at most, a sentence wrapped to _SHORTEST_LINE
+_SHORTEST_LINE = 24
+_BLANKS_OF_A_SENTENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table ready to print: formatted and shortened cells of the columns that fit, and the headings of those that do not."""
+    """A table ready to print: the cells of the columns that fit, and the names of those that do not. A cell that is wrapped
+    holds line ends. The last `folded` rows are sums.
+    """
 
     title: str
-    header: tuple[str, ...]
+    header: Texts
     right: tuple[bool, ...]
     widths: tuple[int, ...]
-    rows: tuple[tuple[str, ...], ...]
-    total: tuple[str, ...] | None
-    folded: bool
+    rows: tuple[Texts, ...]
+    total: Texts | None
+    folded: int
     hidden: tuple[str, ...]
 
     @property
@@ -43,93 +52,64 @@ class Grid:
         return any(UNKNOWN in row for row in (*self.rows, self.total or ()))
 
 
-def make_grid(table: Table, width: int, raw_bytes: bool = False) -> Grid:
-    """`table`, already cut to the rows to show, in at most `width` cells where its figures let it."""
-    header, columns, rows, total = _formatted(table, raw_bytes)
-    lines = [header, *rows, *([total] if total else [])]
-    natural = [min(max(map(cell_width, cells)), width) for cells in zip(*lines, strict=True)]
-    kept = _fitting(columns, natural, width)
-    elastic = [columns[i].unit == "text" for i in kept]
-    widths = _squeezed([natural[i] for i in kept], elastic, width - GAP * (len(kept) - 1))
-
-    def cut(cells: Sequence[str]) -> tuple[str, ...]:
-        return tuple(shorten(cells[i], wide) if soft else cells[i] for i, wide, soft in zip(kept, widths, elastic, strict=True))
-
+def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
+    """`table`, already cut to the rows to show, in at most `width` terminal cells where its figures let it. Without a width it
+    has the columns of `PAGE_WIDTH`, and each cell is whole.
+    """
+    cells = format_table(table, raw_bytes)
+    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
+    lines = [cells.header, *cells.rows, *([cells.total] if cells.total else [])]
+    lines = [tuple(line[at] for at in kept) for line in lines]
+    widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
+    if width is not None:
+        shortest = [
+            _shortest(column, cells.columns[at].unit) for at, column in zip(kept, zip(*lines, strict=True), strict=True)
+        ]
+        widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
+    header, *rows = [tuple(map(fit, line, widths)) for line in lines]
     return Grid(
         title=printable(table.title),
-        header=cut(header),
-        right=tuple(columns[i].unit not in ("text", "bool") for i in kept),
+        header=header,
+        right=tuple(cells.columns[at].unit not in ("text", "bool") for at in kept),
         widths=tuple(widths),
-        rows=tuple(map(cut, rows)),
-        total=cut(total) if total else None,
-        folded=table.others > 0,
-        hidden=tuple(header[i] for i, column in enumerate(columns) if i not in kept and column.detail < _MACHINE_ONLY),
+        rows=tuple(rows[:-1] if cells.total else rows),
+        total=rows[-1] if cells.total else None,
+        folded=cells.folded,
+        hidden=tuple(printable(column.name) for at, column in enumerate(cells.columns) if at not in kept),
     )
 
 
-_Cells = tuple[str, ...]
+def _usual_width(column: Column, raw_bytes: bool) -> int:
+    return max(cell_width(heading(column, raw_bytes)), column.width or _USUAL.get(column.unit, 0))
 
 
-def _formatted(table: Table, raw_bytes: bool) -> tuple[_Cells, tuple[Column, ...], list[_Cells], _Cells | None]:
-    """Heading, columns, rows and total of the columns that a page can have. A column of lower bounds is none of them: a bound
-    stands in the cell of the unknown value.
-    """
-    bounds = table.bound_columns
-    pages = [at for at in range(len(table.columns)) if at not in bounds.values() and _has_something_to_say(table, at)]
-    columns = tuple(table.columns[at] for at in pages)
-
-    def cells(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> _Cells:
-        return tuple(_cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages)
-
-    rows = [cells(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
-    if table.others:
-        rows[-1] = cells(table.rows[-1], table.others_at_least, of_sums=True)
-    total = table.total
-    total_cells = cells(_labelled(total), table.total_at_least, of_sums=True) if total is not None and rows else None
-    return tuple(printable(column.name.replace("_", " ")) for column in columns), columns, rows, total_cells
-
-
-def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
-    """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
-    if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
-        return ""
-    return format_bounded(value, at_least, column.unit, raw_bytes)
-
-
-def _has_something_to_say(table: Table, at: int) -> bool:
-    """Whether a page needs the column: one that is empty in every row may be dropped."""
-    column = table.columns[at]
-    return (
-        column.detail == 0
-        or not table.rows
-        or any(row[at] != "" and not (row[at] is None and column.optional) for row in table.rows)
-    )
-
-
-def _labelled(total: Row) -> Row:
-    return total if total[0] is not None else ("total", *total[1:])
-
-
-def _fitting(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[int]:
+def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
     """The columns to show, as positions: the first, and those that remain when the most detailed are dropped until all fit."""
-    needed = [min(wide, _READABLE) if column.unit == "text" else wide for column, wide in zip(columns, natural, strict=True)]
-    kept = [i for i, column in enumerate(columns) if i == 0 or column.detail < _MACHINE_ONLY]
-    while sum(needed[i] for i in kept) + GAP * (len(kept) - 1) > width:
-        optional = [i for i in kept[1:] if columns[i].detail > 0]
-        if not optional:
+    kept = [at for at, column in enumerate(columns) if at == 0 or column.detail < _MACHINE_ONLY]
+    while sum(usual[at] for at in kept) + GAP * (len(kept) - 1) > width:
+        may_go = [at for at in kept[1:] if columns[at].detail > 0]
+        if not may_go:
             break
-        kept.remove(max(optional, key=lambda i: (columns[i].detail, i)))
+        kept.remove(max(may_go, key=lambda at: (columns[at].detail, at)))
     return kept
 
 
-def _squeezed(natural: Sequence[int], elastic: Sequence[bool], room: int) -> list[int]:
-    """Widths that add up to `room` at most, taken cell by cell from the widest text."""
+def _shortest(cells: Sequence[str], unit: Unit) -> int:
+    """What a column can be squeezed to: text to a few characters, a sentence to a short line, figures not at all."""
+    natural = max(map(cell_width, cells))
+    if unit != "text":
+        return natural
+    return min(natural, _SHORTEST_LINE if any(map(_is_sentence, cells)) else _SHORTEST)
+
+
+def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> list[int]:
+    """Widths that add up to `room` at most, taken cell by cell from the widest column that may be shorter."""
     widths = list(natural)
     while sum(widths) > room:
-        soft = [i for i, is_elastic in enumerate(elastic) if is_elastic and widths[i] > _SHORTEST]
+        soft = [at for at, wide in enumerate(widths) if wide > shortest[at]]
         if not soft:
             break
-        widths[max(soft, key=lambda i: widths[i])] -= 1
+        widths[max(soft, key=lambda at: widths[at])] -= 1
     return widths
 
 
@@ -141,11 +121,24 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` cells. A list ("{0,1}, …") is cut at its end, names and paths in the middle."""
+def fit(text: str, width: int) -> str:
+    """`text` in lines of at most `width` cells: a sentence in several, anything else shortened to one."""
     if cell_width(text) <= width:
         return text
-    tail = 0 if text[0] in "([{" else (width - 1) // 2
+    if _is_sentence(text):
+        return "\n".join(shorten(line, width) for line in textwrap.wrap(text, width, break_on_hyphens=False))
+    return shorten(text, width)
+
+
+def _is_sentence(text: str) -> bool:
+    return text.count(" ") >= _BLANKS_OF_A_SENTENCE and text[0] not in "([{"
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` cells. A list ("{0,1}, …") is cut at its end, a path at its beginning, a name in the middle."""
+    if cell_width(text) <= width:
+        return text
+    tail = 0 if text[0] in "([{" else width - 1 if "/" in text else (width - 1) // 2
     return _head(text, width - 1 - tail) + "…" + _head(text[::-1], tail)[::-1]
 
 

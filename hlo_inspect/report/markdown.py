@@ -1,6 +1,7 @@
 """Reports as GitHub Markdown, fit for a pull request: a heading, tables, findings and notes.
 
-Text from a dump is shown as it is: markup, pipes and HTML are escaped, and names in it mention nobody on GitHub.
+Cells are whole. Text from a dump is shown as it is: markup, pipes and HTML are escaped, and names in it mention nobody on
+GitHub.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ from hlo_inspect.report.page import (
     paragraphs,
     shown_findings,
 )
-
-_WIDTH = 120  # a wider table has to be scrolled on a page of GitHub
 
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>|~&#$]")
 _REFERENCE = re.compile(r"@(?=\w)|#(?=[0-9])")
@@ -60,14 +59,15 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
             else f"- **{escape(headline_text(row, options.raw_bytes))}**"
         )
     yield from _passages(report)
-    grids = [make_grid(table, _WIDTH, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    if not options.quiet:
+        yield from _findings(report, options)
+    grids = [make_grid(table, None, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     for grid in grids:
         yield from _table(grid)
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield from ("", escape(hidden))
     if not options.quiet:
-        yield from _findings(report, options)
         yield from _notes(report)
     if report.verdict is not None:
         yield from ("", f"**{escape(report.verdict.text)}**")

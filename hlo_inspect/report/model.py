@@ -45,7 +45,8 @@ class Column:
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
     `optional` column `None` means that there is no such thing, not that it is unknown. A column with `bound_of` holds lower
     bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
-    takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it.
+    takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it. `width` is how
+    many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is room.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Column:
     detail: int = 0
     optional: bool = False
     bound_of: str = ""
+    width: int = 0
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:

@@ -79,8 +79,8 @@ def paragraphs(passage: Passage) -> list[str]:
 
 
 def has_findings(report: Report) -> bool:
-    """Whether the page has findings; the summary says so when there are none."""
-    return bool(report.findings) or report.command == SUMMARY
+    """Whether the page has findings; the summary says so when there are none, if its first lines do not."""
+    return bool(report.findings) or (report.command == SUMMARY and not report.headline)
 
 
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
@@ -97,7 +97,7 @@ def findings_left_out(report: Report, options: RenderOptions) -> str:
 def hidden_columns(grids: Sequence[Grid]) -> str:
     """Which columns did not fit, by table; empty when all did."""
     hidden = "; ".join(f"{grid.title} ({', '.join(grid.hidden)})" for grid in grids if grid.hidden)
-    return f"not shown for lack of room: {hidden}" if hidden else ""
+    return f"more columns, for --columns: {hidden}" if hidden else ""
 
 
 def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:

@@ -1,7 +1,8 @@
 """Reports for a terminal, or a file that is read as text.
 
 Text from a dump is printed as it is: no markup is interpreted and control characters are escaped. Nothing is looked up in the
-environment: without a width there are 100 columns, without `color` no escape sequence.
+environment: without a width lines of text have 120 columns and cells of tables are whole, without `color` there is no escape
+sequence.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import zip_longest
 from typing import TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.layout import GAP, Grid, cell_width, make_grid, pad
+from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad
 from hlo_inspect.report.model import Finding, Report, Severity
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
@@ -34,7 +35,6 @@ from hlo_inspect.report.page import (
 
 Line = list[tuple[str, str]]  # pieces of text, each with its style
 
-_WIDTH = 100  # where the caller gives none
 _NARROWEST = 40
 _BETWEEN = 4  # blanks between tables that stand side by side
 _DIM = "dim"
@@ -47,7 +47,7 @@ def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOp
     from rich.console import Console
     from rich.text import Text
 
-    width = max(options.width or _WIDTH, _NARROWEST)
+    width = max(options.width or PAGE_WIDTH, _NARROWEST)
     output = StringIO()  # rich ends the program when a pipe closes; the caller has to see that error instead
     console = Console(
         file=output,
@@ -69,17 +69,19 @@ def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOp
 
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
-    grids = [make_grid(table, width, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    limit = None if options.width is None else width
+    grids = [make_grid(table, limit, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     yield from _module(report, width)
     yield from _headline(report, options, width)
     yield from _passages(report, width)
+    if not options.quiet:
+        yield from _findings(report, options, width)
     yield from _tables(grids, width)
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield []
         yield from _wrapped(hidden, width, style=_DIM)
     if not options.quiet:
-        yield from _findings(report, options, width)
         yield from _notes(report, options, width, has_unknown(report, grids))
     if report.verdict is not None:
         yield []
@@ -163,18 +165,20 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
         yield [("none", _DIM)]
         return
     rule: Line = [("─" * grid.width, _DIM)]
-    yield _row(grid, grid.header, _DIM)
+    yield from _row(grid, grid.header, _DIM)
     yield rule
-    for index, row in enumerate(grid.rows, start=1):
-        yield _row(grid, row, _DIM if grid.folded and index == len(grid.rows) else "")
+    for index, row in enumerate(grid.rows):
+        yield from _row(grid, row, _DIM if index >= len(grid.rows) - grid.folded else "")
     if grid.total is not None:
         yield rule
-        yield _row(grid, grid.total, _HEADING)
+        yield from _row(grid, grid.total, _HEADING)
 
 
-def _row(grid: Grid, cells: Iterable[str], style: str) -> Line:
-    padded = (pad(cell, wide, right) for cell, wide, right in zip(cells, grid.widths, grid.right, strict=True))
-    return [((" " * GAP).join(padded), style)]
+def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:
+    """The lines of a row: more than one where a cell is wrapped."""
+    for line in zip_longest(*(cell.split("\n") for cell in cells), fillvalue=""):
+        padded = (pad(cell, wide, right) for cell, wide, right in zip(line, grid.widths, grid.right, strict=True))
+        yield [((" " * GAP).join(padded), style)]
 
 
 def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.configs import did_you_mean
-from hlo_inspect.errors import UsageError
+from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.rules.base import Rule, RulePage
 from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
 from hlo_inspect.rules.contradictory_devices import ContradictoryDevices

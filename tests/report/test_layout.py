@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ PATH = "jit(step)/layer_7/attention/dot_general"
         ("{0,1,2,3}", 6, "{0,1,…"),
         ("[2,4]<=[8]", 5, "[2,4…"),
         ("(f32[2], f32[3])", 8, "(f32[2]…"),
+        ("/home/me/train.py:12", 9, "…in.py:12"),
+        ("jit(step)/layer/dot", 8, "…yer/dot"),
         ("あいうえお", 7, "あ … お"),  # two cells each: a half does not exist
         ("", 0, ""),
     ],
@@ -42,7 +46,7 @@ def _table() -> Table:
     columns = (
         Column("name"),
         Column("bytes", "bytes", summed=True),
-        Column("op_name", detail=2),
+        Column("op_name", detail=2, width=24),
         Column("channel", "number", detail=3),
         Column("axis", detail=3),
         Column("form", detail=9),
@@ -50,21 +54,68 @@ def _table() -> Table:
     return Table("t", "T", columns, (("all-reduce.1", 2048, PATH, 17, "data", "plain"), ("b", 1024, PATH, 18, "x", "plain")))
 
 
+ALL = ("name", "size", "op name", "channel", "axis")
+
+
 @pytest.mark.parametrize(
-    ("width", "header", "hidden"),
+    ("width", "shown"),
     [
-        # 12 + 8 + 39 + 7 + 4 and four gaps of 2 are 78
-        (78, ("name", "bytes", "op name", "channel", "axis"), ()),
-        (63, ("name", "bytes", "op name", "channel", "axis"), ()),  # the op name keeps 24
-        (62, ("name", "bytes", "op name", "channel"), ("axis",)),
-        (56, ("name", "bytes", "op name"), ("channel", "axis")),
-        (47, ("name", "bytes"), ("op name", "channel", "axis")),
+        # usual widths: a text 16, op names 24 as their column says, a size 9; "channel" 7; gaps of 2
+        (16 + 9 + 24 + 7 + 16 + 8, 5),
+        (16 + 9 + 24 + 7 + 16 + 7, 4),
+        (16 + 9 + 24 + 7 + 6, 4),
+        (16 + 9 + 24 + 7 + 5, 3),
+        (16 + 9 + 24 + 4, 3),
+        (16 + 9 + 24 + 3, 2),
+        (20, 2),
     ],
 )
-def test_the_most_detailed_columns_go_first(width: int, header: tuple[str, ...], hidden: tuple[str, ...]) -> None:
+def test_the_most_detailed_columns_go_first(width: int, shown: int) -> None:
     grid = make_grid(_table(), width)
-    assert (grid.header, grid.hidden) == (header, hidden)
-    assert grid.width <= width
+    assert grid.header == ALL[:shown]
+    assert grid.hidden == ("name", "bytes", "op_name", "channel", "axis", "form")[shown:]
+
+
+def test_columns_do_not_come_and_go_with_the_rows() -> None:
+    """Nor with what is in the cells: empty, unknown, long."""
+    table = _table()
+    rows = (("a", None, "", None, "", ""), ("b" * 50, 2**80, "x" * 90, 10**9, "y" * 30, "z"))
+    for width in (40, 60, 80, 120):
+        assert len({make_grid(replace(table, rows=some), width).header for some in (table.rows, rows, rows[:1], ())}) == 1
+
+
+def test_without_a_width_cells_are_whole_and_columns_those_of_120() -> None:
+    long = replace(_table(), rows=(("n" * 100, 1, "s" * 300, 17, "d", "f"),))
+    grid = make_grid(long, None)
+    assert grid.header == make_grid(long, 120).header == ALL
+    assert grid.rows == (("n" * 100, "1 B", "s" * 300, "17", "d"),)
+    assert max(map(len, make_grid(long, 120).rows[0])) < 100
+
+
+def test_a_sentence_is_wrapped_and_never_cut() -> None:
+    columns = (Column("parameter"), Column("not_donated_because"))
+    why = "no output has its shape and its sharding, so that its buffer cannot be taken over by any of them"
+    grid = make_grid(Table("t", "T", columns, (("Arg_0.1", why),)), 50)
+    assert grid.width <= 50
+    assert grid.rows[0][1].replace("\n", " ") == why
+    assert max(map(len, grid.rows[0][1].split("\n"))) <= grid.widths[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "raw_bytes", "header", "cell"),
+    [
+        (Column("operand_bytes", "bytes"), False, "operand", "2.00 KiB"),
+        (Column("operand_bytes", "bytes"), True, "operand bytes", "2,048"),
+        (Column("bytes_accessed", "bytes"), False, "accessed", "2.00 KiB"),
+        (Column("bytes", "bytes"), False, "size", "2.00 KiB"),
+        (Column("compute_s", "seconds"), False, "compute", "2048 s"),
+        (Column("matmul_flops", "flops"), False, "matmul flops", "2.05 k"),
+        (Column("trip_count", "count"), False, "trip count", "2,048"),
+    ],
+)
+def test_a_unit_stands_in_the_heading_or_in_the_cells(column: Column, raw_bytes: bool, header: str, cell: str) -> None:
+    grid = make_grid(Table("t", "T", (column,), ((2048,),)), 80, raw_bytes)
+    assert (grid.header, grid.rows[0]) == ((header,), (cell,))
 
 
 def test_text_takes_the_loss_and_figures_none() -> None:
@@ -139,21 +190,3 @@ def test_the_column_of_bounds() -> None:
 def test_no_total_without_rows_or_sums() -> None:
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count", summed=True)), ()), 80).total is None
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count")), (("a", 1),)), 80).total is None
-
-
-SOME_EMPTY = (Column("name"), Column("reduction", detail=2), Column("source", detail=2), Column("why"))
-
-
-def test_an_empty_column_that_may_be_dropped_is() -> None:
-    table = Table("t", "T", SOME_EMPTY, (("a", "add", "", ""), ("b", "", "", "")))
-    assert make_grid(table, 80).header == ("name", "reduction", "why")
-
-
-def test_it_does_not_count_as_hidden() -> None:
-    table = Table("t", "T", SOME_EMPTY, (("a", "", "", ""),))
-    assert make_grid(table, 80).hidden == ()
-
-
-def test_an_unknown_value_is_something_to_say() -> None:
-    table = Table("t", "T", SOME_EMPTY, (("a", None, "", ""),))
-    assert make_grid(table, 80).header == ("name", "reduction", "why")

@@ -67,7 +67,7 @@ def test_escape(text: str, expected: str) -> None:
 def test_tables_are_read_back(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("markdown", sample)
     assert _rows(text, 0) == [
-        ["buffer", "count", "bytes"],
+        ["buffer", "count", "size"],
         ["donated", "290", "185.0 MiB"],
         ["not donated", "3", "161.5 KiB"],
         ["unused", "1", "512 B"],
@@ -91,6 +91,13 @@ def test_all_rows_when_asked(rendered: Callable[..., str], sample: Report) -> No
     rows = _rows(rendered("markdown", sample, top=0, table="collectives", raw_bytes=True), 0)
     assert sum(int(row[2].replace(",", "")) for row in rows[1:-1]) == 650 * 2**20
     assert rows[-1][2] == "681,574,400"
+
+
+def test_cells_are_whole(rendered: Callable[..., str], sample: Report) -> None:
+    assert (
+        "jit(train_step)/jit(main)/transpose(jvp(decoder))/layer_0/attention/dot_general"
+        in _rows(rendered("markdown", sample), 2)[1]
+    )
 
 
 def test_a_table_without_rows_says_so(rendered: Callable[..., str], sample: Report) -> None:

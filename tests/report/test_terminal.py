@@ -25,8 +25,20 @@ def test_lines_fit_the_width(rendered: Callable[..., str], sample: Report, width
     assert not any(line.endswith(" ") for line in text.splitlines())
 
 
-def test_without_a_width_there_are_100_columns(rendered: Callable[..., str], sample: Report) -> None:
-    assert rendered("table", sample) == rendered("table", sample, width=100)
+def test_without_a_width_columns_are_those_of_120_and_cells_are_whole(rendered: Callable[..., str], sample: Report) -> None:
+    whole, cut = rendered("table", sample, table="collectives"), rendered("table", sample, table="collectives", width=120)
+    assert _line(whole, "name").split() == _line(cut, "name").split()
+    assert "jit(train_step)/jit(main)/transpose(jvp(decoder))/layer_0/attention/dot_general" in whole
+    assert "jit(train_step)" not in cut
+    assert "…" not in whole
+
+
+def test_a_wrapped_cell_takes_several_lines(rendered: Callable[..., str], sample: Report) -> None:
+    table = Table("t", "T", (Column("fact"), Column("meaning"), Column("n", "count")), (("a", "one two three four " * 3, 7),))
+    lines = rendered("table", replace(sample, tables=(table,)), table="t", width=40, quiet=True).splitlines()
+    at = lines.index(next(line for line in lines if line.startswith("a ")))
+    assert lines[at].split() == ["a", "one", "two", "three", "four", "one", "two", "7"]
+    assert lines[at + 1].strip() == "three four one two three four"
 
 
 def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
@@ -108,10 +120,10 @@ def test_output_does_not_depend_on_who_looks(
 
 
 def test_small_tables_stand_side_by_side_where_they_fit(rendered: Callable[..., str], sample: Report) -> None:
-    # 29 and 34 columns and 4 between are 67; the title "Custom calls" takes 12 and 4 more
-    assert _line(rendered("table", sample, width=83), "Parameters").split() == ["Parameters", "Instructions", "Custom", "calls"]
-    assert _line(rendered("table", sample, width=82), "Parameters").split() == ["Parameters", "Instructions"]
-    assert _line(rendered("table", sample, width=66), "Parameters") == "Parameters"
+    # 29 and 30 columns and 4 between are 63; the title "Custom calls" takes 12 and 4 more
+    assert _line(rendered("table", sample, width=79), "Parameters").split() == ["Parameters", "Instructions", "Custom", "calls"]
+    assert _line(rendered("table", sample, width=78), "Parameters").split() == ["Parameters", "Instructions"]
+    assert _line(rendered("table", sample, width=62), "Parameters") == "Parameters"
 
 
 def test_a_table_that_lost_columns_stands_alone(rendered: Callable[..., str], sample: Report) -> None:
@@ -124,10 +136,17 @@ def test_a_table_that_lost_columns_stands_alone(rendered: Callable[..., str], sa
 
 def test_hidden_columns_are_named_when_asked(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=200, verbose=True)
-    assert "not shown" not in text
-    text = rendered("table", sample, width=130, verbose=True)
-    assert "not shown for lack of room: Collectives (replica groups, channel id)" in text
-    assert "not shown" not in rendered("table", sample, width=130)
+    assert "more columns, for --columns: Collectives (form)\n" in text
+    # texts 16 x 3, sizes of the width of their unit 9 x 2, "is async" 8, line 6, groups 16; gaps of 2
+    text = rendered("table", sample, width=110, verbose=True)
+    assert "more columns, for --columns: Collectives (channel_id, form)\n" in text
+    assert "more columns" not in rendered("table", sample, width=110)
+
+
+def test_findings_stand_before_the_tables(rendered: Callable[..., str], sample: Report) -> None:
+    for name in ("table", "markdown"):
+        text = rendered(name, replace(sample, headline=HEADLINE))
+        assert text.index("train step") < text.index("Findings") < text.index("Parameters") < text.index("depend on values")
 
 
 def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], sample: Report) -> None:
@@ -141,6 +160,7 @@ def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], 
 def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
     assert "\nFindings\nnone\n" in rendered("table", replace(sample, findings=()))
     assert "Findings" not in rendered("table", replace(sample, command="params", findings=()))
+    assert "Findings" not in rendered("table", replace(sample, findings=(), headline=HEADLINE))
 
 
 def test_the_reason_for_an_unknown_value_can_be_found(rendered: Callable[..., str], sample: Report) -> None:

@@ -1,0 +1,72 @@
+"""The texts of a table on a page: headings, cells, sums.
+
+A unit stands in the cells or in the heading, not in both: sizes and times have theirs in the cells ("2.00 MiB" below
+"operand"), FLOPs in the heading ("631.4 G" below "flops").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.model import Column, Row, Table, Value
+from hlo_inspect.report.units import format_bounded
+
+_UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
+"""The word of a unit in the names of columns, and what a column of that name alone is called."""
+
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A table in texts: those columns that a page can have. `folded` are rows of sums at the end of `rows`."""
+
+    columns: tuple[Column, ...]
+    header: Texts
+    rows: tuple[Texts, ...]
+    total: Texts | None
+    folded: int
+
+
+def format_table(table: Table, raw_bytes: bool) -> Cells:
+    """A column of lower bounds is none of a page: a bound stands in the cell of the unknown value."""
+    bounds = table.bound_columns
+    pages = [at for at in range(len(table.columns)) if at not in bounds.values()]
+
+    def texts(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> Texts:
+        return tuple(_cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages)
+
+    rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
+    if table.others:
+        rows[-1] = texts(table.rows[-1], table.others_at_least, of_sums=True)
+    total = table.total
+    return Cells(
+        columns=tuple(table.columns[at] for at in pages),
+        header=tuple(heading(table.columns[at], raw_bytes) for at in pages),
+        rows=tuple(rows),
+        total=texts(_labelled(total), table.total_at_least, of_sums=True) if total is not None and rows else None,
+        folded=1 if table.others else 0,
+    )
+
+
+def heading(column: Column, raw_bytes: bool = False) -> str:
+    """The name of a column on a page, without a unit that its cells have."""
+    words = column.name.split("_")
+    if column.unit in _UNIT_WORDS and not (raw_bytes and column.unit == "bytes"):
+        unit, alone = _UNIT_WORDS[column.unit]
+        words = [word for word in words if word != unit] or [alone]
+    return printable(" ".join(words))
+
+
+def _labelled(total: Row) -> Row:
+    return total if total[0] is not None else ("total", *total[1:])
+
+
+def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
+    """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
+    if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
+        return ""
+    text = format_bounded(value, at_least, column.unit, raw_bytes)
+    return text.removesuffix("FLOP").rstrip() if column.unit == "flops" else text
