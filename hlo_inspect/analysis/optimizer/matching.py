@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
+from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
@@ -126,6 +127,8 @@ class Matcher:
         self.forms = NormalForms(graph, cut, live)
         self.input_dependence = InputDependence(flow.frames)
         self.reductions = Reductions(flow, step, self.forms)
+        places = [array.place for array in step.arrays]
+        self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
         self._by_atom: dict[int, StateArray] = {}
         for array in self.moving:
             if array.new in cut:
@@ -252,7 +255,7 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
         claim = next(claims_of(update), None)
-        if (claim is None or claim.rule == "sgd") and is_one_way(update):
+        if not self._is_learnt(update, claim):
             return None
         if claim is not None and not _descends(claim):
             if not claim.roles:
@@ -263,6 +266,12 @@ class Matcher:
         if claim is None and not update.is_step():
             return None
         return Weight(array, update, claim, self._working_copy(array), *self._beside(update))
+
+    def _is_learnt(self, update: Update, claim: Claim | None) -> bool:
+        """Whether an update can come from a gradient: solvers and recurrent cells take steps that look alike."""
+        gradient = update.rest if claim is None else claim.gradient
+        found = self.backward_passes.holds(update, gradient)
+        return found is not False or (claim is None and self.backward_passes.is_anywhere(update))
 
     def _agrees(self, claim: Claim, update: Update) -> bool:
         """Whether the algebra holds in numbers; looked at once for each rule and set of constants."""
@@ -339,51 +348,3 @@ def claims_of(update: Update) -> Iterator[Claim]:
 def _descends(claim: Claim) -> bool:
     """Whether the step goes down: with a rate that is a number, it has to be positive."""
     return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0
-
-
-# -- steps of simulations that look like descent: `x' = x - h * f(A x)`, with a matrix or a kernel A ------------------------
-#
-# The gradient of a loss with respect to w goes there and back: what w is multiplied with on the way to the loss is multiplied
-# again on the way back, or with w in it twice gives two terms. A single product with values that depend on w element by
-# element, and functions of it, are thus no backward pass: explicit Euler steps and leaky recurrent cells are of this kind.
-
-_ELSEWHERE = SOME_VALUES | {"broadcast", "concatenate"}
-
-
-def is_one_way(update: Update) -> bool:
-    """Whether everything opaque in an update that depends on the weight is one product of it with something else."""
-    atoms, found = update.forms.atoms, 0
-    seen: set[int] = set()
-    forms = [update.rest, *(state.form for state in update.used(update.rest))]
-    level = {atom for form in forms for monomial in form for atom, _ in monomial}
-    while level:
-        for atom in sorted(level):
-            if atoms[atom].node is not None and update.depends_on_itself({((atom, 1.0),): 1.0}):
-                if not _is_one_product(update, atom):
-                    return False  # a gradient shows here, before anything deep is looked at
-                found += 1
-        seen |= level
-        level = {inner for atom in level for part in atoms[atom].parts for monomial in part for inner, _ in monomial} - seen
-    return found == 1
-
-
-def _is_one_product(update: Update, leaf: int) -> bool:
-    """Whether a leaf of the weight's size multiplies values made of the weight, element by element, with others."""
-    node, elements = update.forms.atoms[leaf].node, update.array.shape.elements
-    if node is None or update.forms.graph.sizes[node] != elements or elements == 1:
-        return False
-    factors = update.reductions.factors(leaf, windowed=True)
-    if factors is None or any(update.depends_on_itself(factor) for factor in factors):
-        return False
-    holding = [factor for factor in factors if _holds_weight(update, factor)]
-    return len(holding) == 1 and _is_elementwise(update, holding[0])
-
-
-def _holds_weight(update: Update, form: Sum) -> bool:
-    return any(update.holds(atom, update.weight) for monomial in form for atom, _ in monomial)
-
-
-def _is_elementwise(update: Update, form: Sum) -> bool:
-    """Whether the weight is in a form as it is, not repeated nor in part."""
-    atoms = ((atom, update.forms.atoms[atom].op) for atom in update.forms.atoms_below(form))
-    return not any(op in _ELSEWHERE and update.holds(atom, update.weight) for atom, op in atoms)

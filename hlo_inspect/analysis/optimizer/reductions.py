@@ -31,6 +31,15 @@ class Reductions:
             self._known[key] = self._summed(atom, kind)
         return self._known[key]
 
+    def over_devices(self, atom: int) -> Sum | None:
+        """The form whose values a leaf, or a part of one, adds up over devices and nothing else."""
+        operand = self._reduced(atom, "add")
+        if operand is None:
+            return None
+        node = self._forms.atoms[atom].node
+        opcode = self._frames.opcode(self._frames.start(self._flow.graph.places[node])) if node is not None else ""
+        return None if opcode in _OVER_ELEMENTS else self._form(operand)
+
     def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
         """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
         also array and kernel of a convolution.

@@ -117,6 +117,11 @@ class Update:
         """Whether an atom holds a array's value at any depth."""
         return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
 
+    @property
+    def own_inputs(self) -> int:
+        """The inputs that hold the old value of the weight, as bits."""
+        return self._context.own_inputs
+
     def depends_on_itself(self, form: Sum) -> bool:
         """Whether something opaque in a form depends on the old value of the weight."""
         return bool(self._dependence.inputs(form) & self._context.own_inputs)

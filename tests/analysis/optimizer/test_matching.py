@@ -81,7 +81,7 @@ def test_an_algebra_with_a_fault_claims_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def copy_of(*lines: str) -> str | None:
     """The type of the working copy of a weight, where the second output, in bf16 as its input is, is `k`."""
-    text = step_of(*DESCENT, *lines, "h = bf16[4,4]{1,0} convert(%k)", outputs="new h", states=1)
+    text = step_of(*DESCENT, *lines, "c = bf16[4,4]{1,0} convert(%k)", outputs="new c", states=1)
     text = changed(text, r"%m1 = f32", "%m1 = bf16")
     (row,) = overview_of(changed(text, r", f32\[4,4\]\{1,0\}\) tuple", ", bf16[4,4]{1,0}) tuple")).rows
     return row.matched.copy.shape.dtype if row.matched.copy is not None else None
@@ -324,8 +324,14 @@ def test_with_a_velocity() -> None:
 
 
 def test_there_and_back() -> None:
-    lines = (dot("h", "m1", "w"), "t = tanh h", dot("o", "m1", "t"))
-    assert rules_of(step_of(*lines, *DOWN, states=1)) == ["sgd"]
+    back = "o = f32[4,4]{1,0} dot(%m1, %t), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", back, *DOWN, states=1)) == ["sgd"]
+
+
+def test_there_and_further() -> None:
+    """Twice along the same dimension is a step of a method of Runge and Kutta, with another matrix a layer of a network."""
+    assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", dot("o", "m1", "t"), *DOWN, states=1)) == []
+    assert rules_of(step_of(dot("f", "w", "m1"), "t = tanh f", dot("o", "t", "m2"), *DOWN, states=2)) == []
 
 
 def test_beside_a_gradient() -> None:

@@ -1,0 +1,341 @@
+"""Whether what a rule calls a gradient can be the result of a backward pass.
+
+Solvers, samplers, recurrent cells and physics take steps that look like descent, `x' = x - h * f(x)`. What separates a
+gradient from a field `f` is the way back: on the way to the loss a weight is multiplied with something, its cofactor, and the
+gradient of that product is a product with the same cofactor, along its other dimensions.
+
+    forward   y = c @ w      backward   dw = c.T @ dy
+
+So for each weight the cofactors of all products that hold it, element by element, are collected from the text of the step. A
+product that makes up the gradient and has none of them as a factor is no backward pass, nor is one that multiplies with a
+cofactor along the same dimensions as before (`w @ A`, a single product). Where something on the way cannot be looked into (a
+loop, a custom call), nothing is concluded from what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
+from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
+from hlo_inspect.analysis.optimizer.update import Update
+from hlo_inspect.hlo.shapes import ArrayShape
+
+MAX_PLACES = 200_000  # of a step that are looked at
+MAX_PAIRS = 100_000  # of products and cofactors that are compared
+MAX_STEPS = 10_000  # through tuples, calls and copies
+MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
+MAX_DEPTH = 12  # of functions around a gradient
+
+_PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
+_PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
+_PRODUCT_PREFIXES = ("__cudnn$conv",)
+_HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
+_OF_INTEREST = _PRODUCTS | _HIDING | {"call", "fusion"}
+_SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
+_MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}
+_RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
+_CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
+_LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
+
+Order = tuple[int, ...] | None
+"""The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a product: where the value is made, and the numbers that its contracted dimensions have there."""
+
+    product: tuple[int, int]
+    place: Place
+    origin: Place
+    contracted: frozenset[int] | None
+
+
+class BackwardPasses:
+    """The products of one step, by the inputs that their factors hold."""
+
+    def __init__(self, frames: Frames, results: Iterable[Place], dependence: InputDependence) -> None:
+        self._frames = frames
+        self._dependence = dependence
+        self._results = tuple(results)
+        self._found: list[Place] | None = None
+        self._direct: dict[int, list[Factor]] = {}
+        self._indirect: dict[int, list[Factor]] | None = None
+        self._hidden = 0
+        self._with_products: dict[str, bool] = {}
+        self._traced: dict[Place, tuple[Place, Order]] = {}
+        self._held: dict[Place, frozenset[Input]] = {}
+
+    def holds(self, update: Update, gradient: Sum) -> bool | None:
+        """Whether `gradient` comes from a backward pass; `None` where that cannot be told."""
+        return self._sum(update, gradient, MAX_DEPTH)
+
+    def is_anywhere(self, update: Update) -> bool:
+        """Whether some product of the step multiplies with a cofactor of the weight on the way back, or cannot be excluded."""
+        own = update.own_inputs
+        self._direct_cofactors()
+        cofactors = self._of(own, self._all_cofactors())
+        products = self._found or []
+        if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
+            return True
+        return any(self._are_known(self._factors(place), cofactors) is not False for place in products)
+
+    # -- expressions ----------------------------------------------------------------------------------------------------
+
+    def _sum(self, update: Update, form: Sum, depth: int) -> bool | None:
+        """Whether the terms are gradients."""
+        return _every(self._term(update, monomial, depth) for monomial, value in form.items() if value != 0.0)
+
+    def _term(self, update: Update, monomial: Monomial, depth: int) -> bool | None:
+        """One factor of a term is the gradient of what comes after; the others are derivatives of functions."""
+        found = [
+            None if exponent != 1.0 else self._atom(update, atom, depth)
+            for atom, exponent in monomial
+            if update.depends_on_itself({((atom, 1.0),): 1.0})
+        ]
+        return True if True in found else None if None in found or not found else False
+
+    def _atom(self, update: Update, number: int, depth: int) -> bool | None:
+        atom = update.forms.atoms[number]
+        summed = update.reductions.over_devices(number)
+        if not depth:
+            return None
+        if summed is not None:
+            return self._sum(update, summed, depth - 1)
+        if atom.node is not None:
+            return self._leaf(update, atom.node)
+        if atom.op in _CHOSEN or atom.op in _LINEAR:
+            return _every(self._sum(update, part, depth - 1) for part in _parts(atom) if not is_constant(part))
+        inner = {self._sum(update, part, depth - 1) for part in atom.parts if update.depends_on_itself(part)}
+        return False if inner == {False} else None
+
+    def _leaf(self, update: Update, node: int) -> bool | None:
+        """An opaque value."""
+        place = update.forms.graph.places.get(node)
+        if place is None:
+            return None
+        if self._is_solved(place):
+            return False
+        return self._is_back(update, place) if self._is_product(place) else None
+
+    def _is_solved(self, place: Place) -> bool:
+        opcode = self._frames.opcode(place)
+        if opcode == "custom-call":
+            return self._frames.target(place).startswith(_SOLVERS)
+        return opcode in {"triangular-solve", "cholesky"}
+
+    # -- products -------------------------------------------------------------------------------------------------------
+
+    def _is_back(self, update: Update, place: Place) -> bool | None:
+        """Whether one of the factors of a product is a cofactor of the weight, taken along other dimensions."""
+        own = update.own_inputs
+        factors = self._factors(place)
+        if self._are_known(factors, self._of(own, self._direct_cofactors())) is True:
+            return True  # most weights are multiplied as they are
+        cofactors = self._of(own, self._all_cofactors())
+        found = self._are_known(factors, cofactors)
+        return None if self._hidden & own or not cofactors else found
+
+    @staticmethod
+    def _of(own: int, cofactors: dict[int, list[Factor]]) -> list[Factor]:
+        """The cofactors of some inputs."""
+        found: list[Factor] = []
+        while own > 0:
+            found += cofactors.get(own & -own, ())
+            own &= own - 1
+        return found
+
+    def _are_known(self, factors: Sequence[Factor], cofactors: Sequence[Factor]) -> bool | None:
+        """Whether one of some factors is among cofactors."""
+        found = {self._is_same(factor, one) for factor in factors for one in cofactors}
+        return True if True in found else None if None in found else False
+
+    def _is_same(self, factor: Factor, cofactor: Factor) -> bool | None:
+        """Whether the factor of a product is a cofactor of another one. Values that are computed again are equal if they
+        depend on the same inputs.
+        """
+        if factor.product == cofactor.product:
+            return False
+        if factor.origin == cofactor.origin:
+            return factor.contracted is None or factor.contracted != cofactor.contracted
+        source = self._source(cofactor.origin)
+        if source is not None:
+            return source in self._holding(factor.place)
+        left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
+        if EVERYTHING in {left, right}:
+            return None
+        return left == right != 0 and self._source(factor.origin) is None
+
+    def _source(self, place: Place) -> Input | None:
+        """The input at a place."""
+        number = self._frames.parameter_number(place) if self._frames.opcode(place) == "parameter" else None
+        return (place[0], number, place[2]) if number is not None else None
+
+    def _is_product(self, place: Place) -> bool:
+        opcode = self._frames.opcode(place)
+        if opcode == "custom-call":
+            target = self._frames.target(place)
+            return target in _PRODUCT_TARGETS or target.startswith(_PRODUCT_PREFIXES)
+        return opcode in _PRODUCTS
+
+    def _factors(self, place: Place) -> list[Factor]:
+        """The factors of a product, by where each is made."""
+        frames = self._frames
+        instruction = frames.instruction(place) if frames.opcode(place) == "dot" else None
+        found = []
+        for number, operand in enumerate(frames.operands(place)[:2]):
+            origin, order = self._trace(operand)
+            contracted = None
+            if instruction is not None and order is not None:
+                axes = instruction.attr("rhs_contracting_dims" if number else "lhs_contracting_dims") or ()
+                contracted = frozenset(order[axis] for axis in axes if axis < len(order))
+            found.append(Factor(place[:2], operand, origin, contracted))
+        return found
+
+    def _trace(self, start: Place) -> tuple[Place, Order]:
+        """Where a value is made, and the numbers that its dimensions have there."""
+        known = self._traced.get(start)
+        if known is None:
+            frames = self._frames
+            shape = frames.shape(start)
+            order: Order = tuple(range(len(shape.dimensions))) if isinstance(shape, ArrayShape) else None
+            place = start
+            for _ in range(MAX_STEPS):
+                before = frames.step_back(place)
+                if before is None:
+                    break
+                order = self._reordered(place, before, order) if order is not None else None
+                place = before
+            known = self._traced[start] = place, order
+        return known
+
+    def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
+        """The numbers of dimensions one step further back."""
+        frames = self._frames
+        opcode = frames.opcode(place)
+        if opcode not in _RESHAPING:
+            return order
+        if opcode == "transpose":
+            instruction = frames.instruction(place)
+            moved = instruction.attr("dimensions") if instruction is not None else None
+            return tuple(moved[axis] for axis in order) if moved is not None and max(order, default=0) < len(moved) else None
+        here, there = frames.shape(place), frames.shape(before)
+        if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:
+            return None
+        return None if opcode == "bitcast" and here.layout != there.layout else order
+
+    # -- the step as a whole --------------------------------------------------------------------------------------------
+
+    def _direct_cofactors(self) -> dict[int, list[Factor]]:
+        """By the bit of an input the other factor of each product one factor of which is an input."""
+        if self._found is None:
+            self._found = self._products()
+            for place in self._found:
+                factors = self._factors(place)
+                for factor, other in zip(factors, reversed(factors), strict=True):
+                    source = self._source(factor.origin)
+                    if source is not None and other is not factor:
+                        self._direct.setdefault(self._dependence.bit(source), []).append(other)
+        return self._direct
+
+    def _all_cofactors(self) -> dict[int, list[Factor]]:
+        """By the bit of an input the other factor of each product one factor of which holds it, element by element."""
+        if self._indirect is None:
+            self._indirect = {}
+            for place in self._found or ():
+                factors = self._factors(place)
+                for factor, other in zip(factors, reversed(factors), strict=True):
+                    for source in self._holding(factor.place) if other is not factor else ():
+                        self._indirect.setdefault(self._dependence.bit(source), []).append(other)
+        return self._indirect
+
+    def _products(self) -> list[Place]:
+        """The products of the step, and in `_hidden` the inputs of what may hold others."""
+        frames = self._frames
+        found: list[Place] = []
+        seen: set[Place] = set()
+        stack = list(self._results)
+        while stack:
+            place = stack.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            if len(seen) > MAX_PLACES:
+                self._hidden = EVERYTHING
+                break
+            opcode = frames.opcode(place)
+            if opcode == "fusion" and not self._has_products(frames.callee(place, "calls")):
+                before = None
+            else:
+                before = frames.step_back(place)
+            whole = (place[0], place[1], ())
+            if before is not None:
+                stack.append(before)
+            elif place != whole:
+                stack.append(whole)
+            elif opcode and opcode != "parameter":
+                stack += frames.operands(place)
+                if self._is_product(place):
+                    found.append(place)
+                elif opcode in _HIDING:
+                    self._hidden |= self._dependence.inputs(place)
+        return found
+
+    def _has_products(self, name: str) -> bool:
+        """Whether there is anything to be found in a fused computation."""
+        known = self._with_products.get(name)
+        if known is None:
+            computation = self._frames.views.computations.get(name)
+            opcodes = {row[2].rpartition(" ")[2] for row in computation.rows} if computation is not None else set()
+            known = self._with_products[name] = not _OF_INTEREST.isdisjoint(opcodes)
+        return known
+
+    def _holding(self, place: Place) -> frozenset[Input]:
+        """The inputs that a value is made of, element by element."""
+        known = self._held.get(place)
+        if known is None:
+            known = self._held[place] = frozenset(self._find_held(place))
+        return known
+
+    def _find_held(self, place: Place) -> set[Input]:
+        frames = self._frames
+        found: set[Input] = set()
+        seen: set[Place] = set()
+        stack = [place]
+        while stack and len(seen) < MAX_HOLDING:
+            top = stack.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            before = frames.step_back(top)
+            opcode = frames.opcode(top)
+            if before is not None:
+                stack.append(before)
+            elif opcode == "parameter":
+                source = self._source(top)
+                found |= {source} if source is not None else set()
+            elif opcode in ELEMENTWISE or opcode in _MOVING:
+                stack += frames.operands(top)
+        if stack:
+            self._hidden = EVERYTHING
+        return found
+
+
+def _parts(atom: Atom) -> tuple[Sum, ...]:
+    """The parts of a function that a gradient can be in."""
+    if atom.op in _CHOSEN:
+        return atom.parts[_CHOSEN[atom.op]]
+    return atom.parts if atom.op in {"sum", "maximum", "minimum"} else atom.parts[:1]
+
+
+def _every(found: Iterable[bool | None]) -> bool | None:
+    """What the terms of a sum are together. Something may have been added to a gradient: then nothing is concluded."""
+    every = set(found)
+    if len(every) == 1:
+        return every.pop()
+    return False if False in every and True not in every else None
