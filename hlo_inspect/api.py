@@ -6,12 +6,13 @@ import gc
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh_axes import given_mesh
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError
-from hlo_inspect.hlo.dump_directory import dump_files, is_directory
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.hlo.wants import Wants
@@ -24,6 +25,9 @@ from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
+
+_NAMED = 8
+"""So many modules are named where none is named as asked."""
 
 
 def inspect_all(
@@ -81,6 +85,8 @@ class Inspection:
         self._profile = _profile(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
         self._xla = Xla()
+        self.passed_over: list[str] = []
+        """Files of directories that hold no module: one line each."""
         if strict:
             self._xla.require("--strict needs")
 
@@ -90,30 +96,44 @@ class Inspection:
     def __exit__(self, *_: object) -> None:
         self._xla.close()
 
+    def sources(self, argument: str) -> list[Path | str]:
+        """What an argument of the command line names: standard input (`-`), a file, a directory, or all that a pattern fits."""
+        return ["-"] if argument == "-" else [Path(path) for path in expanded(argument)]
+
     def reports(self, source: Openable) -> Iterator[Report]:
-        """A report for each module of `source` whose name matches. Of a dump directory all files are read before the first
-        error is raised.
+        """A report for each module of `source` whose name matches. Of a directory all files are read before the first error is
+        raised.
         """
-        seen = matched = 0
-        name = ""
+        matched = 0
+        others: list[str] = []
+        empty: list[InputError] = []
         unread: HloInspectError | None = None
-        for one, note in _sources(source, self._stage):
-            name = one.name
+        place = Location(str(source) if is_directory(source) else open_source(source).name)
+        for one, note, has_module in _sources(source, self._stage):
             try:
                 for report in self._reports_of(one, note):
-                    seen += 1
-                    if report is not None:
+                    if isinstance(report, Report):
                         matched += 1
                         yield report
+                    else:
+                        others.append(report)
+            except _NoModuleError as error:
+                if has_module:
+                    unread = unread or error
+                else:
+                    empty.append(error)
             except (InputError, MissingExtraError) as error:
                 unread = unread or error
         if unread is not None:
             raise unread
+        if empty and not matched and not others:
+            raise InputError(f"is a directory of which no file holds an HLO module ({len(empty)} read)", place)
+        self.passed_over += map(str, empty)
         if not matched:
-            raise InputError(f"holds no module that is named like {self._module!r}, but {seen} others", Location(name))
+            raise InputError(_no_such_module(self._module, others), place)
 
-    def _reports_of(self, source: Source, note: str | None) -> Iterator[Report | None]:
-        """A report for each module of a file, `None` where its name does not match. `InputError` for a file without modules."""
+    def _reports_of(self, source: Source, note: str | None) -> Iterator[Report | str]:
+        """A report for each module of a file, its name where that does not match. An error for a file without modules."""
         modules = self._xla.modules(source, self._wants, strict=self._strict)
         holds_module = False
         while True:
@@ -126,9 +146,9 @@ class Inspection:
                 notes = [one for one in (note, source.note, reading_note) if one is not None]
                 context = Context(found, self._profile, self._mesh, self._also)
                 report = _report(context, self._chosen, self._running, notes) if wanted else None
-            yield report
+            yield report if report is not None else found.name
         if not holds_module:
-            raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+            raise _NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
 
 
 @contextmanager
@@ -184,13 +204,24 @@ def _pattern(module: str | None) -> re.Pattern[str] | None:
         raise UsageError(f"{module!r} is not a regular expression: {error}") from error
 
 
-def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str | None]]:
-    """The inputs to read, each with a note where it is not what one would expect."""
+def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str | None, bool]]:
+    """The inputs to read, each with a note where it is not what one would expect, and whether it has to hold a module."""
     if is_directory(source):
-        for path, note in dump_files(source, stage):
-            yield open_source(path), note
+        for file in dump_files(source, stage):
+            yield open_source(file.path), file.note, not file.may_hold
     else:
-        yield open_source(source), None
+        yield open_source(source), None, True
+
+
+def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:
+    """What is wrong where no module is named as the pattern says."""
+    names = list(dict.fromkeys(names))
+    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return f"holds no module that is named like {pattern!r}; there are: {listed}{did_you_mean(pattern or '', names)}"
+
+
+class _NoModuleError(InputError):
+    """A text that can be read and holds no HLO module."""
 
 
 def _with_included(passes: Iterable[Pass]) -> list[Pass]:

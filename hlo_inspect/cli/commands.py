@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,11 +25,16 @@ from hlo_inspect.errors import InputError, MissingExtraError
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hlo_inspect.checks.policy import Policy
     from hlo_inspect.passes.base import Pass
     from hlo_inspect.report.model import Report, Severity
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
+
+OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
+"""The pass whose page, in formats for people, begins with a list of the modules where there are more than these few."""
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 """A fact that is known where every line is read, and the pass that asks for that."""
@@ -46,7 +50,8 @@ def _pass_commands(one: Pass) -> list[click.Command]:
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
         reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also)
-        _deliver(reports, output)
+        begins_with_list = one.name == OVERVIEW and len(reports) > _FEW and output.format in _PAGES and output.table is None
+        _deliver([_list_of(reports, inputs), *reports] if begins_with_list else reports, output)
         return max(status, FAILED if _reaches(reports, fail_on) else 0)
 
     if one.also:
@@ -66,15 +71,53 @@ def _inspected(
     from hlo_inspect.api import Inspection
 
     reports: list[Report] = []
+    sources: list[Path | str] = []
     status = 0
     with Inspection(passes, also=also, **asdict(read)) as inspection:
-        for source in inputs:
+        for argument in inputs:
             try:
-                reports.extend(inspection.reports(source if source == "-" else Path(source)))
+                sources += inspection.sources(argument)
+            except InputError as error:
+                status = max(status, _told(error))
+        for source in sources:
+            try:
+                reports.extend(inspection.reports(source))
             except (InputError, MissingExtraError) as error:
-                click.echo(f"hlo-inspect: {error}", err=True)
-                status = max(status, UNREADABLE if isinstance(error, InputError) else USAGE)
+                status = max(status, _told(error))
+        for line in inspection.passed_over:
+            click.echo(f"hlo-inspect: {line}", err=True)
     return reports, status
+
+
+def _told(error: InputError | MissingExtraError) -> int:
+    """The exit status of an input that cannot be read, once that is said."""
+    click.echo(f"hlo-inspect: {error}", err=True)
+    return UNREADABLE if isinstance(error, InputError) else USAGE
+
+
+def _list_of(reports: Sequence[Report], inputs: Iterable[str]) -> Report:
+    from hlo_inspect.passes.modules import modules_report
+
+    return modules_report(reports, ", ".join(inputs))
+
+
+@click.command("list", short_help="List the modules: one row each, the largest first.")
+@output_options
+@read_options
+@fail_on_option
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
+
+    FLOPs and collectives are those of a step, findings those of the parameters and collectives; `summary` has all of a module.
+    """
+    from hlo_inspect.passes.modules import PASSES as NEEDED
+
+    output, read = take_output(arguments), take_read(arguments)
+    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, NEEDED)
+    if reports:
+        deliver([_list_of(reports, inputs)], output)
+    return max(status, FAILED if _reaches(reports, fail_on) else 0)
 
 
 def _deliver(reports: Sequence[Report], output: OutputOptions) -> None:
@@ -229,6 +272,7 @@ def rule(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over
 
 COMMANDS: tuple[click.Command, ...] = (
     *(command for one in PASSES for command in _pass_commands(one)),
+    list_modules,
     check,
     profiles,
     rules,

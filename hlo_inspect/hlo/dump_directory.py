@@ -1,31 +1,49 @@
-"""XLA's dump directories (`--xla_dump_to`): which file to read of each module.
+"""The files of a directory, or those that a pattern fits, which hold a module.
 
-File names follow `FilenameFor` in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized
-HLO.
+XLA's dump directories (`--xla_dump_to`) hold many files of each module, of which one is read. Their names follow `FilenameFor`
+in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized HLO. Of any other directory
+every text is read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from glob import glob, has_magic
 from pathlib import Path
 
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
 from hlo_inspect.hlo.source import Openable
 
+_COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = re.compile(
     r"(?:\d+\.)?module_(?P<number>\d{4,18})\.(?P<stem>.*)"
-    r"\.(?:txt|hlo|(?P<serialized>hlo(?:_unoptimized_snapshot|_snapshot)?\.pb))(?:\.(?:gz|bz2|xz|zst))?",
+    rf"\.(?:txt|hlo|(?P<serialized>hlo(?:_unoptimized_snapshot|_snapshot)?\.pb)){_COMPRESSED}",
     re.ASCII,
 )
+_TEXT = re.compile(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII)
 _SIDECAR = re.compile(
     r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
 _PASS = re.compile(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
+_BEFORE_STAGE = re.compile(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)  # the end of a module's name that has a dot, and a TPU's build
 _AFTER, _BEFORE = "after_optimizations", "before_optimizations"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFile:
+    """A file to read, with a note where it is not the one that one would expect.
+
+    Of one that only `may_hold` a module, as its name tells nothing, it is no error that it holds none.
+    """
+
+    path: Path
+    note: str | None = None
+    may_hold: bool = False
 
 
 def is_directory(source: Openable) -> bool:
@@ -37,35 +55,78 @@ def is_directory(source: Openable) -> bool:
         return False
 
 
-def dump_files(directory: Openable, stage: str | None) -> Iterator[tuple[Path, str | None]]:
-    """For each module of a dump directory the file to read, with a note where it is not the optimized one.
+def expanded(source: str) -> list[str]:
+    """The files and directories that a pattern fits (`dumps/*.txt`, `**` for folders), by name; what exists is meant as it is,
+    and so is what is no pattern. `InputError` where nothing fits.
+    """
+    if not has_magic(source) or os.path.lexists(source):
+        return [source]
+    found = sorted(glob(source, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
+    if not found:
+        raise InputError("no file or directory fits this pattern", Location(source))
+    return found
 
-    `stage` is a part of the wanted file's name. Serialized HLO counts where there is no text of the same stage. `InputError`
-    for a directory without dumps, `UsageError` for a stage that no file has.
+
+def stage_of(path: str) -> str:
+    """The stage in the name of a dump's file (`cpu_after_optimizations`), else nothing. A part of the module's name can be
+    taken for a part of it where that has a dot.
+    """
+    match = _FILE.fullmatch(Path(path).name)
+    return _BEFORE_STAGE.sub("", match["stem"].partition(".")[2], count=1) if match is not None else ""
+
+
+def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile]:
+    """The files of a directory to read: of each module of a dump the optimized one or what comes closest to it, else all texts.
+
+    `stage` chooses other files of a dump: those of a stage of that name, else those that have it in their names. Serialized HLO
+    counts where there is no text of the same stage. `InputError` for a directory without dumps or texts, `UsageError` for a
+    stage that no file has.
     """
     root = Path(str(directory))
+    files = _files(root)
     modules: dict[tuple[int, Path, str], list[Path]] = {}  # processes that share a directory count alike
-    for path, match in _dumps(root):
+    for path, match in _dumps(files):
         name = match["stem"].partition(".")[0]
         modules.setdefault((int(match["number"]), path.parent, name), []).append(path)
-    if not modules:
-        raise InputError("is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb)", Location(str(root)))
-    if stage is None:
-        yield from (_latest(files) for _, files in sorted(modules.items()))
+    dumps = [paths for _, paths in sorted(modules.items())]
+    if stage is None and dumps:
+        yield from map(_latest, dumps)
         return
-    found = [path for _, files in sorted(modules.items()) for path in files if stage in path.name]
-    if not found:
-        stages = sorted({_stem(path).rpartition(".")[2] for files in modules.values() for path in files})
-        raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(stages)}")
-    yield from ((path, None) for path in found)
+    texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
+    if not dumps and not texts:
+        raise InputError("is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts", _at(root))
+    if stage is None:
+        yield from (DirectoryFile(path, may_hold=True) for path in texts)
+        return
+    chosen = [DirectoryFile(path) for paths in dumps for path in _of_stage(paths, stage)]
+    chosen += [DirectoryFile(path, may_hold=True) for path in texts if stage in path.name]
+    if not chosen:
+        names = sorted({stage_of(path.name) for paths in dumps for path in paths} or {path.name for path in texts})
+        hint = did_you_mean(stage, names)
+        raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(names)}{hint}")
+    yield from chosen
 
 
-def _dumps(root: Path) -> list[tuple[Path, re.Match[str]]]:
-    """The files that hold a module, by name; of a stage that is there as text and serialized the text."""
+def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
+    """Those of one module that have the stage, else those with a name that it is a part of."""
+    return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
+
+
+def _at(root: Path) -> Location:
+    return Location(str(root))
+
+
+def _files(root: Path) -> list[Path]:
+    """Every file in the directory and below it, by name."""
     try:
-        found = [(path, match) for path in sorted(root.rglob("*")) if (match := _FILE.fullmatch(path.name)) is not None]
+        return sorted(path for path in root.rglob("*") if not path.is_dir())
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", Location(str(root))) from error
+        raise InputError(f"cannot be read: {error.strerror or error}", _at(root)) from error
+
+
+def _dumps(files: Iterable[Path]) -> list[tuple[Path, re.Match[str]]]:
+    """The files of a dump that hold a module; of a stage that is there as text and serialized the text."""
+    found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
     found = [(path, match) for path, match in found if not _SIDECAR.search(match["stem"])]
     texts = {(path.parent, match["number"], match["stem"]) for path, match in found if not match["serialized"]}
     return [
@@ -80,14 +141,14 @@ def _stem(path: Path) -> str:
     return match["stem"] if match else path.name
 
 
-def _latest(files: list[Path]) -> tuple[Path, str | None]:
+def _latest(files: list[Path]) -> DirectoryFile:
     optimized = [path for path in files if _stem(path).endswith(_AFTER)]
     if optimized:
-        return optimized[-1], None
+        return DirectoryFile(optimized[-1])
     passes = [path for path in files if _PASS.search(_stem(path))]
     before = [path for path in files if _stem(path).endswith(_BEFORE)]
     chosen = max(passes, key=_pass_number) if passes else (before or files)[-1]
-    return chosen, f"{chosen.name}: the dump has no file after optimizations for this module"
+    return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")
 
 
 def _pass_number(path: Path) -> int:

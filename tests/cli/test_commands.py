@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import signal
@@ -195,6 +196,77 @@ def test_the_last_line_of_a_check_is_its_verdict(run: Run) -> None:
     assert result.stdout.splitlines()[-1] == "FAILED 1 of 2 modules, 1 of 4 checks"
     page = run("check", ADAMW, *assertions, "--format", "markdown", "-q").stdout
     assert page.splitlines()[-1] == "**PASSED 1 module, 2 checks**"
+
+
+class TestManyModules:
+    """Directories, patterns and several inputs: `list`, and what `summary` begins with."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "texts"
+        folder.mkdir()
+        for name, source in (("a.txt", ADAMW), ("b.hlo", COLLECTIVES), ("c.log", ADAMW), ("d.txt", COLLECTIVES)):
+            (folder / name).write_bytes(source.read_bytes())
+        (folder / "e.txt.gz").write_bytes(gzip.compress(COLLECTIVES.read_bytes()))
+        return folder
+
+    def test_a_row_for_each(self, run: Run, folder: Path) -> None:
+        result = run("list", folder, "--format", "json")
+        assert (result.returncode, result.stderr) == (0, "")
+        report = json.loads(result.stdout)
+        assert (report["command"], report["input"]["path"]) == ("list", str(folder))
+        (table,) = report["tables"]
+        names = [column["name"] for column in table["columns"]]
+        assert [names.index(one) for one in ("name", "stage", "lines", "devices", "flops", "collectives", "parameters")]
+        assert {"findings", "path"} <= set(names)
+        paths = [Path(row[names.index("path")]).name for row in table["rows"]]
+        assert paths == ["a.txt", "c.log", "b.hlo", "d.txt", "e.txt.gz"]  # 332 lines, then 3 of the other
+        page = run("list", folder).stdout.splitlines()
+        assert page[0] == "5 modules"
+        assert any(line.startswith("total") for line in page)
+
+    def test_a_pattern_in_quotes(self, run: Run, folder: Path) -> None:
+        listed = run("list", f"{folder}/[ab].*", folder / "d.txt", "--format", "csv").stdout
+        assert [Path(row["path"]).name for row in csv.DictReader(StringIO(listed))] == ["a.txt", "b.hlo", "d.txt"]
+        result = run("list", f"{folder}/*.nothing", folder / "d.txt")
+        assert result.returncode == 3
+        assert result.stderr == f"hlo-inspect: {folder}/*.nothing: no file or directory fits this pattern\n"
+        assert "1 module" in result.stdout
+
+    def test_a_text_without_a_module_is_passed_over_and_named(self, run: Run, folder: Path) -> None:
+        (folder / "notes.txt").write_text("learning rate 0.1\n")
+        result = run("list", folder)
+        assert result.returncode == 0
+        assert result.stderr == f"hlo-inspect: {folder}/notes.txt: holds no HLO module\n"
+        assert result.stdout.startswith("5 modules")
+        (folder / "broken.txt.gz").write_bytes(b"\x1f\x8b\x08\x00")
+        assert run("list", folder).returncode == 3
+
+    def test_a_directory_of_which_no_file_holds_a_module(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("learning rate 0.1\n")
+        result = run("summary", tmp_path)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert result.stderr == f"hlo-inspect: {tmp_path}: is a directory of which no file holds an HLO module (1 read)\n"
+
+    def test_the_summary_of_more_than_three_begins_with_the_list(self, run: Run, folder: Path) -> None:
+        pages = run("summary", folder, "--quick").stdout
+        assert pages.startswith("5 modules\n")
+        assert "\nModules\n" in pages
+        few = run("summary", folder / "a.txt", folder / "b.hlo", folder / "c.log", "--quick").stdout
+        assert few.startswith("jit_step")
+        reports = json.loads(run("summary", folder, "--quick", "--format", "json").stdout)["reports"]
+        assert [report["command"] for report in reports] == ["summary"] * 5
+
+    def test_a_finding_that_reaches_fail_on(self, run: Run, folder: Path) -> None:
+        text = "HloModule m\n\nENTRY e {\n  a = f32[1024]{0} parameter(0)\n  ROOT b = f32[1024]{0} negate(a)\n}\n"
+        (folder / "f.txt").write_text(text)
+        assert run("list", folder / "f.txt", "--fail-on", "warning").returncode == 1
+        assert run("list", folder / "a.txt", "--fail-on", "warning").returncode == 0
+
+    def test_a_module_that_is_misspelt(self, run: Run, folder: Path) -> None:
+        result = run("summary", folder, "--module", "jit_stepp")
+        assert result.returncode == 3
+        assert result.stderr.endswith("there are: jit_step; did you mean 'jit_step'?\n")
 
 
 def test_the_facts_that_can_be_checked(run: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import InputError, UsageError
-from hlo_inspect.hlo.dump_directory import dump_files, is_directory
+from hlo_inspect.hlo.dump_directory import DirectoryFile, dump_files, expanded, is_directory, stage_of
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -26,7 +26,7 @@ def fill(root: Path, *names: str) -> None:
 
 
 def chosen(root: Path, stage: str | None = None) -> list[str]:
-    return [path.name for path, _ in dump_files(root, stage)]
+    return [file.path.name for file in dump_files(root, stage)]
 
 
 def test_the_optimized_text_is_chosen(root: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_optimized_text_is_chosen(root: Path) -> None:
         "module_0001.jit_f.ir-with-opt.ll",
         "module_0001.jit_f.ptx",
     )
-    assert list(dump_files(root, None)) == [(root / "module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt", None)]
+    assert list(dump_files(root, None)) == [DirectoryFile(root / "module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt")]
 
 
 def test_else_the_latest_pass(root: Path) -> None:
@@ -55,17 +55,17 @@ def test_else_the_latest_pass(root: Path) -> None:
         "module_0001.jit_f.0010.HLO_passes.after_dce.txt",
         "module_0001.jit_f.0009.fusion.after_dce.before_cse.txt",
     )
-    ((path, note),) = dump_files(root, None)
-    assert path.name == "module_0001.jit_f.0010.HLO_passes.after_dce.txt"
-    assert note is not None
-    assert "no file after optimizations" in note
+    (file,) = dump_files(root, None)
+    assert file.path.name == "module_0001.jit_f.0010.HLO_passes.after_dce.txt"
+    assert file.note is not None
+    assert "no file after optimizations" in file.note
 
 
 def test_else_the_text_before(root: Path) -> None:
     fill(root, "module_0001.jit_f.before_optimizations.txt")
-    ((path, note),) = dump_files(root, None)
-    assert path.name == "module_0001.jit_f.before_optimizations.txt"
-    assert note == "module_0001.jit_f.before_optimizations.txt: the dump has no file after optimizations for this module"
+    (file,) = dump_files(root, None)
+    assert file.path.name == "module_0001.jit_f.before_optimizations.txt"
+    assert file.note == "module_0001.jit_f.before_optimizations.txt: the dump has no file after optimizations for this module"
 
 
 def test_every_module_is_read_in_the_order_of_its_number(root: Path) -> None:
@@ -98,7 +98,7 @@ def test_modules_of_several_processes_are_told_apart(root: Path) -> None:
         "module_0000.jit_b.sm_9.0_gpu_after_optimizations.txt",
         "module_0000.jit_b.before_optimizations.txt",
     )
-    assert sorted(path.relative_to(root).as_posix() for path, _ in dump_files(root, None)) == [
+    assert sorted(file.path.relative_to(root).as_posix() for file in dump_files(root, None)) == [
         "host0/module_0000.jit_f.cpu_after_optimizations.txt",
         "host1/module_0000.jit_f.cpu_after_optimizations.txt",
         "module_0000.jit_a.cpu_after_optimizations.txt",
@@ -159,15 +159,87 @@ def test_a_stage_is_a_part_of_the_name(root: Path) -> None:
 
 
 def test_a_directory_without_dumps(root: Path) -> None:
-    fill(root, "notes.txt", "module_0001.jit_f.ptx")
-    with pytest.raises(InputError) as caught:
-        chosen(root)
-    assert str(caught.value) == f"{root}: is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb)"
+    fill(root, "notes.bin", "module_0001.jit_f.ptx", ".hidden", ".hidden.txt")
+    for stage in (None, "ptx"):
+        with pytest.raises(InputError) as caught:
+            chosen(root, stage)
+        message = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts"
+        assert str(caught.value) == f"{root}: {message}"
+
+
+def test_of_a_directory_without_dumps_every_text_is_read(root: Path) -> None:
+    fill(root, "b.txt", "a.hlo.txt.xz", "sub/step", "c.log.gz", "d.hlo.pb", "e.ptx", "f.npy", ".g.txt", "h.json")
+    files = list(dump_files(root, None))
+    assert [file.path.relative_to(root).as_posix() for file in files] == [
+        "a.hlo.txt.xz",
+        "b.txt",
+        "c.log.gz",
+        "d.hlo.pb",
+        "sub/step",
+    ]
+    assert {(file.note, file.may_hold) for file in files} == {(None, True)}
+    assert chosen(root, "txt") == ["a.hlo.txt.xz", "b.txt"]
+    with pytest.raises(UsageError, match=r"has 'b.text' in its name; there are: .*; did you mean 'b.txt'"):
+        chosen(root, "b.text")
+
+
+def test_the_stage_in_a_name(root: Path) -> None:
+    assert [
+        stage_of(f"some/folder/module_0001.{stem}.txt")
+        for stem in (
+            "jit_f.before_optimizations",
+            "jit_f.sm_9.0a_gpu_after_optimizations",
+            "jit_f.cl_933746096.after_optimizations",
+            "train_step.6.cpu_after_optimizations",
+            "jit_f.0007.fusion.after_fusion.before_dce",
+        )
+    ] == [
+        "before_optimizations",
+        "sm_9.0a_gpu_after_optimizations",
+        "after_optimizations",
+        "cpu_after_optimizations",
+        "0007.fusion.after_fusion.before_dce",
+    ]
+    assert [stage_of(name) for name in ("step.txt", "-", "<text>", "module_1.jit_f.before_optimizations.txt")] == [""] * 4
+
+
+def test_a_stage_by_its_whole_name_is_that_stage(root: Path) -> None:
+    """TPU's stages before and after buffer assignment have the name of the optimized text in theirs."""
+    fill(
+        root,
+        "module_0000.jit_step.cl_1.after_optimizations.txt",
+        "module_0000.jit_step.cl_1.after_optimizations_after_buffer_assignment.txt",
+        "module_0000.jit_step.cl_1.before_optimizations.txt",
+        "module_0001.jit_g.cpu_after_optimizations.txt",
+    )
+    assert chosen(root, "after_optimizations") == [
+        "module_0000.jit_step.cl_1.after_optimizations.txt",
+        "module_0001.jit_g.cpu_after_optimizations.txt",
+    ]
+    assert chosen(root, "after_buffer") == ["module_0000.jit_step.cl_1.after_optimizations_after_buffer_assignment.txt"]
+    with pytest.raises(UsageError) as caught:
+        chosen(root, "before_optimisations")
+    assert str(caught.value) == (
+        f"no file of {root} has 'before_optimisations' in its name; there are: after_optimizations, "
+        "after_optimizations_after_buffer_assignment, before_optimizations, cpu_after_optimizations; did you mean "
+        "'before_optimizations' or 'after_optimizations' or 'cpu_after_optimizations'?"
+    )
+
+
+def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
+    fill(root, "b.txt", "a.txt", "sub/c.txt", "odd[1].txt")
+    assert expanded(f"{root}/[ab].txt") == [f"{root}/a.txt", f"{root}/b.txt"]
+    assert expanded(f"{root}/**/c.*") == [f"{root}/sub/c.txt"]
+    assert expanded(f"{root}/odd[1].txt") == [f"{root}/odd[1].txt"]  # it exists
+    assert expanded("-") == ["-"]
+    assert expanded(f"{root}/missing.txt") == [f"{root}/missing.txt"]
+    with pytest.raises(InputError, match=r"z\*.txt: no file or directory fits this pattern"):
+        expanded(f"{root}/z*.txt")
 
 
 def test_what_xla_wrote() -> None:
     files = list(dump_files(DATA / "xla_dump_to", None))
-    assert [(path.name, note is None) for path, note in files] == [
+    assert [(file.path.name, file.note is None) for file in files] == [
         ("module_0000.jit_step.cpu_after_optimizations.txt", True),
         ("module_0002.jit_step.before_optimizations.txt", False),
     ]

@@ -1,0 +1,69 @@
+"""The list of modules: a row each, from what the other passes say of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hlo_inspect
+from hlo_inspect.passes.modules import PASSES, modules_report
+from hlo_inspect.report.model import Finding, Input, Report
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def rows(*reports: Report) -> list[dict[str, Any]]:
+    table = modules_report(reports, "dumps").table("modules")
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def made(name: str, lines: int, path: str = "a.txt", first_line: int = 1, **facts: Any) -> Report:
+    known = {name.replace("__", "."): value for name, value in facts.items()}
+    findings = (Finding("HI002", "error", "cut off"), Finding("HI102", "info", "unused"))
+    return Report("module_facts", Input(path, first_line, lines, 10 * lines), {"module.name": name, **known}, findings=findings)
+
+
+def test_the_module_with_the_most_lines_is_first() -> None:
+    table = modules_report([made("a", 5), made("b", 7), made("c", 5)], "dumps").table("modules")
+    assert [row[0] for row in table.rows] == ["b", "a", "c"]
+    assert table.name == "modules"
+
+
+def test_the_report_is_about_all_of_them() -> None:
+    report = modules_report([made("a", 5), made("b", 7)], "dumps")
+    assert (report.command, report.title, report.input) == ("list", "2 modules", Input("dumps", 1, 12, 120))
+
+
+def test_a_row_has_what_the_passes_say() -> None:
+    (row,) = rows(made("a", 5, "d/module_0001.jit_f.cpu_after_optimizations.txt", 4, module__devices=8, params__leaf_count=3))
+    assert (row["name"], row["lines"], row["devices"], row["parameters"]) == ("a", 5, 8, 3)
+    assert (row["findings"], row["errors"], row["warnings"]) == (2, 1, 0)
+    assert row["path"] == "d/module_0001.jit_f.cpu_after_optimizations.txt:4"
+    assert row["stage"] == "cpu_after_optimizations"
+    assert "flops" not in row  # no report has costs
+
+
+def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
+    facts: dict[str, Any] = {"collectives__executed_count": None, "collectives__executed_count__lower_bound": 3}
+    facts = {name.replace("__lower_bound", ".lower_bound"): value for name, value in facts.items()}
+    first, second = rows(made("a", 5, **facts), made("b", 4, collectives__executed_count=2))
+    assert (first["collectives"], first["collectives_lower_bound"]) == (None, 3)
+    assert (second["collectives"], second["collectives_lower_bound"]) == (2, 2)
+    report = modules_report([made("a", 5, **facts)], "dumps")
+    assert report.notes == ("collectives: unknown in 1 of 1; `summary` with -v says why",)
+
+
+def test_a_stage_without_a_name_that_tells_it() -> None:
+    first, second = rows(made("a", 5, module__is_scheduled=True), made("b", 4, module__is_scheduled=False, fusions__count=0))
+    assert (first["stage"], second["stage"]) == ("optimized", None)
+
+
+def test_figures_of_a_dump() -> None:
+    """XLA's own (tests/data/expected.json); the collectives, none of which is in a loop, are 1 all-gather, 3 all-reduces,
+    1 all-to-all, 1 collective-permute and 1 reduce-scatter.
+    """
+    (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=PASSES)
+    (row,) = rows(report)
+    assert (row["name"], row["lines"], row["devices"]) == ("jit_step", report.input.lines, 8)
+    assert (row["parameters"], row["parameter_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)
