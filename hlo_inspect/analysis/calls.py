@@ -186,12 +186,9 @@ class CallGraph:
 
     # -- figures --------------------------------------------------------------------------------------------------------
 
-    def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
-        """The figures of one run of the program, each between a least and a greatest.
-
-        `own` are the figures of one run of each computation, without the computations that it calls. Of a conditional each
-        figure is at least that of the branch where it is least, and at most that of the branch where it is greatest. Figures
-        of computations that nothing calls, or that call themselves, have no limit.
+    def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, dict[_Figure, Bounds]]:
+        """The figures of one run of each computation of `order`, with those of the computations that it calls; `own` as
+        `bounds` has it.
         """
         known: dict[str, dict[_Figure, Bounds]] = {}
         for name in reversed(self.order):
@@ -200,6 +197,16 @@ class CallGraph:
                 _add(figures, _figures_of_call(list(made), known))
             if figures:
                 known[name] = figures
+        return known
+
+    def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+        """The figures of one run of the program, each between a least and a greatest.
+
+        `own` are the figures of one run of each computation, without the computations that it calls. Of a conditional each
+        figure is at least that of the branch where it is least, and at most that of the branch where it is greatest. Figures
+        of computations that nothing calls, or that call themselves, have no limit.
+        """
+        known = self.bounds_of_each(own)
         total = known.get(self.order[0], {}) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):

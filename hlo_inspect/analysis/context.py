@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
+from hlo_inspect.analysis.cost.kernels import Kernels, find_kernels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import Executed, Group, executed_collectives
@@ -104,7 +105,12 @@ class Context:
 
     @cached_property
     def cost(self) -> ModuleCost:
-        return module_cost(self.module, self.call_graph.executions, self.call_graph.reason, self.views)
+        return module_cost(self.module, self.call_graph, self.views)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """What runs on the device as a kernel of its own."""
+        return find_kernels(self.cost, self.call_graph)
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

@@ -77,7 +77,7 @@ class Cost(Pass):
     def run(self, context: Context) -> Section:
         cost, profile = context.cost, context.profile
         facts: dict[str, Value] = {name: cost.as_xla.total(figure) for name, figure in _AS_XLA.items()}
-        facts |= {name: cost.opcodes.total(figure) for name, figure in _EXECUTED.items()}
+        facts |= {name: cost.step[figure].exact for name, figure in _EXECUTED.items()}
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
         facts["time.compute_s"] = compute_seconds(cost.opcodes, profile) if profile else None
         facts["time.memory_s"] = memory_seconds(cost.opcodes, profile) if profile else None
@@ -96,7 +96,7 @@ def _tables(context: Context) -> Iterator[Table]:
 def _notes(context: Context) -> list[str]:
     cost = context.cost
     reasons = {name: cost.as_xla.why_unknown(figure) for name, figure in _AS_XLA.items()}
-    reasons |= {name: cost.opcodes.why_unknown(figure) for name, figure in _EXECUTED.items()}
+    reasons |= {name: cost.step[figure].reason for name, figure in _EXECUTED.items() if not cost.step[figure].is_exact}
     reasons |= _why_no_times(cost, context.profile)
     notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
     if cost.unknown_calls:

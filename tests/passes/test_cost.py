@@ -204,7 +204,7 @@ def test_reasons_name_the_line() -> None:
     report = inspect(text)
     assert report.facts["cost.flops"] == 1 + DOT + 1
     assert report.facts["cost.executed_flops"] is None
-    assert any(note.startswith("cost.executed_flops: line 3: ") for note in report.notes)
+    assert any(note.startswith("cost.executed_flops: the trip count of loop (line 24) ") for note in report.notes)
     assert "cost.bytes_accessed: line 28: e: the shape of operand gone is not known" in report.notes
 
 

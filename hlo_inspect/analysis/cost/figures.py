@@ -25,14 +25,17 @@ _EXACT_UP_TO = 2**24
 _FLOAT = struct.Struct("f")
 
 
+NO_LINE = 0
+
+
 class Gap(NamedTuple):
-    """Why something could not be counted; `line` is that of the input."""
+    """Why something could not be counted; `line` is that of the input, `NO_LINE` where the reason names its place."""
 
     line: int
     reason: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.reason}"
+        return f"line {self.line}: {self.reason}" if self.line else self.reason
 
 
 class UnknownCostError(Exception):
@@ -75,7 +78,7 @@ class TallyKey(NamedTuple):
 class Tally:
     """Sums of the figures by label and unit, and which of them have gaps.
 
-    A row holds one amount for each of `FIGURES`.
+    A row holds one amount for each of `FIGURES`, as far as it is known.
     """
 
     __slots__ = ("gaps", "rows")
@@ -103,19 +106,18 @@ class Tally:
         for figure in figures:
             self.gaps.setdefault((key, figure), gap)
 
-    def add_all(self, other: Tally, times: int | Gap = 1, label: str | None = None) -> None:
-        """Adds the sums and gaps of `other` so many times, under another label where one is given. Where it is not known how
-        many times, all that is not 0 becomes unknown.
-        """
+    def add_all(self, other: Tally) -> None:
+        """Adds the sums and gaps of `other`."""
         for key, row in other.rows.items():
-            named = key if label is None else TallyKey(label, key.unit)
-            if isinstance(times, Gap):
-                self.miss(named, [figure for figure, amount in zip(FIGURES, row, strict=True) if amount], times)
-            else:
-                self.add(named, row, times)
-        if times != 0:
-            for (key, figure), gap in other.gaps.items():
-                self.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)
+            self.add(key, row)
+        for (key, figure), gap in other.gaps.items():
+            self.miss(key, (figure,), gap)
+
+    def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: Gap | None) -> None:
+        """Adds the amounts of all figures, each as often as it is at least. All that is not 0 has the gap if there is one."""
+        self.add(key, [amount * runs for amount, runs in zip(amounts, least, strict=True)])
+        if gap is not None:
+            self.miss(key, [figure for figure, amount in zip(FIGURES, amounts, strict=True) if amount], gap)
 
     def add_largest(self, others: Sequence[Tally]) -> None:
         """Adds of each figure the tally in which it is largest, and the gaps of all."""
@@ -140,6 +142,10 @@ class Tally:
     def total(self, figure: Figure) -> int | None:
         """The sum over all keys, `None` where some of it is not known."""
         return None if self.why_unknown(figure) else self.known[FIGURES.index(figure)]
+
+    def least(self, figure: Figure) -> int:
+        """The sum of what is known, a lower bound of the total."""
+        return min(self.known[FIGURES.index(figure)], MAX_COUNT)
 
     def why_unknown(self, figure: Figure) -> str:
         """Why a figure has no total; nothing where it has one."""

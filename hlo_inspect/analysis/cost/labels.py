@@ -14,14 +14,20 @@ from hlo_inspect.hlo.values import Metadata
 NOT_PRINTED = "(not printed)"
 """The source of an instruction without metadata, and the kind of a fusion whose text lacks it or the computation."""
 NOT_FUSED = "(not a fusion)"
+NO_SCOPE = "(no named scope)"
+"""The scope of an instruction whose `op_name` has no scope that the program named, or joins several."""
 
 _FUSIONS = opcodes_that_call("fused")
 
 
 class Labels(NamedTuple):
+    """The kind of a fusion, the phase, `file:line`, and the `op_name` with its scopes folded as `Scope.folded` has them."""
+
     kind: str
     phase: str
     source: str
+    op_name: str = ""
+    scope: str = NOT_PRINTED
 
 
 class Labeller:
@@ -29,7 +35,7 @@ class Labeller:
 
     def __init__(self, frames: StackFrames) -> None:
         self._frames = frames
-        self._origins: dict[Metadata, tuple[str, str]] = {}
+        self._origins: dict[Metadata, tuple[str, str, str, str]] = {}
         self._scopes: dict[str, Scope] = {}
 
     def of(self, view: View, index: int) -> Labels:
@@ -40,14 +46,17 @@ class Labeller:
             return Labels(NOT_PRINTED if is_fusion else NOT_FUSED, UNKNOWN, NOT_PRINTED)
         kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
         metadata = instruction.attr("metadata")
-        return Labels(kind, UNKNOWN, NOT_PRINTED) if metadata is None else Labels(kind, *self._phase_and_source(metadata))
+        return Labels(kind, UNKNOWN, NOT_PRINTED) if metadata is None else Labels(kind, *self._of_metadata(metadata))
 
-    def _phase_and_source(self, metadata: Metadata) -> tuple[str, str]:
+    def _of_metadata(self, metadata: Metadata) -> tuple[str, str, str, str]:
+        """All labels but the kind."""
         known = self._origins.get(metadata)
         if known is None:
             found = origin(metadata, self._frames)
             scope = self._scopes.get(found.op_name)
             if scope is None:
                 scope = self._scopes[found.op_name] = scope_of(found.op_name)
-            known = self._origins[metadata] = (phase_of(found, scope), found.source or NOT_PRINTED)
+            folded = "/".join(scope.folded) or (NO_SCOPE if found.op_name else NOT_PRINTED)
+            source = found.source or NOT_PRINTED
+            known = self._origins[metadata] = (phase_of(found, scope), source, found.op_name, folded)
         return known

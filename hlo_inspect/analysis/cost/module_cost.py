@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import BrokenCall, Costs, UnknownCall, found
-from hlo_inspect.analysis.cost.figures import FIGURES, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, XlaSum
+from hlo_inspect.analysis.cost.executed import FigureRuns, figure_runs, step_figures
+from hlo_inspect.analysis.cost.figures import (
+    FIGURES,
+    Figure,
+    Gap,
+    InstructionCost,
+    Tally,
+    TallyKey,
+    UnknownCostError,
+    XlaSum,
+)
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.operation import (
     CALLER_SPELLINGS,
@@ -22,17 +33,35 @@ from hlo_inspect.analysis.cost.operation import (
     wrapped,
 )
 from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Module
 
-Label = Literal["kind", "phase", "source"]
+Label = Literal["kind", "phase", "source", "scope"]
 
 
-class ExecutedCost(NamedTuple):
-    """Instructions with one cost and the same labels; `times` is how often one run of the program runs them, taken together."""
+@dataclass(slots=True)
+class Running:
+    """A computation that runs itself. `rows` are its own instructions with what one run of them costs, without those that run
+    other computations. `as_xla` is what XLA counts for one run, with those computations and without custom calls.
+    """
 
-    cost: InstructionCost
-    labels: Labels
-    times: int | Gap
+    view: View
+    rows: list[tuple[int, InstructionCost]] = field(default_factory=list)
+    as_xla: XlaSum = field(default_factory=XlaSum)
+
+    @property
+    def figures(self) -> dict[Figure, Bounds]:
+        """The figures of one run of `rows`."""
+        sums, gaps = [0] * len(FIGURES), dict[Figure, Gap]()
+        for cost, count in Counter([cost for _, cost in self.rows]).items():
+            for i, amount in enumerate(cost.amounts):
+                sums[i] += amount * count
+            for figure, gap in cost.gaps.items():
+                gaps[figure] = min(gap, gaps.get(figure, gap))
+        return {
+            figure: Bounds(amount, None, str(gaps[figure])) if figure in gaps else Bounds.exactly(amount)
+            for figure, amount in zip(FIGURES, sums, strict=True)
+        }
 
 
 @dataclass(frozen=True)
@@ -40,83 +69,77 @@ class ModuleCost:
     """The cost of a module.
 
     `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all.
-    `executed` is what one run of the program does: loops as often as they run, and custom calls with a rule.
-    `unknown_calls` are the others, `broken_calls` those whose `backend_config` cannot be used, in the order of the text.
+    `step` is what one run of the program does: loops as often as they run, custom calls with a rule, one branch of a
+    conditional. `running` are the computations that run themselves, `runs` how often they do, by name.
+    `unknown_calls` are the custom calls without a rule, `broken_calls` those whose `backend_config` cannot be used, in the
+    order of the text.
     """
 
     as_xla: XlaSum
-    executed: Sequence[ExecutedCost]
+    step: Mapping[Figure, Bounds]
+    running: Mapping[str, Running] = field(default_factory=dict)
+    runs: Mapping[str, FigureRuns] = field(default_factory=dict)
+    labeller: Labeller = field(default_factory=lambda: Labeller(StackFrames()))
     unknown_calls: tuple[UnknownCall, ...] = ()
     broken_calls: tuple[BrokenCall, ...] = ()
 
     @cached_property
     def opcodes(self) -> Tally:
         """One run by opcode: the work of a fusion stands with the opcodes inside of it, its bytes with the fusion."""
-        return self._of_one_run(None)
+        tally = Tally()
+        for name, one in self.running.items():
+            for cost, count in Counter([cost for _, cost in one.rows]).items():
+                _add_cost(tally, None, cost, count, self.runs[name])
+        return tally
 
     def by(self, label: Label) -> Tally:
         """One run by one of its labels."""
-        return self._of_one_run(label)
-
-    def _of_one_run(self, label: Label | None) -> Tally:
         tally = Tally()
-        for cost, labels, times in self.executed:
-            name = None if label is None else getattr(labels, label)
-            tally.add_all(cost.work, times, name)
-            _add_bytes(tally, cost.opcode if name is None else name, cost, times)
+        for name, one in self.running.items():
+            named = [(cost, getattr(labels, label)) for (_, cost), labels in zip(one.rows, self.labels[name], strict=True)]
+            for (cost, value), count in Counter(named).items():
+                _add_cost(tally, value, cost, count, self.runs[name])
         return tally
 
-
-def _add_bytes(tally: Tally, label: str, cost: InstructionCost, times: int | Gap) -> None:
-    size, gap = cost.amounts[-1], cost.gaps.get("bytes")
-    if isinstance(times, Gap) and (size or gap):
-        tally.miss(TallyKey(label), ("bytes",), times)
-    elif gap is not None and times != 0:
-        tally.miss(TallyKey(label), ("bytes",), gap)
-    elif not isinstance(times, Gap):
-        tally.add_one(TallyKey(label), FIGURES.index("bytes"), size * times)
+    @cached_property
+    def labels(self) -> dict[str, list[Labels]]:
+        """The labels of the rows of each computation of `running`."""
+        of = self.labeller.of
+        return {name: [of(one.view, row) for row, _ in one.rows] for name, one in self.running.items()}
 
 
-def module_cost(
-    module: Module, executions: Mapping[str, int | None], reason: Callable[[str], str], views: Views | None = None
-) -> ModuleCost:
-    """The cost of a module whose whole graph was read.
+def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
+    """Adds instructions of one cost and label, of which there are so many, as often as their computation runs."""
+    least = [count * times for times in runs.least]
+    for key, row in cost.work.rows.items():
+        tally.add_runs(key if label is None else TallyKey(label, key.unit), row, least, runs.gap)
+    tally.add_runs(TallyKey(label or cost.opcode), (0, 0, 0, cost.amounts[-1]), least, runs.gap)
+    if runs.gap is not None or any(least):
+        for (key, figure), gap in cost.work.gaps.items():
+            tally.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)
+        if "bytes" in cost.gaps:
+            tally.miss(TallyKey(label or cost.opcode), ("bytes",), cost.gaps["bytes"])
 
-    `executions` says how often each computation runs for one run of the entry, `None` where that is not known; `reason` says
-    why it is not.
-    """
+
+def module_cost(module: Module, graph: CallGraph, views: Views | None = None) -> ModuleCost:
+    """The cost of a module whose whole graph was read."""
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
-        return ModuleCost(as_xla, [ExecutedCost(InstructionCost.unknown("(no entry)", gap), Labels("", "", ""), 1)])
+        return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))))
     counter = _ModuleCounter(module, views or Views(module.computations, module.heads))
     counter.count_from(module.entry.name)
-    executed = []
-    for name, running in counter.runs.items():
-        known = executions.get(name)
-        for (cost, labels), count in running.costs.items():
-            times = Gap(running.line, reason(name)) if known is None else known * count
-            executed.append(ExecutedCost(cost, labels, times))
+    own = {name: running.figures for name, running in counter.runs.items()}
     calls, broken = counter.costs.unknown_calls.values(), counter.costs.broken_calls.values()
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
-        executed,
+        step_figures(graph, own),
+        counter.runs,
+        figure_runs(graph, own),
+        Labeller(module.frames),
         tuple(sorted(calls, key=lambda call: call.line)),
         tuple(sorted(broken, key=lambda call: call.line)),
     )
-
-
-@dataclass(slots=True)
-class Running:
-    """The cost of one run of a computation that starts at a line of the input.
-
-    `costs` counts its own instructions by cost and labels, without the computations that they run. `as_xla` is what XLA
-    counts, with those computations and without custom calls.
-    """
-
-    line: int
-    costs: Counter[tuple[InstructionCost, Labels]] = field(default_factory=Counter)
-    as_xla: XlaSum = field(default_factory=XlaSum)
 
 
 class _ModuleCounter:
@@ -131,7 +154,6 @@ class _ModuleCounter:
         self.costs = Costs(views.fingerprints)
         self.runs: dict[str, Running] = {}
         self._views = views
-        self._labeller = Labeller(module.frames)
 
     def count_from(self, entry: str) -> None:
         """Counts a computation that runs itself, and all that it needs."""
@@ -168,7 +190,7 @@ class _ModuleCounter:
 
     def _run(self, view: View) -> Running:
         """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""
-        running = Running(view.computation.line)
+        running = Running(view)
         for row in xla_order(view):
             opcode = view.opcodes[row]
             if opcode in FREE:
@@ -180,7 +202,7 @@ class _ModuleCounter:
                 cost = self.costs.of_row(view, row)
             except UnknownCostError as error:
                 cost = InstructionCost.unknown(opcode, row_gap(view, row, error))
-            running.costs[cost, self._labeller.of(view, row)] += 1
+            running.rows.append((row, cost))
             running.as_xla.add(cost.as_xla)
             for figure, gap in cost.gaps_of_xla.items():
                 running.as_xla.miss((figure,), gap)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
@@ -28,15 +28,14 @@ def module_of(*lines: str, before: str = "", header: str = "") -> Module:
     """The module of an entry of these lines, with `%add` and what else stands `before` it."""
     body = "".join(f"  {line}\n" for line in lines)
     text = f"HloModule test{header}\n\n{ADD}\n{before}\nENTRY %main {{\n{body}}}\n"
-    (module,) = read_modules(open_source(text), Wants(graph=True))
+    (module,) = read_modules(open_source(text), calls.WANTS | Wants(graph=True))
     return module
 
 
-def cost_of(*lines: str, before: str = "", executions: Mapping[str, int | None] | None = None) -> ModuleCost:
-    """The cost of that module, each computation run once where `executions` do not say otherwise."""
+def cost_of(*lines: str, before: str = "") -> ModuleCost:
+    """The cost of that module."""
     module = module_of(*lines, before=before)
-    often = dict.fromkeys(module.computations, 1) | dict(executions or {})
-    return module_cost(module, often, lambda name: f"{name} runs unknown times")
+    return module_cost(module, CallGraph(module))
 
 
 def as_xla(*lines: str, before: str = "") -> Figures:
@@ -46,8 +45,11 @@ def as_xla(*lines: str, before: str = "") -> Figures:
 
 
 def executed(cost: ModuleCost) -> Figures:
-    """The figures of one run."""
-    return tuple(cost.opcodes.total(figure) for figure in FIGURES)
+    """The figures of one run, which the rows of every table add up to."""
+    figures = tuple(cost.step[figure].exact for figure in FIGURES)
+    for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source"), cost.by("scope")):
+        assert tuple(map(tally.least, FIGURES)) == tuple(cost.step[figure].least for figure in FIGURES)
+    return figures
 
 
 def by_label(tally: Tally) -> dict[str, tuple[int, ...]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.wants import Wants
@@ -49,7 +50,7 @@ def by_xla(texts: list[str]) -> list[tuple[Figures, Opcodes]]:
 
 def by_us(source: str | Path) -> tuple[Figures, Opcodes]:
     read = module(source, Wants(graph=True))
-    cost = module_cost(read, dict.fromkeys(read.computations, 1), str).as_xla
+    cost = module_cost(read, CallGraph(read)).as_xla
     return tuple(cost.total(figure) for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(read.opcode_counts)
 
 

@@ -82,29 +82,23 @@ def test_a_label_of_zeros_is_none() -> None:
     assert labels(tally(copy=(0, 0, 0, 0), add=(0, 0, 0, 1))) == {"add"}
 
 
-def test_added_several_times() -> None:
-    once = tally(add=(4, 1, 0, 32))
-    once.miss(TallyKey("dot"), ("flops",), HERE)
+def test_sums_and_gaps_are_added() -> None:
+    more = tally(add=(4, 1, 0, 32))
+    more.miss(TallyKey("dot"), ("flops",), HERE)
     found = tally(add=(1, 0, 0, 1))
-    found.add_all(once, 3)
-    assert found.rows[TallyKey("add")] == [13, 3, 0, 97]
+    found.add_all(more)
+    assert found.rows[TallyKey("add")] == [5, 1, 0, 33]
     assert found.why_unknown("flops") == "line 3: no shape"
 
 
-def test_not_run_at_all() -> None:
-    once = tally(add=(4, 1, 0, 32))
-    once.miss(TallyKey("dot"), ("flops",), HERE)
-    found = Tally()
-    found.add_all(once, 0)
-    assert (found.total("flops"), found.total("bytes")) == (0, 0)
-
-
 def test_run_unknown_times() -> None:
-    """What is 0 stays 0, however often it runs."""
+    """What is 0 stays 0, however often it runs; of the rest the least is known."""
     found = Tally()
-    found.add_all(tally(add=(4, 0, 0, 32), copy=(0, 0, 0, 8)), Gap(7, "a loop"))
+    found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), Gap(7, "a loop"))
+    found.add_runs(TallyKey("copy"), (0, 0, 0, 8), (3, 3, 3, 3), None)
     assert [found.total(figure) for figure in FIGURES] == [None, 0, 0, None]
-    assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, None)
+    assert found.known == (8, 0, 0, 32 + 24)
+    assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, 24)
     assert found.why_unknown("bytes") == "line 7: a loop"
 
 
@@ -132,17 +126,6 @@ def test_parts_of_a_label_add_up() -> None:
     found.add(TallyKey("add", "vector.s32"), (1,))
     assert found.rows == {TallyKey("add", "vector.f32"): [8, 0, 0, 0], TallyKey("add", "vector.s32"): [1, 0, 0, 0]}
     assert by_label(found) == {"add": (9, 0, 0, 0)}
-
-
-def test_another_label_keeps_the_units_apart() -> None:
-    once = Tally()
-    once.add(TallyKey("add", "vector.f32"), (4,))
-    once.add(TallyKey("dot", "matmul.bf16"), (16, 0, 16))
-    once.miss(TallyKey("pad"), ("bytes",), HERE)
-    found = Tally()
-    found.add_all(once, 2, "here")
-    assert found.rows == {TallyKey("here", "vector.f32"): [8, 0, 0, 0], TallyKey("here", "matmul.bf16"): [32, 0, 32, 0]}
-    assert found.gaps == {(TallyKey("here"), "bytes"): HERE}
 
 
 # -- one instruction -----------------------------------------------------------------------------------------------------------

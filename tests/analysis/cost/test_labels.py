@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.hlo.header import StackFrames
@@ -100,8 +102,8 @@ ENTRY %main {
   ROOT %a = f32[8] negate(%p), metadata={op_name="a" stack_frame_id=1}
 }
 """
-    (module,) = read_modules(open_source(text), Wants(graph=True))
-    assert by_label(module_cost(module, {"main": 1}, str).by("source")) == {"x.py:12": (8, 0, 0, 64)}
+    (module,) = read_modules(open_source(text), calls.WANTS | Wants(graph=True))
+    assert by_label(module_cost(module, CallGraph(module)).by("source")) == {"x.py:12": (8, 0, 0, 64)}
 
 
 def test_what_looks_like_metadata_in_a_string() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.figures import FIGURES
 from hlo_inspect.analysis.cost.module_cost import Label, module_cost, xla_order
 from hlo_inspect.analysis.view import View
@@ -10,15 +11,20 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.small import as_xla, by_label, cost_of, executed, view_of
 
-LABELS: tuple[Label, ...] = ("kind", "phase", "source")
+LABELS: tuple[Label, ...] = ("kind", "phase", "source", "scope")
 P = "%p = f32[8] parameter(0)"
 STEP = "%step {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] negate(%x)\n}\n"
 TEST = "%test {\n  %x = f32[8] parameter(0)\n  ROOT %c = pred[] compare(%x, %x), direction=LT\n}\n"
 LOOP = (P, "%a = f32[8] abs(%p)", "%w = f32[8] while(%a), condition=%test, body=%step")
 
 
+def loop(times: int) -> tuple[str, ...]:
+    config = f', backend_config={{"known_trip_count":{{"n":"{times}"}}}}'
+    return (*LOOP[:-1], LOOP[-1] + config)
+
+
 def test_loops_as_often_as_they_run() -> None:
-    cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": 12, "test": 13})
+    cost = cost_of(*loop(12), before=STEP + TEST)
     assert executed(cost) == (8 + 12 * 8 + 13, 0, 0, 64 + 12 * 64 + 13 * 65)
     assert cost.as_xla.total("flops") == 8 + 8 + 1
     for label in LABELS:
@@ -26,14 +32,16 @@ def test_loops_as_often_as_they_run() -> None:
 
 
 def test_a_loop_that_does_not_run() -> None:
-    assert executed(cost_of(*LOOP, before=STEP + TEST, executions={"step": 0, "test": 1})) == (8 + 1, 0, 0, 64 + 65)
+    assert executed(cost_of(*loop(0), before=STEP + TEST)) == (8 + 1, 0, 0, 64 + 65)
 
 
 def test_a_loop_that_runs_unknown_times() -> None:
-    """What it has nothing of stays known."""
-    cost = cost_of(*LOOP, before=STEP + TEST, executions={"step": None, "test": None})
+    """What it has nothing of stays known; at least it runs once, and its condition once more."""
+    cost = cost_of(*LOOP, before=STEP + TEST)
     assert executed(cost) == (None, 0, 0, None)
-    assert cost.opcodes.why_unknown("flops") == "line 9: step runs unknown times"
+    assert cost.step["flops"][:2] == (8 + 8 + 2, None)
+    assert cost.step["bytes"][:2] == (3 * 64 - 64 + 2 * 65, None)
+    assert cost.opcodes.why_unknown("flops").startswith("the trip count of w (line 21) ")
     assert by_label(cost.opcodes)["abs"] == (8, 0, 0, 64)
     assert cost.as_xla.total("flops") == 17
 
@@ -75,7 +83,7 @@ def test_calls_that_double_without_end() -> None:
         for i in range(600)
         for callee in [f"%c{i - 1}" if i else "%step"]
     )
-    cost = cost_of(P, "%c = f32[8] call(%p), to_apply=%c599", before=before, executions={"step": 2**600})
+    cost = cost_of(P, "%c = f32[8] call(%p), to_apply=%c599", before=before)
     assert (cost.as_xla.total("flops"), cost.as_xla.total("transcendentals")) == (None, 0)
     assert executed(cost) == (None, 0, 0, None)
 
@@ -87,9 +95,10 @@ def test_what_the_entry_does_not_reach_is_not_counted() -> None:
 
 
 def test_a_module_without_an_entry() -> None:
-    cost = module_cost(Module(Header("m"), "m.txt", 4, Wants(graph=True)), {}, str)
+    module = Module(Header("m"), "m.txt", 4, Wants(graph=True))
+    cost = module_cost(module, CallGraph(module))
     for figure in FIGURES:
-        assert (cost.as_xla.total(figure), cost.opcodes.total(figure), cost.by("kind").total(figure)) == (None, None, None)
+        assert (cost.as_xla.total(figure), cost.step[figure].exact) == (None, None)
     assert cost.as_xla.why_unknown("flops") == "line 4: the module has no entry computation"
 
 
@@ -112,6 +121,21 @@ def test_of_branches_the_largest_of_each_figure() -> None:
     assert as_xla(P, line, before=FLOPS + TANH) == (16, 8, 0, ADDS)
 
 
+def test_one_branch_of_a_conditional_runs() -> None:
+    """The least of each figure, and at most the greatest: 16 FLOPs or none, no transcendentals or 8, 192 bytes or 64."""
+    line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%flops, %tanh}"
+    cost = cost_of(P, line, before=FLOPS + TANH)
+    assert [cost.step[figure][:2] for figure in FIGURES] == [(0, 16), (0, 8), (0, 0), (64, ADDS)]
+    assert executed(cost) == (None, None, 0, None)
+    assert cost.opcodes.why_unknown("bytes") == "i (line 21) runs only one of its branches"
+
+
+def test_branches_that_cost_the_same() -> None:
+    line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%flops, %same}"
+    cost = cost_of(P, line, before=FLOPS + FLOPS.replace("%flops", "%same"))
+    assert executed(cost) == (16, 0, 0, ADDS)
+
+
 def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
     lines = ("%c = f32[8] call(%p), to_apply=%flops", "%s = ((f32[8]), f32[8], u32[]) async-start(%c), calls=%tanh")
     found = as_xla(P, *lines, "%d = f32[8] async-done(%s)", before=FLOPS + TANH)
@@ -119,8 +143,8 @@ def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
 
 
 def test_what_is_run_is_not_in_the_own_tallies() -> None:
-    cost = cost_of(P, "%c = f32[8] call(%p), to_apply=%flops", before=FLOPS, executions={"flops": 5})
-    assert executed(cost) == (5 * 16, 0, 0, 5 * ADDS)
+    call = "f32[8] call(%p), to_apply=%flops"
+    assert executed(cost_of(P, *(f"%c{i} = {call}" for i in range(5)), before=FLOPS)) == (5 * 16, 0, 0, 5 * ADDS)
 
 
 def test_a_gap_is_noted_everywhere() -> None:

@@ -1,0 +1,155 @@
+"""What runs on the device as a kernel of its own: how often, what it costs then, and where it comes from.
+
+A kernel is an instruction of a computation that runs itself: a fusion, a dot, a custom call, a collective, a copy. What only
+names, orders or forwards values is none, nor is what runs other computations. A start and its done are one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.cost.bytes_accessed import FREE
+from hlo_inspect.analysis.cost.custom_calls import ANNOTATIONS
+from hlo_inspect.analysis.cost.executed import FigureRuns
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost
+from hlo_inspect.analysis.cost.labels import Labels
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
+from hlo_inspect.analysis.cost.operation import RUNNERS, callee_names, wrapped
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.opcodes import TABLE
+
+_FORWARDING = "opt-barrier partition-id replica-id tuple domain"
+NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
+"""Opcodes of which no kernel comes. Tuples, as tables of pointers, and barriers have bytes in XLA's model all the same."""
+
+
+class CountedCost(NamedTuple):
+    """An instruction that costs something: what one run of it costs, how often its computation runs, and how often at least by
+    figure.
+    """
+
+    cost: InstructionCost
+    runs: Runs
+    least: FigureRuns
+
+    def of_step(self, figure: Figure) -> Bounds:
+        """A figure of all its runs in one run of the program."""
+        index = FIGURES.index(figure)
+        amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
+        if self.runs.at_most == 0 or (amount == 0 and gap is None):
+            return NOTHING
+        bound = amount * self.least.least[index]
+        if gap is not None:
+            return Bounds(bound, None, str(gap))
+        return Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason)
+
+
+class Kernel(NamedTuple):
+    """One instruction that runs as a kernel, or a start with its done.
+
+    `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones. A custom
+    call without a rule `is_unknown`.
+    """
+
+    instruction: Instruction
+    kind: str
+    labels: Labels
+    parts: tuple[CountedCost, ...]
+    is_unknown: bool = False
+
+    @property
+    def runs(self) -> Runs:
+        """How often it runs in one run of the program."""
+        return self.parts[0].runs
+
+    def of_step(self, figure: Figure) -> Bounds:
+        """A figure of all its runs in one run of the program."""
+        if self.is_unknown:
+            return Bounds(0, None, f"there is no rule for {self.instruction.attr('custom_call_target')}")
+        return sum_of_step(self.parts, figure)
+
+
+def sum_of_step(parts: Iterable[CountedCost], figure: Figure) -> Bounds:
+    """A figure of all runs of several instructions."""
+    return reduce(Bounds.plus, (part.of_step(figure) for part in parts), NOTHING)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of a module in the order of the text, and what costs something without being one: tables of pointers and
+    barriers, and calls of computations that are not known.
+    """
+
+    found: Sequence[Kernel]
+    beside: Sequence[CountedCost]
+
+
+def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
+    """The kernels of a module whose cost is known."""
+    unknown = {call.line for call in cost.unknown_calls}
+    ends: dict[tuple[str, int], list[CountedCost]] = {}
+    kernels: dict[tuple[str, int], tuple[Labels, CountedCost]] = {}
+    beside = []
+    for name, running in cost.running.items():
+        view, runs, least, starts = running.view, graph.runs(name), cost.runs[name], _Starts(running.view)
+        for (row, one), labels in zip(running.rows, cost.labels[name], strict=True):
+            part = CountedCost(one, runs, least)
+            if is_end(view.opcodes[row]):
+                ends.setdefault(_kernel_of_start(cost, name, starts.of(row)), []).append(part)
+            elif _is_kernel(view, row):
+                kernels[name, row] = (labels, part)
+            else:
+                beside.append(part)
+    found = []
+    for (name, row), (labels, part) in kernels.items():
+        instruction = cost.running[name].view.instruction(row)
+        kind = TABLE[instruction.opcode].base if instruction.opcode in TABLE else instruction.opcode
+        parts = (part, *ends.pop((name, row), ()))
+        found.append(Kernel(instruction, kind, labels, parts, kind == CUSTOM_CALL and instruction.line in unknown))
+    beside += [part for parts in ends.values() for part in parts]
+    return Kernels(sorted(found, key=lambda kernel: kernel.instruction.line), beside)
+
+
+def is_end(opcode: str) -> bool:
+    """Whether an opcode only waits for what another instruction started."""
+    return opcode in TABLE and TABLE[opcode].half in {"update", "done"}
+
+
+def _is_kernel(view: View, row: int) -> bool:
+    opcode = view.opcodes[row]
+    if wrapped(opcode) in NO_KERNELS:
+        return False
+    return opcode != CUSTOM_CALL or view.instruction(row).attr("custom_call_target") not in ANNOTATIONS
+
+
+def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]:
+    """The computation and row of the kernel that a row starts: its own, or the root of the computation that it runs."""
+    view = cost.running[name].view
+    if wrapped(view.opcodes[start]) in RUNNERS:
+        callee = next(iter(callee_names(view, start)), None)
+        running = cost.running.get(callee) if callee is not None else None
+        if running is not None and running.view.root is not None:
+            return running.view.computation.name, running.view.root
+    return name, start
+
+
+class _Starts:
+    """Which row started what an update or a done waits for, in however many steps."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._known: dict[int, int] = {}
+
+    def of(self, row: int) -> int:
+        steps: dict[int, None] = {}
+        while row not in self._known and row not in steps and is_end(self._view.opcodes[row]):
+            steps[row] = None
+            row = next((source for source in self._view.operand_rows(row)[:1] if source is not None), row)
+        start = self._known.get(row, row)
+        self._known |= dict.fromkeys(steps, start)
+        return start
