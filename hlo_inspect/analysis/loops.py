@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.loop_scalars import PASSING_OPCODES
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
+from hlo_inspect.hlo.open_computation import PASSING_OPCODES
 from hlo_inspect.hlo.operands import Operand
 from hlo_inspect.hlo.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.hlo.values import BackendConfig

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import Callee, Head, HeadTable, Instruction
+from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.instruction import Callee, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+MAX_ITEM_CHARS = 1 << 26
+"""No item of the text is waited for that is longer."""
+
 
 class Span(NamedTuple):
     """Whole lines `text[start:end]`; the first one has the number `line`."""
@@ -20,7 +23,8 @@ class Cursor:
 
     The text starts with a line end that is not the input's, so that `text[position - 1]` exists. `more` appends a piece and
     drops the lines before that of the position; `pieces` gets a function that gives the number of the first line of the next
-    piece. `bytes_before` is what the input holds before the position, as UTF-8 with single line ends.
+    piece. `bytes_before` is what the input holds before the position, as UTF-8 with single line ends; `is_final` says that the
+    input ends with the text.
     """
 
     def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
@@ -30,11 +34,15 @@ class Cursor:
         self.position = 1
         self.line = 1
         self.bytes_before = 0
+        self.is_final = False
 
-    def more(self) -> bool:
-        """Adds the next piece; false at the end of the input."""
+    def more(self, most: int = MAX_ITEM_CHARS) -> bool:
+        """Adds the next piece; false at the end of the input, and where more than `most` characters follow the position."""
+        if len(self.text) - self.position > most:
+            return False
         piece = next(self._pieces, None)
         if piece is None:
+            self.is_final = True
             return False
         line_start = self.text.rfind("\n", 0, self.position)
         self.text = self.text[line_start:] + piece
@@ -57,12 +65,6 @@ class Cursor:
         """Moves behind the next line end; pieces end in one."""
         end = self.text.find("\n", self.position)
         self.advance(end + 1 if end >= 0 else len(self.text))
-
-    def at_line_start(self) -> bool:
-        return self.text[self.position - 1] == "\n"
-
-    def remaining(self) -> int:
-        return len(self.text) - self.position
 
     def column(self) -> int:
         """The 1-based column of the position."""

@@ -16,20 +16,16 @@ _TARGET = 'custom_call_target="'
 _PARTITIONING = re.compile(r'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+)"', re.ASCII)
 
 
-def note_partitioning(module: Module, text: str, start: int, end: int) -> None:
-    """Looks for what tells a module before partitioning, and for how many devices it is."""
+def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
+    """Looks for what tells a module before partitioning, for how many devices it is, and of the entry for the distinct
+    shardings, a tuple's one by one.
+    """
     if not module.header.is_scheduled:
         module.partitioning_targets.update(match[1] for match in _found(_PARTITIONING, _TARGET, text, start, end))
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
-
-
-def note_shardings(module: Module, text: str) -> None:
-    """Notes the distinct shardings in a part of the entry, a tuple's one by one."""
-    if _ATTRIBUTE not in text:
-        return
-    printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, 0, len(text)))
+    printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, start, end)) if of_entry else {}
     for sharding in printed:
         module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))
 

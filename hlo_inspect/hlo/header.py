@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -177,14 +178,14 @@ class SourceLine(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+@dataclass
 class StackFrames:
     """The four tables that metadata points into by `stack_frame_id`. Rows count from 1; they are parsed when first asked
     for.
     """
 
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-        self._stacks: dict[int, tuple[SourceLine, ...]] = {}
+    _texts: dict[str, str] = field(default_factory=dict)
+    _stacks: dict[int, tuple[SourceLine, ...]] = field(default_factory=dict)
 
     def add(self, table: str) -> None:
         name = table.split(None, 1)[0]

@@ -7,14 +7,14 @@ nothing looks into costs no more than its text.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
-from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
+from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
 from hlo_inspect.hlo.tokens import Row
@@ -39,42 +39,7 @@ from hlo_inspect.hlo.values import (
 _PRINTED_NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
 _PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
 _PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
-_MAX_HEADS = 1 << 17
 _NO_VALUES: dict[str, Value | MalformedValue] = {}  # shared by all instructions of which no attribute was asked for
-
-
-class Head(NamedTuple):
-    """The part `shape opcode` of a line, parsed once for all lines that share it. `shape` is `None` where it is left out or
-    cannot be read.
-    """
-
-    opcode: str
-    shape: Shape | None
-
-
-class HeadTable(dict[str, Head]):
-    """`shape opcode` -> Head, parsed once for each text of a module.
-
-    `unreadable` are the texts whose shape cannot be parsed, except for an element type that XLA does not have.
-    """
-
-    def __init__(self, shapes: ShapeTable | None = None) -> None:
-        super().__init__()
-        self.unreadable: set[str] = set()
-        self._shapes = shapes or ShapeTable()
-
-    def __missing__(self, text: str) -> Head:
-        shape_text, _, opcode = text.rpartition(" ")
-        try:
-            head = Head(sys.intern(opcode), self._shapes.parse(shape_text) if shape_text else None)
-        except UnknownTypeError:
-            head = Head(sys.intern(opcode), None)
-        except ShapeError:
-            head = Head(opcode, None)
-            self.unreadable.add(text)
-        if len(self) < _MAX_HEADS:
-            self[text] = head
-        return head
 
 
 class Definitions(Protocol):

@@ -14,7 +14,8 @@ from typing import TypeVar
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
-from hlo_inspect.hlo.instruction import HeadTable, Instruction
+from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
@@ -84,11 +85,6 @@ class Computation:
             self.opcodes = opcodes.copy()
         else:
             self.opcodes += opcodes
-
-    def keep(self, instruction: Instruction) -> None:
-        if self.instructions is _NO_INSTRUCTIONS:
-            self.instructions = []
-        self.instructions.append(instruction)
 
     def keep_rows(self, rows: list[Row], first: int) -> None:
         """Keeps more rows; the first one is at line `first`, each other one line below the one before it."""
@@ -174,7 +170,7 @@ class Module:
     @cached_property
     def heads(self) -> HeadTable:
         """The heads of its lines."""
-        return HeadTable(self.values.shapes)
+        return HeadTable(self.values.shapes, self.wants.opcodes)
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ problem with its place.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from hlo_inspect.hlo import parser, tokens
@@ -28,7 +29,6 @@ from hlo_inspect.hlo.wants import Wants
 MAX_UNREADABLE_RUN = 20
 """So many lines in a row that are no HLO: the module was cut off before them."""
 
-MAX_ITEM_CHARS = 1 << 26
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
 MIN_LOADED_CHARS = 1 << 12
@@ -89,7 +89,7 @@ def _starts_computation(cursor: Cursor) -> bool:
             _, _, end = parser.parse_first_line(cursor.text, start)
             parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
         except tokens.IncompleteError:
-            if cursor.remaining() > MAX_ITEM_CHARS or not cursor.more():
+            if not cursor.more():
                 return False
         except tokens.ScanError:
             return False
@@ -106,7 +106,7 @@ def _read_header(cursor: Cursor) -> Header:
             header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
             break
         except tokens.IncompleteError:
-            final = cursor.remaining() > MAX_ITEM_CHARS or not cursor.more()
+            final = not cursor.more()
     line_end = _LINE_END.match(cursor.text, end)
     cursor.advance(line_end.end() if line_end else end)
     if header.fault:
@@ -124,7 +124,7 @@ class ModuleReader:
         self._cursor = cursor
         self._module = module
         self._keeper = keeper = Keeper(module)
-        self._selection = Selection(module, keeper.heads, keeper.holders)
+        self._selection = Selection(module, keeper.holders)
         self._reads_every_line = module.wants.reads_every_line
         self._computation: Computation | None = None
         self._seen_entry = False
@@ -132,17 +132,17 @@ class ModuleReader:
         self._run_mark = (0, 0)
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # the line before which nothing is skipped
-        self._is_final = False
         self._nested: list[NestedComputation] = []
         self._mark_end()
 
     def _mark_end(self) -> None:
-        self.last_line = max(1, self._cursor.line - self._cursor.at_line_start())
-        self.end_bytes = self._cursor.bytes_before
+        cursor = self._cursor
+        self.last_line = max(1, cursor.line - (cursor.text[cursor.position - 1] == "\n"))
+        self.end_bytes = cursor.bytes_before
 
     def read(self) -> None:
         while self._skip_blank():
-            if not (self._skip() or self._run() or self._item()):
+            if not (self._lines() or self._item()):
                 break
         else:
             if self._computation is not None:
@@ -161,25 +161,21 @@ class ModuleReader:
             self._read_nested(self._nested.pop(0))
         self._mark_end()
 
-    def _more(self) -> bool:
-        self._is_final = self._is_final or not self._cursor.more()
-        return not self._is_final
-
     def _skip_blank(self) -> bool:
         """Moves past blank lines and comments; false at the end of the input. A line's own indentation is left."""
         cursor = self._cursor
-        if cursor.remaining() < MIN_LOADED_CHARS:
-            self._more()
+        if len(cursor.text) - cursor.position < MIN_LOADED_CHARS:
+            cursor.more()
         while True:
             try:
                 end = tokens.skip_space(cursor.text, cursor.position)
             except tokens.IncompleteError:
-                if cursor.remaining() <= MAX_ITEM_CHARS and self._more():
+                if cursor.more():
                     continue
                 return True
             if end == len(cursor.text):
                 cursor.advance(end)
-                if self._more():
+                if cursor.more():
                     continue
                 return False
             line_start = max(cursor.text.rfind("\n", 0, end) + 1, cursor.position)
@@ -188,13 +184,15 @@ class ModuleReader:
 
     # -- the three ways -------------------------------------------------------------------------------------------------
 
-    def _skip(self) -> bool:
-        """Passes over what is not wanted; false where the next lines have to be read."""
-        if self._reads_every_line or not self._cursor.at_line_start():
+    def _lines(self) -> bool:
+        """Passes over whole lines, picks from them or reads them; false where the next one is left to the grammar."""
+        cursor, computation = self._cursor, self._computation
+        if cursor.text[cursor.position - 1] != "\n":
             return False
-        if self._computation is not None:
-            return self._pick(self._computation)
-        cursor = self._cursor
+        if self._reads_every_line:
+            return self._run()
+        if computation is not None:
+            return self._pick(computation) or self._run()
         end = self._selection.skip(cursor.text, cursor.position, cursor.line) if not self._seen_entry else cursor.position
         if end == cursor.position:
             return False
@@ -205,14 +203,14 @@ class ModuleReader:
     def _pick(self, computation: Computation) -> bool:
         """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
         cursor, keeper = self._cursor, self._keeper
-        if cursor.line < self._read_up_to or keeper.reads_all(computation):
+        if cursor.line < self._read_up_to or keeper.reads_all:
             return False
         close = _CLOSE.search(cursor.text, cursor.position - 1)
         closer = _PRINTED_CLOSER.match(cursor.text, close.start() + 1) if close is not None else None
         if close is not None:
             end = close.start() + 1
         else:
-            end = len(cursor.text) if self._is_final else cursor.text.rfind("\n", cursor.position, len(cursor.text) - 1) + 1
+            end = len(cursor.text) if cursor.is_final else cursor.text.rfind("\n", cursor.position, len(cursor.text) - 1) + 1
         lines = Span(cursor.text, cursor.position, end, cursor.line)
         picked = self._selection.pick(lines) if (closer is not None or close is None) and end > cursor.position else None
         if picked is None:
@@ -230,14 +228,12 @@ class ModuleReader:
         Where they are not, it is tried again with fewer.
         """
         cursor, inside = self._cursor, self._computation is not None
-        if not cursor.at_line_start() or not (inside or self._reads_every_line):
-            return False
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
         last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
-            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=self._is_final)
+            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
             if run is not None and self._seen_entry and not inside and run.starts[:2] == [0, 1]:
                 return False  # the entry may be followed by other text
             if run is not None:
@@ -261,8 +257,7 @@ class ModuleReader:
             try:
                 return self._between() if self._computation is None else self._inside(self._computation)
             except tokens.IncompleteError as error:
-                if not self._is_final and cursor.remaining() <= MAX_ITEM_CHARS:
-                    self._more()
+                if not cursor.is_final and (cursor.more() or cursor.is_final):
                     continue
                 fault: tokens.ScanError = error
             except tokens.ScanError as error:
@@ -280,7 +275,7 @@ class ModuleReader:
         cursor = self._cursor
         table = TABLE.match(cursor.text, cursor.position)
         if table is not None:
-            if table.end() == len(cursor.text) and self._more():
+            if table.end() == len(cursor.text) and cursor.more(sys.maxsize):
                 return True
             self._module.frames.add(table[0])
             cursor.advance(table.end())
@@ -313,10 +308,10 @@ class ModuleReader:
             self._module.note("HI002", f"computation {computation.name} is not closed", cursor.line, computation.name)
             self._close(computation)
             return True
-        found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
-        while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and self._more():  # an attribute may follow
+        found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
+        while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and cursor.more():  # an attribute may follow
             start = cursor.position
-            found = parser.parse_instruction(cursor.text, start, is_final=self._is_final)
+            found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
         for row in with_nested_operands(found.row):
             if not self._keeper.take_row(computation, row, cursor.line):
                 raise _shape_fault(cursor.text, start, row)
@@ -351,7 +346,7 @@ class ModuleReader:
     def _ends_here(self) -> bool:
         """Whether the text ends at the start of a computation, which is passed then."""
         cursor = self._cursor
-        if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or self._more():
+        if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or cursor.more():
             return False
         self._module.note("HI002", "the text ends at the start of a computation", cursor.line)
         cursor.advance(len(cursor.text))
@@ -370,7 +365,7 @@ class ModuleReader:
         cursor.advance(position)
         line, column = cursor.line, cursor.column()
         cursor.next_line()
-        while cursor.remaining() or self._more():
+        while cursor.position < len(cursor.text) or cursor.more():
             if cursor.text[cursor.position] in "}\n" or tokens.FRESH_LINE.match(cursor.text, cursor.position):
                 break
             cursor.next_line()

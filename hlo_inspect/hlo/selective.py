@@ -10,12 +10,11 @@ import re
 import sys
 
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.device_marks import note_partitioning
+from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, find_marks, read_row
-from hlo_inspect.hlo.head_records import HeadRecords
-from hlo_inspect.hlo.loop_scalars import SCALAR_ROOT, LoopScalars
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
 from hlo_inspect.hlo.tokens import Row
 
 MAX_REDUCER_LINES = 16
@@ -46,11 +45,10 @@ class Selection:
     something was kept: what calls them is wanted too.
     """
 
-    def __init__(self, module: Module, heads: HeadRecords, holders: set[str]) -> None:
+    def __init__(self, module: Module, holders: set[str]) -> None:
         wants = module.wants
         self.is_empty = not wants.opcodes
         self._module = module
-        self._heads = heads
         self._holders = holders
         words = sorted(set(map(base_opcode, wants.opcodes)))
         firsts = "".join(sorted({word[0] for word in words}))  # few blanks are followed by such a letter
@@ -76,7 +74,7 @@ class Selection:
                 self._note_scalar_root(skipped, line)
             self._module.computation_count += 1
             start = skipped.end()
-        note_partitioning(self._module, text, begin, start)
+        note_devices(self._module, text, begin, start)
         return start
 
     def _clear_end(self, text: str, start: int) -> int:
@@ -98,12 +96,12 @@ class Selection:
         name, shape, opcode = skipped[1], skipped[2], sys.intern(skipped[3])
         self._module.root_opcodes[name] = opcode
         if self._module.wants.loops and SCALAR_ROOT.match(shape):
-            scalars = LoopScalars()
-            text = skipped.string
-            scalars.search(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1, self._heads)
             computation = Computation(name, line, is_entry=False, values=self._module.values)
             computation.root_opcode = opcode
-            computation.scalars = scalars.kept(computation, None)
+            text = skipped.string
+            opened = OpenComputation(computation, self._module.heads)
+            opened.search_scalars(Span(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1))
+            computation.scalars = opened.feeding_scalars(None)
             self._module.computations.setdefault(name, computation)
 
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:

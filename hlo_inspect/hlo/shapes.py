@@ -185,3 +185,16 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
     """The arrays of a shape with their shape index; an unknown shape has none."""
     return list(shape.leaves()) if shape is not None else []
+
+
+def distinct_arrays(shape: Shape | None) -> list[ArrayShape]:
+    """The arrays, tokens and opaque values of a shape, those that are one object once: a module's equal arrays are."""
+    arrays: list[ArrayShape] = []
+    waiting = [shape] if shape is not None else []
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ArrayShape):
+            arrays.append(one)
+        else:
+            waiting += dict(zip(map(id, one.elements), one.elements, strict=True)).values()
+    return arrays

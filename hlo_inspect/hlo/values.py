@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
@@ -381,15 +382,15 @@ class MalformedValue(NamedTuple):
     reason: str
 
 
+@dataclass(slots=True)
 class ValueTable:
     """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` are those of the
     module.
     """
 
-    def __init__(self) -> None:
-        self.shapes = ShapeTable()
-        self._known: dict[tuple[str, str], Value | MalformedValue] = {}
-        self._kept = 0
+    shapes: ShapeTable = field(default_factory=ShapeTable)
+    _known: dict[tuple[str, str], Value | MalformedValue] = field(default_factory=dict)
+    _kept: int = 0
 
     def read(self, name: str, text: str) -> Value | MalformedValue:
         """The value that the text of an attribute has."""

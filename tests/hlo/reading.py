@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import HeadTable, Instruction
+from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.reader import read_modules

@@ -14,23 +14,30 @@ def cursor_of(*pieces: str) -> Cursor:
 def test_it_starts_before_the_first_piece() -> None:
     cursor = cursor_of("ab\n")
     assert (cursor.text, cursor.position, cursor.line, cursor.bytes_before) == ("\n", 1, 1, 0)
-    assert cursor.remaining() == 0
-    assert cursor.at_line_start()
 
 
 def test_pieces_are_added_and_lines_that_lie_behind_are_dropped() -> None:
     cursor = cursor_of("ab\ncd\n", "ef\n")
     assert cursor.more()
     cursor.advance(cursor.text.index("d"))
-    assert (cursor.line, cursor.column(), cursor.remaining(), cursor.bytes_before) == (2, 2, 2, 4)
+    assert (cursor.line, cursor.column(), cursor.bytes_before) == (2, 2, 4)
     assert cursor.more()
     assert cursor.text == "\ncd\nef\n"
     assert cursor.text[cursor.position] == "d"
     assert cursor.column() == 2
-    assert not cursor.at_line_start()
+    assert not cursor.is_final
     assert not cursor.more()
+    assert cursor.is_final
     assert cursor.text == "\ncd\nef\n"
     assert (cursor.line, cursor.bytes_before) == (2, 4)
+
+
+def test_no_more_is_added_to_what_is_too_long() -> None:
+    cursor = cursor_of("abcd\n", "ef\n")
+    assert cursor.more(4)
+    assert not cursor.more(4)
+    assert not cursor.is_final
+    assert cursor.more(5)
 
 
 def test_lines_and_columns() -> None:
@@ -39,16 +46,16 @@ def test_lines_and_columns() -> None:
     places = []
     for position in range(1, len(cursor.text)):
         cursor.advance(position)
-        places.append((cursor.line, cursor.column(), cursor.at_line_start()))
+        places.append((cursor.line, cursor.column()))
     assert places == [
-        (1, 1, True),
-        (1, 2, False),
-        (1, 3, False),
-        (2, 1, True),
-        (3, 1, True),
-        (3, 2, False),
-        (3, 3, False),
-        (3, 4, False),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 1),
+        (3, 1),
+        (3, 2),
+        (3, 3),
+        (3, 4),
     ]
 
 
@@ -70,7 +77,7 @@ def test_next_line_stops_at_the_end_of_the_text() -> None:
     cursor.next_line()
     cursor.next_line()
     cursor.next_line()
-    assert (cursor.remaining(), cursor.line) == (0, 3)
+    assert (cursor.position, cursor.line) == (len(cursor.text), 3)
 
 
 def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import parser, tokens
-from hlo_inspect.hlo.instruction import Head, HeadTable, Instruction
+from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
-from hlo_inspect.hlo.shape_text import ShapeTable, parse_shape
+from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, parse_shape
 from hlo_inspect.hlo.values import MalformedValue
 
 
@@ -163,10 +164,9 @@ def test_heads() -> None:
     table = HeadTable()
     assert table["f32[2]{0} negate"] == Head("negate", parse_shape("f32[2]{0}"))
     assert table[" negate"] == Head("negate", None)
-    assert table["f99[2] negate"] == Head("negate", None)
-    assert not table.unreadable
-    assert table["f32[2 negate"] == Head("negate", None)
-    assert table.unreadable == {"f32[2 negate"}
+    assert table["f99[2] negate"] == Head("negate", None, ("HI006", "unknown element type in f99[2]"))
+    with pytest.raises(ShapeError):
+        _ = table["f32[2 negate"]
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import keep
-from hlo_inspect.hlo.device_marks import note_partitioning, note_shardings
+from hlo_inspect.hlo import open_computation
+from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import columns
-from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.instruction import HeadTable
-from hlo_inspect.hlo.keep import KnownHeads
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems
 
@@ -266,10 +265,14 @@ def test_faults_of_whole_computations_have_their_lines(text: str, expected: list
     assert [(p.code, p.location.line, p.subject) for p in module(HEADER + text, Wants(checked=True)).problems] == expected
 
 
-def records_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadRecords:
-    records = HeadRecords(wanted, HeadTable())
-    assert records.learn(texts) == set(texts)
-    return records
+def heads_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadTable:
+    heads = HeadTable(wanted=wanted)
+    assert heads.learn(texts) == set(texts)
+    return heads
+
+
+def opened(heads: HeadTable) -> OpenComputation:
+    return OpenComputation(Computation("f", 1, is_entry=False), heads)
 
 
 @pytest.mark.parametrize(
@@ -277,22 +280,22 @@ def records_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadRecords
     ["s32[]", "u64[]", "pred[]", "s4[]", "s32[]{:T(128)S(6)}", "(f32[8]{0}, s32[])", "((f32[], (pred[])), f32[])", "(u32[])"],
 )
 def test_shapes_that_hold_an_integer_scalar(shape: str) -> None:
-    assert records_of(f"{shape} tuple").records[f"{shape} tuple"].holds_scalar
+    assert heads_of(f"{shape} tuple")[f"{shape} tuple"].holds_scalar
 
 
 @pytest.mark.parametrize(
     "shape", ["f32[]", "bf16[]", "s32[1]", "s32[0]", "token[]", "c64[]", "()", "(s32[2], f32[])", "opaque[]", ""]
 )
 def test_shapes_that_hold_none(shape: str) -> None:
-    assert not records_of(f"{shape} tuple").records[f"{shape} tuple"].holds_scalar
+    assert not heads_of(f"{shape} tuple")[f"{shape} tuple"].holds_scalar
 
 
 def test_heads_are_classified_once() -> None:
     texts = ["s32[] add", "f32[2]{0} while", "f32[2]{0} fusion", "f32[2]{0} tanh", "x32[] add", "s32[] frob"]
     texts.append("(f32[2]{0}, f32[2]{1,0}) tuple")
-    table = records_of(*texts, wanted=frozenset({"while", "add"}))
+    table = heads_of(*texts, wanted=frozenset({"while", "add"}))
     assert table.opcodes_of([texts[1], "", texts[0]]) == ["while", "", "add"]
-    found = [table.records[text] for text in texts]
+    found = [table[text] for text in texts]
     assert [record.is_wanted for record in found] == [True, True, False, False, True, False, False]
     assert [record.may_be_kept for record in found] == [False, False, True, False, False, False, False]
     assert [record.problem for record in found[4:]] == [
@@ -302,22 +305,22 @@ def test_heads_are_classified_once() -> None:
     ]
     assert table.learn(["s32[] add", "f32[2 add"]) is None
     assert table.learn(["s32[] add"]) == {"s32[] add"}
-    assert table.records["s32[] add"] is found[0]
+    assert table["s32[] add"] is found[0]
 
 
 def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keep, "MAX_DEFINITIONS", 3)
-    heads = KnownHeads(records_of("f32[] negate", "s32[] constant"))
+    monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
+    heads = opened(heads_of("f32[] negate", "s32[] constant"))
     for number in range(3):
-        heads.add(columns([("", f"x{number}", "f32[] negate", "%y)")], 1))
-    heads.add(columns([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
+        heads.define(columns([("", f"x{number}", "f32[] negate", "%y)")], 1))
+    heads.define(columns([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
     assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
 
 
 def test_heads_of_definitions_in_lines_that_are_not_read() -> None:
-    heads = KnownHeads(HeadRecords(frozenset(), HeadTable()))
+    heads = opened(HeadTable())
     assert heads.get("a") is None
-    heads.add_text("\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n")
+    heads.define_unread("\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n")
     assert [head and head.opcode for head in map(heads.get, "abc")] == ["negate", "constant", None]
 
 
@@ -330,19 +333,19 @@ MARKED = """
 
 def test_calls_before_partitioning_and_the_first_tiling() -> None:
     module = Module(Header("m"), "path", 1, Wants())
-    note_partitioning(module, MARKED, 0, len(MARKED))
-    note_partitioning(module, "sharding={devices=[4]<=[4]}", 0, 27)
+    note_devices(module, MARKED, 0, len(MARKED))
+    note_devices(module, "sharding={devices=[4]<=[4]}", 0, 27)
     assert module.partitioning_targets == {"Sharding", "SPMDFullToShardShape"}
     assert module.tiling == "{devices=[2]<=[2]}"
 
 
 def test_the_header_knows_better() -> None:
     module = Module(Header("m", attributes={"is_scheduled": "true", "num_partitions": "2"}), "path", 1, Wants())
-    note_partitioning(module, MARKED, 0, len(MARKED))
+    note_devices(module, MARKED, 0, len(MARKED))
     assert (module.partitioning_targets, module.tiling) == (set(), "")
 
 
 def test_shardings_once_each_in_order() -> None:
     module = Module(Header("m"), "path", 1, Wants())
-    note_shardings(module, MARKED)
+    note_devices(module, MARKED, 0, len(MARKED), of_entry=True)
     assert list(module.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]

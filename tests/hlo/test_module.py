@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.instruction import HeadTable, Instruction
+from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.wants import Wants
 
@@ -26,7 +27,7 @@ def test_the_union_of_wants() -> None:
 def test_parameters_and_root_of_a_computation() -> None:
     computation = Computation("main", 1, is_entry=True)
     for text in ("q = f32[] parameter(1)", "p = f32[] parameter(0)", "odd = f32[] parameter(x)", "ROOT r = f32[] add(p, q)"):
-        computation.keep(instruction(text, computation))
+        computation.instructions = [*computation.instructions, instruction(text, computation)]
     assert [(number, i.name) for number, i in computation.parameters.items()] == [(0, "p"), (1, "q")]
     assert computation.root is computation.instructions[-1]
     assert Computation("empty", 1, is_entry=False).root is None

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
 import hlo_inspect
-from hlo_inspect.hlo import (
-    cursor,
-    device_marks,
-    fast_path,
-    head_records,
-    keep,
-    loop_scalars,
-    names,
-    nested,
-    parser,
-    reader,
-    selective,
-    source,
-    tokens,
-)
+from hlo_inspect.hlo import fast_path, source
 from hlo_inspect.hlo.header import SourceLine
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
@@ -385,17 +372,17 @@ ENTRY %main (p: f32[8]) -> f32[8] {
   ROOT %ar = f32[8]{0} all-reduce(%p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add
 }
 """
-READING = (reader, cursor, selective, fast_path, parser, nested, keep, head_records, names, loop_scalars, device_marks, tokens)
+HLO = str(Path(source.__file__).parent)
 
 
-def test_few_functions_take_a_line_from_the_text_to_its_instruction() -> None:
-    """So that the way of a line can be followed: no more than these are called, whatever their number of calls."""
-    files = {one.__file__ for one in READING}
+def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
+    """So that the way of a line can be followed: of all files of `hlo` no more than these are called, however often."""
     called: set[str] = set()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename in files:
-            called.add(f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}")
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(HLO) and not code.co_name.startswith("<"):
+            called.add(f"{code.co_filename}:{code.co_qualname}")
 
     sys.setprofile(note)
     try:
@@ -403,7 +390,7 @@ def test_few_functions_take_a_line_from_the_text_to_its_instruction() -> None:
     finally:
         sys.setprofile(None)
     assert report.facts["collectives.count"] == 1
-    assert 40 < len(called) <= 70
+    assert 40 < len(called) <= 100
 
 
 def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:

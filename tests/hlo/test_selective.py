@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.head_records import HeadRecords
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.selective import Selection, small_root
@@ -28,7 +27,7 @@ LAST = "%last (y: f32[2]) -> f32[2] {\n  ROOT %y = f32[2] parameter(0)\n}\n"
 
 
 def selection_of(module: Module, *holders: str) -> Selection:
-    return Selection(module, HeadRecords(module.wants.opcodes, module.heads), set(holders))
+    return Selection(module, set(holders))
 
 
 def noted(text: str, *, loops: bool, line: int = 10) -> Module:

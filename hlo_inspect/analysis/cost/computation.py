@@ -169,7 +169,7 @@ class Costs:
 
     def _work_by_opcode(self, view: View) -> Tally:
         tally = Tally()
-        for row, (opcode, shape) in enumerate(view.heads):
+        for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
             if opcode in WORKLESS:
                 continue
             try:

@@ -75,7 +75,7 @@ class _FusionReader:
             raise UnknownCostError("the fused computation is empty")
         found = FusedTraffic(self._written(root))
         first_of_root = next(iter(self._operands[root]), None)
-        for row, (opcode, shape) in enumerate(self._view.heads):
+        for row, (opcode, shape) in enumerate(zip(self._view.opcodes, self._view.shapes, strict=True)):
             if opcode == "constant":
                 found.constants += _constant_size(shape)
             elif opcode == "parameter":
@@ -162,7 +162,7 @@ class _FusionReader:
         size = 0
         shared = False
         for user in self._users.get(fusion, ()):
-            opcode, shape = self._view.heads[user]
+            opcode, shape = self._view.opcodes[user], self._view.shapes[user]
             first = self._is_first(user, fusion)
             if straight and (opcode == "slice" or (opcode == "dynamic-slice" and first)):
                 size += shape_size(shape)
