@@ -10,6 +10,7 @@ import click
 
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
+from hlo_inspect.report.selection import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +28,7 @@ class OutputOptions:
     quiet: bool
     verbose: bool
     sites: bool
+    selection: Selection
 
     def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
         return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
@@ -43,6 +45,10 @@ class ReadOptions:
     strict: bool
 
 
+def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    return tuple(name for name in map(str.strip, (text or "").split(",")) if name)
+
+
 _OUTPUT = (
     click.option(
         "--format", "format_", type=click.Choice(tuple(FORMATS)), default="table", help="Output format.", show_default=True
@@ -53,6 +59,23 @@ _OUTPUT = (
     ),
     click.option("--table", metavar="NAME", help="Only the table of this name; CSV holds one table."),
     click.option("--sites", is_flag=True, help="One row a site where pages show groups of equal ones."),
+    click.option(
+        "--columns", metavar="NAME,…", callback=_comma_separated, help="Columns of one table, in this order; see --filter."
+    ),
+    click.option(
+        "--sort",
+        metavar="NAME,…",
+        callback=_comma_separated,
+        help="Sort by columns: numbers from the largest, texts from A to Z; -NAME the other way round.",
+    ),
+    click.option(
+        "--filter",
+        "filters",
+        metavar="'COLUMN OP VALUE …'",
+        multiple=True,
+        help="Rows that meet all comparisons, as 'kind = all-gather bytes >= 1MiB'; OP is = != < <= > >= or ~ (contains). "
+        "Like --columns and --sort it is about the command's own table, or the one of --table.",
+    ),
     click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
     click.option("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
     click.option("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
@@ -96,7 +119,8 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 def take_output(arguments: dict[str, Any]) -> OutputOptions:
     """The output's options out of a command's arguments."""
     names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose", "sites")
-    return OutputOptions(*(arguments.pop(name) for name in names))
+    selection = Selection(*(arguments.pop(name) for name in ("columns", "sort", "filters")))
+    return OutputOptions(*[*(arguments.pop(name) for name in names), selection])
 
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:

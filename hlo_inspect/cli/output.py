@@ -11,13 +11,18 @@ from typing import TextIO
 
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report import FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.selection import selected
 
 
 def deliver(reports: Sequence[Report], options: OutputOptions) -> None:
     """Renders the reports. A pipe that its reader closed ends the output quietly."""
     render = FORMATS[options.format]
+    for_people = options.format in FORMATS_FOR_PEOPLE
+    reports = [selected(report, options.selection, options.table, for_people=for_people) for report in reports]
+    if options.format == "csv":
+        _report_left_out(reports)
     if options.output is not None:
         path = Path(options.output)
         try:
@@ -31,6 +36,14 @@ def deliver(reports: Sequence[Report], options: OutputOptions) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
+
+
+def _report_left_out(reports: Sequence[Report]) -> None:
+    """CSV holds rows and nothing else: what a filter hides is said beside it."""
+    for report in reports:
+        for table in report.tables:
+            if table.left_out is not None:
+                sys.stderr.write(f"hlo-inspect: {report.input.path}: {table.left_out.count:,} rows filtered out\n")
 
 
 def silence() -> None:

@@ -14,4 +14,6 @@ FORMATS: MappingProxyType[str, Renderer] = MappingProxyType(
     {"table": render_terminal, "json": render_json, "csv": render_csv, "markdown": render_markdown}
 )
 
-__all__ = ["FORMATS", "RenderOptions", "Renderer"]
+FORMATS_FOR_PEOPLE = ("table", "markdown")
+
+__all__ = ["FORMATS", "FORMATS_FOR_PEOPLE", "RenderOptions", "Renderer"]

@@ -21,13 +21,16 @@ Texts = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A table in texts: those columns that a page can have. `folded` are rows of sums at the end of `rows`."""
+    """A table in texts: those columns that a page can have. `folded` are rows of sums at the end of `rows`, `left_out` is the
+    line of the rows that a filter hides.
+    """
 
     columns: tuple[Column, ...]
     header: Texts
     rows: tuple[Texts, ...]
     total: Texts | None
     folded: int
+    left_out: Texts | None
 
 
 def format_table(table: Table, raw_bytes: bool) -> Cells:
@@ -41,13 +44,17 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
     rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
     if table.others:
         rows[-1] = texts(table.rows[-1], table.others_at_least, of_sums=True)
-    total = table.total
+    total, left_out = table.total, None
+    if table.left_out is not None:
+        label = f"[{table.left_out.count:,} filtered out]"
+        left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)
     return Cells(
         columns=tuple(table.columns[at] for at in pages),
         header=tuple(heading(table.columns[at], raw_bytes) for at in pages),
         rows=tuple(rows),
-        total=texts(_labelled(total), table.total_at_least, of_sums=True) if total is not None and rows else None,
+        total=texts(table.labelled(total, "total"), table.total_at_least, of_sums=True) if total and rows else None,
         folded=1 if table.others else 0,
+        left_out=left_out,
     )
 
 
@@ -58,10 +65,6 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
         unit, alone = _UNIT_WORDS[column.unit]
         words = [word for word in words if word != unit] or [alone]
     return printable(" ".join(words))
-
-
-def _labelled(total: Row) -> Row:
-    return total if total[0] is not None else ("total", *total[1:])
 
 
 def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:

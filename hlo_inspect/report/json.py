@@ -46,13 +46,14 @@ def report_to_dict(report: Report) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    total = table.total
+    total, left_out = table.total, table.left_out
     return {
         "name": table.name,
         "title": table.title,
         "columns": [{"name": column.name, "unit": column.unit} for column in table.columns],
         "rows": [_row(row) for row in table.rows],
         "total": None if total is None else _row(total),
+        **({"left_out": {"rows": left_out.count, "sums": _row(left_out.sums)}} if left_out else {}),
     }
 
 

@@ -22,7 +22,7 @@ PAGE_WIDTH = 120  # what chooses the columns where the output has no width of it
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
 _USUAL: dict[Unit, int] = {"text": 16, "bytes": 9, "flops": 7, "seconds": 7, "count": 7, "number": 6, "share": 6, "bool": 3}
-_SHORTEST = 8  # text is shortened to this at most, a sentence wrapped to _SHORTEST_LINE
+_SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
 _SHORTEST_LINE = 24
 _BLANKS_OF_A_SENTENCE = 3
 
@@ -30,7 +30,7 @@ _BLANKS_OF_A_SENTENCE = 3
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A table ready to print: the cells of the columns that fit, and the names of those that do not. A cell that is wrapped
-    holds line ends. The last `folded` rows are sums.
+    holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter hides.
     """
 
     title: str
@@ -40,11 +40,12 @@ class Grid:
     rows: tuple[Texts, ...]
     total: Texts | None
     folded: int
+    left_out: Texts | None
     hidden: tuple[str, ...]
 
     @property
     def width(self) -> int:
-        body = sum(self.widths) + GAP * (len(self.widths) - 1) if self.rows else 0
+        body = sum(self.widths) + GAP * (len(self.widths) - 1) if self.rows or self.left_out else 0
         return max(cell_width(self.title), body)
 
     @property
@@ -58,8 +59,8 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     """
     cells = format_table(table, raw_bytes)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
-    lines = [cells.header, *cells.rows, *([cells.total] if cells.total else [])]
-    lines = [tuple(line[at] for at in kept) for line in lines]
+    sums = [line for line in (cells.total, cells.left_out) if line]
+    lines = [tuple(line[at] for at in kept) for line in (cells.header, *cells.rows, *sums)]
     widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
     if width is not None:
         shortest = [
@@ -72,9 +73,10 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         header=header,
         right=tuple(cells.columns[at].unit not in ("text", "bool") for at in kept),
         widths=tuple(widths),
-        rows=tuple(rows[:-1] if cells.total else rows),
-        total=rows[-1] if cells.total else None,
+        rows=tuple(rows[: len(cells.rows)]),
+        total=rows[len(cells.rows)] if cells.total else None,
         folded=cells.folded,
+        left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for at, column in enumerate(cells.columns) if at not in kept),
     )
 
@@ -95,11 +97,11 @@ def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list
 
 
 def _shortest(cells: Sequence[str], unit: Unit) -> int:
-    """What a column can be squeezed to: text to a few characters, a sentence to a short line, figures not at all."""
+    """What a column can be squeezed to: text to its heading, a sentence to a short line, figures not at all."""
     natural = max(map(cell_width, cells))
     if unit != "text":
         return natural
-    return min(natural, _SHORTEST_LINE if any(map(_is_sentence, cells)) else _SHORTEST)
+    return max(cell_width(cells[0]), min(natural, _SHORTEST_LINE if any(map(_is_sentence, cells)) else _SHORTEST))
 
 
 def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> list[int]:

@@ -87,7 +87,7 @@ def _passages(report: Report) -> Iterator[str]:
 
 def _table(grid: Grid) -> Iterator[str]:
     yield from ("", f"**{escape(grid.title)}**", "")
-    if not grid.rows:
+    if not grid.rows and not grid.left_out:
         yield "none"
         return
     yield _row(map(escape, grid.header))
@@ -96,6 +96,8 @@ def _table(grid: Grid) -> Iterator[str]:
         yield _row(map(escape, row))
     if grid.total is not None:
         yield _row(f"**{escape(cell)}**" if cell else "" for cell in grid.total)
+    if grid.left_out is not None:
+        yield _row(map(escape, grid.left_out))
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.errors import Location, UsageError, did_you_mean
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
@@ -65,13 +65,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many rows a filter hides, the sum of each column over them, and the lower bounds of these sums."""
+
+    count: int
+    sums: Row
+    at_least: Row
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of raw values under typed columns.
 
     `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
     how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
     that is not `on_page`, and show the table `page_as` of the same report in place of this one, except where the user asks for
-    single rows.
+    single rows. `left_out` are the rows that a filter hides: they are in no total.
     """
 
     name: str
@@ -80,6 +89,7 @@ class Table:
     rows: tuple[Row, ...]
     others: int = 0
     others_at_least: Row = ()
+    left_out: LeftOut | None = None
     page_rows: int = 20
     page_as: str = ""
     on_page: bool = True
@@ -147,8 +157,20 @@ class Table:
         if limit <= 0 or cut <= 0 or self.page_rows == 0:
             return self
         rest = self.rows[limit:]
-        others = (f"[{cut:,} others]", *self._sums(rest)[1:])
+        others = self.labelled(self._sums(rest), f"[{cut:,} others]")
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=self._lower_bounds(rest))
+
+    def where(self, test: Callable[[Row], bool]) -> Table:
+        """The rows that pass the test; the others are summed in `left_out`."""
+        rows = [row for row in self.rows if test(row)]
+        out = [row for row in self.rows if not test(row)]
+        left_out = LeftOut(len(out), self._sums(out), self._lower_bounds(out)) if out else None
+        return replace(self, rows=tuple(rows), left_out=left_out)
+
+    def labelled(self, sums: Row, label: str) -> Row:
+        """A row of sums with its label in the first column that has none."""
+        at = next((at for at, column in enumerate(self.columns) if not column.summed), None)
+        return sums if at is None else (*sums[:at], label, *sums[at + 1 :])
 
 
 def _sum(values: Sequence[Value]) -> int | float | None:
@@ -271,8 +293,10 @@ class Report:
         for table in self.tables:
             if table.name == name:
                 return table
-        names = ", ".join(table.name for table in self.tables) or "none"
-        raise UsageError(f"no table {name!r} in this report; there are: {names}")
+        names = [table.name for table in self.tables]
+        raise UsageError(
+            f"no table {name!r} in this report; there are: {', '.join(names) or 'none'}{did_you_mean(name, names)}"
+        )
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:

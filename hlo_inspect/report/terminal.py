@@ -161,7 +161,7 @@ def _side_by_side(grids: Sequence[Grid]) -> Iterator[Line]:
 
 def _grid_lines(grid: Grid) -> Iterator[Line]:
     yield [(grid.title, _HEADING)]
-    if not grid.rows:
+    if not grid.rows and not grid.left_out:
         yield [("none", _DIM)]
         return
     rule: Line = [("─" * grid.width, _DIM)]
@@ -172,6 +172,8 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
     if grid.total is not None:
         yield rule
         yield from _row(grid, grid.total, _HEADING)
+    if grid.left_out is not None:
+        yield from _row(grid, grid.left_out, _DIM)
 
 
 def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:

@@ -32,7 +32,8 @@ _ALSO_READ: dict[Unit, dict[str, Fraction]] = {
     "bytes": {"kB": Fraction(1000)} | {f"{prefix}B": Fraction(1000**power) for power, prefix in enumerate("KMGTPE", 1)},
     "seconds": {name: Fraction(1, 10**6) for name in ("us", "\u03bcs")},
 }
-_READ = {unit: scale | _ALSO_READ.get(unit, {}) for unit, scale in _PRINTED.items()}
+_READ: dict[Unit, dict[str, Fraction]] = {unit: scale | _ALSO_READ.get(unit, {}) for unit, scale in _PRINTED.items()}
+_READ["share"] = {"%": Fraction(1, 100)}
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
 )

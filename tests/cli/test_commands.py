@@ -417,3 +417,29 @@ def test_the_parameters_have_their_roles_unless_it_is_quick(run: Run) -> None:
 
     assert roles() == {"weight", "first_moment", "second_moment", "counter", None}
     assert roles("--quick") == {None}
+
+
+def test_rows_and_columns_as_asked(run: Run) -> None:
+    """The all-reduces of the dump: a sum over rows, and a maximum over columns."""
+    result = run("collectives", COLLECTIVES, "--filter", "kind = all-reduce", "--columns", "line,reduction", "--sort", "-line")
+    lines = result.stdout.splitlines()
+    assert [line.split() for line in lines if line.strip().startswith(("172", "173"))] == [["172", "add"], ["173", "max"]]
+    rows = run("collectives", COLLECTIVES, "--filter", "kind = all-reduce", "--columns", "line,kind", "--format", "csv")
+    assert sorted(rows.stdout.splitlines()) == ["172,all-reduce", "173,all-reduce", "184,all-reduce", "line,kind"]
+    assert "rows filtered out" in rows.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--filter", "knd = 1"), "no column 'knd' in the table 'collectives'; did you mean 'kind'?"),
+        (("--filter", "kind"), "'kind' is no comparison"),
+        (("--sort", "operandbytes"), "did you mean 'operand_bytes'"),
+        (("--columns", "kind,grp_size"), "did you mean 'group_size'"),
+        (("--table", "loop", "--sort", "line"), "no table 'loop' in this report"),
+    ],
+)
+def test_a_column_that_does_not_exist_is_wrong_usage(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    result = run("collectives", COLLECTIVES, *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr

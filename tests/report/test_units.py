@@ -105,7 +105,7 @@ def test_parse_quantity(text: str, unit: Unit, expected: float) -> None:
         ("3 ms", "bytes", "ms is a unit of seconds; a value in bytes has one of B, KiB, MiB"),
         ("3 parsec", "seconds", "unknown unit 'parsec'; a value in seconds has one of ns, µs, ms, s, us"),
         ("3 mib", "bytes", "unknown unit 'mib'"),
-        ("50%", "number", "unknown unit '%'; a number has no unit"),
+        ("50%", "number", "% is a unit of share; a number has no unit"),
         ("MiB", "bytes", "is not a number"),
         ("", "count", "is not a number"),
         ("1__0", "count", "is not a number"),
@@ -166,3 +166,8 @@ def test_a_lower_bound_is_marked() -> None:
     assert format_bounded(5, 4, "count") == "5"
     assert format_bounded(None, None, "count") == "?"
     assert format_bounded(None, 0, "count") == "?"  # that it is not negative goes without saying
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("12.5 %", 0.125), ("0.2", 0.2), ("100%", 1)])
+def test_a_share_is_read_in_percent_or_as_a_part_of_1(text: str, share: float) -> None:
+    assert parse_quantity(text, "share") == share

@@ -1,0 +1,91 @@
+"""The rows and columns of one table that a user asks for: `--columns`, `--sort`, `--filter`.
+
+They are about the table that `--table` names, or the command's own, which has one row a site. The other tables are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hlo_inspect.errors import UsageError
+from hlo_inspect.report.columns import find_column
+from hlo_inspect.report.filters import parse_filter, row_test
+from hlo_inspect.report.model import Report, Row, Table, Value
+
+_PAGES = ("summary",)
+"""Commands that are a page of tables and have none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Names of columns in the order to show; what to sort by, a minus before a name turns its order round; filters."""
+
+    columns: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.sort or self.filters)
+
+
+def selected(report: Report, selection: Selection, table: str | None = None, *, for_people: bool = False) -> Report:
+    """The report with the one table that the selection is about, or the report itself where nothing is selected.
+
+    For people a column brings its lower bounds along. `UsageError` for a table, column or filter that makes no sense.
+    """
+    if not selection:
+        return report
+    chosen = _table(report, table)
+    chosen = _filtered(chosen, selection.filters)
+    for name in reversed(selection.sort):
+        chosen = _sorted(chosen, name)
+    if selection.sort:
+        title = f"{chosen.title.partition(', by ')[0]}, by {', '.join(selection.sort)}"
+        chosen = replace(chosen, title=title)
+    if selection.columns:
+        chosen = _with_columns(chosen, selection.columns, for_people)
+    return replace(report, tables=(replace(chosen, page_as="", on_page=True),), headline=())
+
+
+def _table(report: Report, name: str | None) -> Table:
+    if name is not None:
+        return report.table(name)
+    if not report.tables or report.command in _PAGES:
+        names = ", ".join(table.name for table in report.tables)
+        raise UsageError(f"{report.command!r} has no table of its own: choose one with --table{names and f' ({names})'}")
+    return report.tables[0]
+
+
+def _filtered(table: Table, filters: Sequence[str]) -> Table:
+    tests = [row_test(comparison, table) for text in filters for comparison in parse_filter(text)]
+    if not tests:
+        return table
+    return table.where(lambda row: all(test(row) for test in tests))
+
+
+def _sorted(table: Table, name: str) -> Table:
+    """Numbers from the largest, texts from A to Z, with a minus before the name the other way round; unknown values last."""
+    at = find_column(name.removeprefix("-"), table)
+    bound = table.bound_columns.get(at)
+
+    def value(row: Row) -> Value:
+        return row[bound] if row[at] is None and bound is not None else row[at]
+
+    known = [row for row in table.rows if value(row) is not None]
+    descending = (table.columns[at].unit != "text") != name.startswith("-")
+    known.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # the values of one column compare
+    return replace(table, rows=(*known, *(row for row in table.rows if value(row) is None)))
+
+
+def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table:
+    """The columns in the order asked for, none of which a page may drop."""
+    chosen = list(dict.fromkeys(find_column(name, table) for name in names))
+    bounds = [bound for at, bound in table.bound_columns.items() if for_people and at in chosen and bound not in chosen]
+
+    def of(row: Row) -> Row:
+        return tuple(row[at] for at in (*chosen, *bounds))
+
+    columns = tuple(replace(table.columns[at], detail=0) for at in (*chosen, *bounds))
+    left_out = table.left_out and replace(table.left_out, sums=of(table.left_out.sums), at_least=of(table.left_out.at_least))
+    return replace(table, columns=columns, rows=tuple(map(of, table.rows)), left_out=left_out)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hlo_inspect.errors import UsageError
+from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.selection import Selection, selected
+
+MIB = 2**20
+
+
+@pytest.fixture
+def collectives(sample: Report) -> Report:
+    """The sample as `collectives` has it: 25 rows whose operands have 2, 4, … 50 MiB; the wire bytes of one are unknown."""
+    own, others = sample.tables[3], sample.tables[:3]
+    return replace(sample, command="collectives", tables=(own, *others))
+
+
+def table(report: Report, **selection: tuple[str, ...]) -> Table:
+    (found,) = selected(report, Selection(**selection)).tables
+    return found
+
+
+def test_nothing_selected_is_the_report(collectives: Report) -> None:
+    assert selected(collectives, Selection()) is collectives
+
+
+def test_the_own_table_or_the_one_that_is_named(sample: Report, collectives: Report) -> None:
+    assert table(collectives, sort=("name",)).name == "collectives"
+    assert [one.name for one in selected(collectives, Selection(sort=("count",)), "opcodes").tables] == ["opcodes"]
+    with pytest.raises(UsageError, match=r"'summary' has no table of its own: choose one with --table \(buffers, opcodes"):
+        table(sample, sort=("name",))
+    with pytest.raises(UsageError, match=r"no table 'opcode' in this report.*did you mean 'opcodes'"):
+        selected(collectives, Selection(sort=("count",)), "opcode")
+
+
+def test_columns_in_the_order_asked_for(collectives: Report) -> None:
+    found = table(collectives, columns=("wire_bytes", "operand bytes", "form", "name"))
+    assert [column.name for column in found.columns] == ["wire_bytes", "operand_bytes", "form", "name"]
+    assert found.rows[1] == (2 * MIB, 4 * MIB, "plain", "all-gather.1")
+    with pytest.raises(UsageError, match="no column 'knd' in the table 'collectives'; did you mean 'kind'"):
+        table(collectives, columns=("knd",))
+
+
+def test_no_column_that_is_asked_for_is_dropped(rendered: Callable[..., str], collectives: Report) -> None:
+    names = tuple(column.name for column in collectives.tables[0].columns)
+    page = rendered("table", selected(collectives, Selection(columns=names)), width=60)
+    header = next(line for line in page.splitlines() if "channel id" in line)
+    assert " ".join(header.split()) == "name kind operand wire replica groups channel id is async op name line form"
+
+
+def test_sorting(collectives: Report) -> None:
+    assert [row[0] for row in table(collectives, sort=("-operand_bytes",)).rows[:2]] == ["all-reduce.0", "all-gather.1"]
+    by_kind = table(collectives, sort=("kind", "line")).rows  # lines 700 + n, all-gathers where n % 3 is 1
+    assert [(row[1], row[8]) for row in by_kind[:2]] == [("all-gather", 722), ("all-gather", 716)]
+    assert table(collectives, sort=("line",)).title == "Collectives, by line"
+    assert table(collectives, sort=("wire_bytes",)).rows[-1][0] == "ragged-all-to-all.19"  # unknown values last
+    assert table(collectives, sort=("-wire_bytes",)).rows[-1][0] == "ragged-all-to-all.19"
+
+
+def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], collectives: Report) -> None:
+    asked = Selection(filters=("kind = all-reduce", "operand_bytes >= 20 MiB"))  # the 10th, 13th, … 25th
+    report = selected(collectives, asked)
+    found = report.tables[0]
+    assert [row[2] for row in found.rows] == [size * MIB for size in (20, 26, 32, 38, 44, 50)]
+    assert found.total is not None
+    assert found.total[2] == 210 * MIB
+    assert found.left_out is not None
+    assert (found.left_out.count, found.left_out.sums[2], found.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
+    page = rendered("table", report, width=80)
+    (line,) = [line for line in page.splitlines() if line.startswith("[19 filtered out]")]
+    assert line.split()[3:] == ["440.0", "MiB", ">=", "200.0", "MiB"]
+    assert "| \\[19 filtered out\\] |" in rendered("markdown", report)
+    as_json = json.loads(rendered("json", report))["tables"][0]
+    assert as_json["left_out"]["rows"] == 19
+    assert as_json["left_out"]["sums"][2] == 440 * MIB
+
+
+def test_a_filter_that_hides_all_rows_says_what_they_are(rendered: Callable[..., str], collectives: Report) -> None:
+    page = rendered("table", selected(collectives, Selection(filters=("kind = none",))), width=80)
+    assert "\nnone\n" not in page
+    (line,) = [line for line in page.splitlines() if line.startswith("[25 filtered out]")]
+    assert "650.0 MiB" in line
+
+
+def test_sums_stand_in_a_first_column_and_its_label_beside(rendered: Callable[..., str], collectives: Report) -> None:
+    report = selected(collectives, Selection(columns=("operand_bytes", "name")))
+    last = rendered("table", report, width=80, top=1, quiet=True).splitlines()[-1]
+    assert last.split() == ["650.0", "MiB", "total"]
+
+
+def test_for_people_columns_bring_their_bounds() -> None:
+    runs = Column("runs", "count", summed=True)
+    loops = Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), (("a", None, 4), ("b", 6, 6)))
+    report = Report("loops", Input("-", 1, 1, 1), {}, (loops,))
+    assert len(selected(report, Selection(columns=("runs",))).tables[0].columns) == 1
+    assert len(selected(report, Selection(columns=("runs",)), for_people=True).tables[0].columns) == 2
+    assert [row[0] for row in table(report, sort=("runs",)).rows] == ["b", "a"]
