@@ -10,7 +10,7 @@ import click
 
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
-from hlo_inspect.report.selection import Selection
+from hlo_inspect.report.selection import TableSelection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ class OutputOptions:
     quiet: bool
     verbose: bool
     sites: bool
-    selection: Selection
+    selection: TableSelection
 
     def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
         return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
@@ -119,7 +119,7 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 def take_output(arguments: dict[str, Any]) -> OutputOptions:
     """The output's options out of a command's arguments."""
     names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose", "sites")
-    selection = Selection(*(arguments.pop(name) for name in ("columns", "sort", "filters")))
+    selection = TableSelection(*(arguments.pop(name) for name in ("columns", "sort", "filters")))
     return OutputOptions(*[*(arguments.pop(name) for name in names), selection])
 
 

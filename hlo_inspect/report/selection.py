@@ -18,7 +18,7 @@ _PAGES = ("summary",)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TableSelection:
     """Names of columns in the order to show; what to sort by, a minus before a name turns its order round; filters."""
 
     columns: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Selection:
         return bool(self.columns or self.sort or self.filters)
 
 
-def selected(report: Report, selection: Selection, table: str | None = None, *, for_people: bool = False) -> Report:
+def selected(report: Report, selection: TableSelection, table: str | None = None, *, for_people: bool = False) -> Report:
     """The report with the one table that the selection is about, or the report itself where nothing is selected.
 
     For people a column brings its lower bounds along. `UsageError` for a table, column or filter that makes no sense.

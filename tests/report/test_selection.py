@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.model import Column, Input, Report, Table
-from hlo_inspect.report.selection import Selection, selected
+from hlo_inspect.report.selection import TableSelection, selected
 
 MIB = 2**20
 
@@ -21,21 +21,21 @@ def collectives(sample: Report) -> Report:
 
 
 def table(report: Report, **selection: tuple[str, ...]) -> Table:
-    (found,) = selected(report, Selection(**selection)).tables
+    (found,) = selected(report, TableSelection(**selection)).tables
     return found
 
 
 def test_nothing_selected_is_the_report(collectives: Report) -> None:
-    assert selected(collectives, Selection()) is collectives
+    assert selected(collectives, TableSelection()) is collectives
 
 
 def test_the_own_table_or_the_one_that_is_named(sample: Report, collectives: Report) -> None:
     assert table(collectives, sort=("name",)).name == "collectives"
-    assert [one.name for one in selected(collectives, Selection(sort=("count",)), "opcodes").tables] == ["opcodes"]
+    assert [one.name for one in selected(collectives, TableSelection(sort=("count",)), "opcodes").tables] == ["opcodes"]
     with pytest.raises(UsageError, match=r"'summary' has no table of its own: choose one with --table \(buffers, opcodes"):
         table(sample, sort=("name",))
     with pytest.raises(UsageError, match=r"no table 'opcode' in this report.*did you mean 'opcodes'"):
-        selected(collectives, Selection(sort=("count",)), "opcode")
+        selected(collectives, TableSelection(sort=("count",)), "opcode")
 
 
 def test_columns_in_the_order_asked_for(collectives: Report) -> None:
@@ -48,7 +48,7 @@ def test_columns_in_the_order_asked_for(collectives: Report) -> None:
 
 def test_no_column_that_is_asked_for_is_dropped(rendered: Callable[..., str], collectives: Report) -> None:
     names = tuple(column.name for column in collectives.tables[0].columns)
-    page = rendered("table", selected(collectives, Selection(columns=names)), width=60)
+    page = rendered("table", selected(collectives, TableSelection(columns=names)), width=60)
     header = next(line for line in page.splitlines() if "channel id" in line)
     assert " ".join(header.split()) == "name kind operand wire replica groups channel id is async op name line form"
 
@@ -63,7 +63,7 @@ def test_sorting(collectives: Report) -> None:
 
 
 def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], collectives: Report) -> None:
-    asked = Selection(filters=("kind = all-reduce", "operand_bytes >= 20 MiB"))  # the 10th, 13th, … 25th
+    asked = TableSelection(filters=("kind = all-reduce", "operand_bytes >= 20 MiB"))  # the 10th, 13th, … 25th
     report = selected(collectives, asked)
     found = report.tables[0]
     assert [row[2] for row in found.rows] == [size * MIB for size in (20, 26, 32, 38, 44, 50)]
@@ -81,14 +81,14 @@ def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], colle
 
 
 def test_a_filter_that_hides_all_rows_says_what_they_are(rendered: Callable[..., str], collectives: Report) -> None:
-    page = rendered("table", selected(collectives, Selection(filters=("kind = none",))), width=80)
+    page = rendered("table", selected(collectives, TableSelection(filters=("kind = none",))), width=80)
     assert "\nnone\n" not in page
     (line,) = [line for line in page.splitlines() if line.startswith("[25 filtered out]")]
     assert "650.0 MiB" in line
 
 
 def test_sums_stand_in_a_first_column_and_its_label_beside(rendered: Callable[..., str], collectives: Report) -> None:
-    report = selected(collectives, Selection(columns=("operand_bytes", "name")))
+    report = selected(collectives, TableSelection(columns=("operand_bytes", "name")))
     last = rendered("table", report, width=80, top=1, quiet=True).splitlines()[-1]
     assert last.split() == ["650.0", "MiB", "total"]
 
@@ -97,6 +97,6 @@ def test_for_people_columns_bring_their_bounds() -> None:
     runs = Column("runs", "count", summed=True)
     loops = Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), (("a", None, 4), ("b", 6, 6)))
     report = Report("loops", Input("-", 1, 1, 1), {}, (loops,))
-    assert len(selected(report, Selection(columns=("runs",))).tables[0].columns) == 1
-    assert len(selected(report, Selection(columns=("runs",)), for_people=True).tables[0].columns) == 2
+    assert len(selected(report, TableSelection(columns=("runs",))).tables[0].columns) == 1
+    assert len(selected(report, TableSelection(columns=("runs",)), for_people=True).tables[0].columns) == 2
     assert [row[0] for row in table(report, sort=("runs",)).rows] == ["b", "a"]
