@@ -61,6 +61,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "padded_bytes": ((ADAMW, 1, 256), ("tpu/bf16_master.after", 0, 4 * 128 * 4)),
             "memory_space": (("handmade/layouts", 1, 1), ("handmade/layouts", 4, 5)),
             "sharding": ((ADAMW, 7, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"), (UNUSED, 0, "{replicated}")),
+            "partition_spec": ((ADAMW, 7, '("d0", None)'), (UNUSED, 0, "replicated")),
             "aliased_output": ((ADAMW, 3, "{3}"), (ALIASES, 2, "{2}")),
             "donated": ((ADAMW, 6, True), (ADAMW, 7, False)),
             "unused": ((UNUSED, 4, True), (UNUSED, 3, False)),

@@ -42,7 +42,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("view", "fingerprints", "op_names", "hardware", "hardware_figures"),
     ("calls", "loops"),
-    ("devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes"),
+    ("devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
     ("parameters", "fusions"),
     ("cost",),
     ("optimizer",),

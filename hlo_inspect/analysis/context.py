@@ -19,6 +19,7 @@ from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
+from hlo_inspect.analysis.partition_specs import PartitionSpecs
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import NamedMesh
@@ -80,6 +81,11 @@ class Context:
     @cached_property
     def interface(self) -> Interface:
         return find_interface(self.module)
+
+    @cached_property
+    def partition_specs(self) -> PartitionSpecs:
+        """How arrays are divided, by the names of mesh axes."""
+        return PartitionSpecs(self.module, lambda: self.mesh)
 
     @cached_property
     def views(self) -> Views:

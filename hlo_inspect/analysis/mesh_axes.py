@@ -38,13 +38,12 @@ from hlo_inspect.hlo.sharding import (
     Groups,
     NamedMesh,
     Sharding,
+    shardy_meshes,
 )
 
 _MADE_UP = re.compile(r"_?axis_\d+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _GIVEN_AXIS = re.compile(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
-_SHARDY_MESH = re.compile(r"sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII)
-_AXIS = re.compile(r"""["']([^"']*)["']\s*=\s*(\d{1,10})""", re.ASCII)
 
 
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
@@ -69,7 +68,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
     if names is None:
         header = shardy_meshes(module.header.attributes.get("frontend_attributes", ""))
-        names = axis_names(mesh.shape, mesh.order, [*header, *printed_meshes(collectives, shardings)])
+        names = axis_names(mesh.shape, mesh.order, [*header.values(), *printed_meshes(collectives, shardings)])
     return replace(mesh, names=names or tuple(f"d{number}" for number in range(len(mesh.shape))), note=note)
 
 
@@ -85,20 +84,16 @@ def given_mesh(text: str) -> NamedMesh:
     return NamedMesh(tuple((axis[1], int(axis[2])) for axis in axes if axis))
 
 
-def shardy_meshes(frontend_attributes: str) -> list[NamedMesh]:
-    """The meshes of the header's `xla.sdy.meshes`."""
-    found = []
-    for axes, ids in _SHARDY_MESH.findall(frontend_attributes.replace("\\", "")):
-        listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
-        found.append(NamedMesh(tuple((name, int(size)) for name, size in _AXIS.findall(axes)), listed or None))
-    return found
-
-
 def printed_meshes(collectives: Iterable[Collective], shardings: Iterable[Sharding]) -> list[NamedMesh]:
     """The meshes in groups and shardings."""
     of_groups = (c.groups.mesh for c in collectives if isinstance(c.groups, DeviceGroups))
     meshes = (*of_groups, *(sharding.mesh for sharding in shardings))
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
+
+
+def is_made_up(name: str) -> bool:
+    """Whether a printer named an axis that the program did not name."""
+    return not name or _MADE_UP.fullmatch(name) is not None
 
 
 class _Named(NamedTuple):
@@ -135,7 +130,7 @@ def _named_axes(mesh: NamedMesh, devices: int, order: Sequence[int] | None) -> l
     or axes that are no runs of device positions.
     """
     axes = [(name, size) for name, size in mesh.axes if size != 1]
-    if math.prod(size for _, size in axes) != devices or any(_MADE_UP.fullmatch(name) or not name for name, _ in axes):
+    if math.prod(size for _, size in axes) != devices or any(is_made_up(name) for name, _ in axes):
         return None
     position = {device: at for at, device in enumerate(order)} if order else None
     found = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -29,6 +29,10 @@ _TILES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*{_IOTA_TEXT}|({_NUMBER
 _MESH = re.compile(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
 _IOTA = re.compile(rf"\s*{_IOTA_TEXT}\s*", re.ASCII)
 _AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
+_SHARDY_MESH = re.compile(
+    r"(?:\b(\w++)\s*+=\s*+)?+#?sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII
+)
+_SHARDY_SHARDING = re.compile(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
 _AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
 
 
@@ -189,6 +193,16 @@ def _mesh(match: re.Match[str]) -> NamedMesh:
     return NamedMesh(named, _iota(tiled[1], tiled[2]) if tiled is not None else _integers(device_ids))
 
 
+def shardy_meshes(text: str) -> dict[str, NamedMesh]:
+    """The meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, by their names."""
+    found: dict[str, NamedMesh] = {}
+    for name, axes, ids in _SHARDY_MESH.findall(text.replace("\\", "")):
+        listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
+        named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
+        found[name or str(len(found))] = NamedMesh(named, listed or None)
+    return found
+
+
 # -- groups and pairs -------------------------------------------------------------------------------------------------------
 
 
@@ -255,6 +269,7 @@ _WORD = re.compile(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?
 _DEVICE = re.compile(rf"\bdevice=({_NUMBER})", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _AXES_OF_KIND = re.compile(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
+_LIST_OF_AXES = re.compile(r"\{([^{}]*+)\}")
 _PRINTED_ELEMENT = re.compile(r'\{[^{}"/]*+\}')
 _PRINTED_TUPLE = re.compile(
     rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
@@ -427,3 +442,16 @@ def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
         kind: ShardingKind = "manual" if word[1] == "manual" else "unreduced"
         return Sharding(text, kind, mesh=mesh)
     return Sharding(text, "named", mesh=mesh, dimension_axes=tuple(dimensions), other_axes=tuple(others))
+
+
+def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[Sharding, ...]:
+    """The shardings of `xla.sdy.sharding`, as `#sdy.sharding<@mesh, [{"data"}, {}]>`: one, or one for each value. An axis that
+    a dimension may be divided by further (`?`) and priorities are left out.
+    """
+    found = []
+    for one in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
+        dimensions = tuple(_references(axes) for axes in _LIST_OF_AXES.findall(one[2]))
+        others = tuple((kind, _references(axes)) for kind, axes in _AXES_OF_KIND.findall(one[3]) if kind)
+        mesh = meshes.get(one[1], NamedMesh(()))
+        found.append(Sharding(one[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
+    return tuple(found)

@@ -78,8 +78,8 @@ def _add(facts: dict[str, Value], name: str, is_known: bool, found: int | None) 
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield _parameter_table(context.interface, context.optimizer.roles if "optimizer" in context.also else {})
-    yield _output_table(context.interface)
+    yield _parameter_table(context, context.optimizer.roles if "optimizer" in context.also else {})
+    yield _output_table(context)
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:
@@ -101,7 +101,8 @@ def _index_text(index: ShapeIndex) -> str:
     return "{" + ",".join(map(str, index)) + "}"
 
 
-def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex], str]) -> Table:
+def _parameter_table(context: Context, roles: Mapping[tuple[int, ShapeIndex], str]) -> Table:
+    specs = context.partition_specs
     columns = (
         Column("number", "number", get=lambda p: p.number),
         Column("index", detail=9, get=lambda p: _index_text(p.index)),
@@ -112,7 +113,8 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
         Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.shape.padded_bytes),
         Column("memory_space", "number", detail=9, get=lambda p: p.shape.layout.memory_space if p.shape.layout else 0),
         Column("role", detail=1, width=8, optional=True, get=lambda p: roles.get((p.number, p.index))),
-        Column("sharding", detail=3, get=lambda p: p.sharding.text if p.sharding else ""),
+        Column("sharding", detail=9, get=lambda p: p.sharding.text if p.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda p: specs.text(p.sharding, None if p.index else p.instruction)),
         Column("aliased_output", detail=1, width=6, get=_aliased_output),
         Column("donated", "bool", get=lambda p: p.donated),
         Column("not_donated_because", detail=2, get=_why_not_donated),
@@ -120,7 +122,7 @@ def _parameter_table(interface: Interface, roles: Mapping[tuple[int, ShapeIndex]
         Column("path", detail=2, get=lambda p: p.path),
         Column("line", "number", detail=5, optional=True, get=lambda p: p.line),
     )
-    return Table.of("params", "Parameters", columns, interface.parameters)
+    return Table.of("params", "Parameters", columns, context.interface.parameters)
 
 
 def _aliased_output(leaf: ParameterLeaf) -> str | None:
@@ -135,7 +137,9 @@ def _why_not_donated(leaf: ParameterLeaf) -> str:
     return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
-def _output_table(interface: Interface) -> Table:
+def _output_table(context: Context) -> Table:
+    interface, specs = context.interface, context.partition_specs
+
     def aliased_parameter(output: Output) -> str | None:
         if output.alias is not None:
             return str(output.alias.parameter)
@@ -146,7 +150,8 @@ def _output_table(interface: Interface) -> Table:
         Column("shape", get=lambda o: str(o.shape)),
         Column("bytes", "bytes", summed=True, get=lambda o: o.shape.bytes),
         Column("aliased_parameter", get=aliased_parameter),
-        Column("sharding", detail=3, get=lambda o: o.sharding.text if o.sharding else ""),
+        Column("sharding", detail=9, get=lambda o: o.sharding.text if o.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda o: specs.text(o.sharding)),
     )
     title = "Outputs" if interface.outputs_known else "Outputs (not in the text)"
     return Table.of("outputs", title, columns, interface.outputs)

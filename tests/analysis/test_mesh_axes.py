@@ -8,9 +8,9 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh import module_shardings
-from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes, shardy_meshes
+from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.sharding import NamedMesh, parse_sharding
+from hlo_inspect.hlo.sharding import NamedMesh, parse_sharding, shardy_meshes
 
 
 def mesh(text: str) -> NamedMesh:
@@ -42,7 +42,7 @@ def test_what_is_no_mesh_is_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_meshes_of_the_header(attributes: str, meshes: list[str]) -> None:
-    assert shardy_meshes(attributes) == list(map(mesh, meshes))
+    assert list(shardy_meshes(attributes).values()) == list(map(mesh, meshes))
 
 
 def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Context]) -> None:

@@ -18,6 +18,8 @@ from hlo_inspect.hlo.sharding import (
     parse_groups,
     parse_pairs,
     parse_sharding,
+    parse_shardy_shardings,
+    shardy_meshes,
     split_sharding,
 )
 
@@ -313,3 +315,19 @@ def test_the_parts_of_a_sharding_over_named_axes() -> None:
 
 def test_a_mesh_is_printed_as_xla_does() -> None:
     assert str(NamedMesh((("data", 4), ("model", 2)))) == "mesh['data'=4,'model'=2]"
+
+
+def test_shardy_shardings() -> None:
+    """Of one value and of two; an axis of which a part is named, an open dimension, a priority, a mesh that is not there."""
+    meshes = shardy_meshes(r"{xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>, empty = #sdy.mesh<[]>}}")
+    assert meshes == {"mesh": NamedMesh((("a", 2), ("b", 4))), "empty": NamedMesh(())}
+    (one,) = parse_shardy_shardings(r"#sdy.sharding<@mesh, [{\"a\", ?}p1, {}, {\"b\":(2)2}], unreduced={\"b\":(1)2}>", meshes)
+    assert (one.kind, one.mesh) == ("named", meshes["mesh"])
+    assert one.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
+    assert one.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
+    two = parse_shardy_shardings('#sdy.sharding_per_value<[<@mesh, [{"a", "b"}]>, <@gone, []>]>', meshes)
+    assert [(sharding.mesh, sharding.dimension_axes) for sharding in two] == [
+        (meshes["mesh"], ((AxisReference("a"), AxisReference("b")),)),
+        (NamedMesh(()), ()),
+    ]
+    assert parse_shardy_shardings("no sharding", meshes) == ()
