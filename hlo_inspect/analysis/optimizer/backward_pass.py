@@ -42,6 +42,9 @@ _RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast"
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
 _LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
 
+SOLVED: Input = (-1, -1, ())
+"""Stands for the result of a linear solver among inputs."""
+
 Order = tuple[int, ...] | None
 """The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
 
@@ -139,6 +142,8 @@ class BackwardPasses:
             return True  # most weights are multiplied as they are
         cofactors = self._of(own, self._all_cofactors())
         found = self._are_known(factors, cofactors)
+        if found is not True and any(SOLVED in self._holding(factor.place) for factor in factors):
+            return False
         return None if self._hidden & own or not cofactors else found
 
     @staticmethod
@@ -296,7 +301,7 @@ class BackwardPasses:
         return known
 
     def _holding(self, place: Place) -> frozenset[Input]:
-        """The inputs that a value is made of, element by element."""
+        """The inputs that a value is made of, element by element, and `SOLVED`."""
         known = self._held.get(place)
         if known is None:
             known = self._held[place] = frozenset(self._find_held(place))
@@ -321,6 +326,8 @@ class BackwardPasses:
                 found |= {source} if source is not None else set()
             elif opcode in ELEMENTWISE or opcode in _MOVING:
                 stack += frames.operands(top)
+            elif self._is_solved(top):
+                found.add(SOLVED)
         if stack:
             self._hidden = EVERYTHING
         return found

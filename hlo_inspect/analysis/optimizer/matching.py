@@ -28,7 +28,9 @@ MAX_ROUNDS = 4
 
 @dataclass(slots=True)
 class Weight:
-    """One updated weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads."""
+    """One updated weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads.
+    `is_learnt`: whether the gradient comes from a backward pass, `None` where that cannot be told.
+    """
 
     array: StateArray
     update: Update
@@ -36,6 +38,7 @@ class Weight:
     copy: StateArray | None = None
     counters: list[StateArray] = field(default_factory=list)
     accumulators: list[StateArray] = field(default_factory=list)
+    is_learnt: bool | None = None
 
     @property
     def rule(self) -> str:
@@ -166,7 +169,7 @@ class Matcher:
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
-        return self._without_followers(found)
+        return self._without_followers(self._without_doubtful(found))
 
     # -- what a array depends on -----------------------------------------------------------------------------------------
 
@@ -255,8 +258,9 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
         claim = next(claims_of(update), None)
-        if not self._is_learnt(update, claim):
-            return None
+        is_learnt = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
+        if is_learnt is False and (claim is not None or not self.backward_passes.is_anywhere(update)):
+            return None  # a step of a solver, a recurrent cell
         if claim is not None and not _descends(claim):
             if not claim.roles:
                 return None  # a step of a solver, a residual: what goes up without a state is no update
@@ -265,13 +269,29 @@ class Matcher:
             claim = None
         if claim is None and not update.is_step():
             return None
-        return Weight(array, update, claim, self._working_copy(array), *self._beside(update))
+        return Weight(array, update, claim, self._working_copy(array), *self._beside(update), is_learnt=is_learnt)
 
-    def _is_learnt(self, update: Update, claim: Claim | None) -> bool:
-        """Whether an update can come from a gradient: solvers and recurrent cells take steps that look alike."""
-        gradient = update.rest if claim is None else claim.gradient
-        found = self.backward_passes.holds(update, gradient)
-        return found is not False or (claim is None and self.backward_passes.is_anywhere(update))
+    def _without_doubtful(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out steps that are only perhaps those of a gradient, unless one beside them is learnt by the same rule."""
+        learnt = {weight.rule for weight in found if weight.is_learnt}
+        return [weight for weight in found if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
+
+    def _is_doubtful(self, weight: Weight) -> bool:
+        """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
+        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients.
+        """
+        claim, update = weight.claim, weight.update
+        if claim is None or claim.roles:
+            return False
+        others = 0
+        for array in self.moving:
+            others |= self.input_dependence.bit(array.source) if array.shape.elements != 1 else 0
+        goes_up = not is_constant(claim.rate) and all(value < 0.0 for value in claim.rate.values())
+        return (
+            goes_up
+            or bool(self.dependence.inputs(claim.rate) & others & ~update.own_inputs)
+            or not update.turns(claim.gradient)
+        )
 
     def _agrees(self, claim: Claim, update: Update) -> bool:
         """Whether the algebra holds in numbers; looked at once for each rule and set of constants."""

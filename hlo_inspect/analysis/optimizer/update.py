@@ -126,6 +126,11 @@ class Update:
         """Whether something opaque in a form depends on the old value of the weight."""
         return bool(self._dependence.inputs(form) & self._context.own_inputs)
 
+    def turns(self, form: Sum) -> bool:
+        """Whether the direction of a form, not only its length, depends on the old value of the weight."""
+        atoms = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
+        return self.array.shape.elements == 1 or any(self._dependence.inputs_in(atom) & self.own_inputs for atom in atoms)
+
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 

@@ -87,8 +87,8 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
 def _momentum(update: Update, state: State) -> Claim | None:
     average = gradient_average(update, state)
     inner = _scale(update, average) if average is not None else None
-    if average is None or inner is None:
-        return None
+    if average is None or inner is None or (average.decay.value or 0.0) >= 1.0:
+        return None  # a velocity that never decays: the symplectic Euler method
     factor, rest = split(update.rest, state.new)
     if len(factor) != 1 or not update.are_scalar(factor):
         return None

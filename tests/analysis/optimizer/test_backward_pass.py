@@ -1,0 +1,115 @@
+"""Gradients come from a backward pass; fields of solvers, samplers and simulations do not.
+
+`m1`, `m2` are arrays that are handed in, `w` the array that is updated, `x` a batch with which `g` is a gradient.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.optimizer.programs import DESCENT, changed, rules_of, step_of
+
+ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+ACROSS = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+DOWN = ("u = multiply o rate", "new = add w u")
+
+
+def dot(name: str, left: str, right: str, contracted: str = ALONG) -> str:
+    return f"{name} = f32[4,4]{{1,0}} dot(%{left}, %{right}), {contracted}"
+
+
+FIELD = (dot("f", "w", "m1"), "a = tanh f", dot("o", "a", "m2"))
+"""A network of two layers on `w`; the twin of each test below has the gradient in its place."""
+
+
+def test_a_network_is_no_gradient() -> None:
+    assert rules_of(step_of(*FIELD, *DOWN, states=2)) == []
+    assert rules_of(step_of(*DESCENT)) == ["sgd"]
+
+
+def test_momentum_of_a_field() -> None:
+    momentum = ("b = multiply m3 nine", "m = add b {}", "u = multiply m rate", "new = add w u")
+    states = ("new", "m1", "m2", "m")
+    lines = [line.format("o") for line in momentum]
+    assert rules_of(step_of(*FIELD, *lines, outputs=" ".join(states), states=3)) == []
+    lines = [line.format("g") for line in momentum]
+    assert rules_of(step_of(*lines, outputs=" ".join(states), states=3)) == ["sgd"]
+
+
+def test_a_second_moment_of_a_field() -> None:
+    """An integrator with the length of its steps by the error's root mean square."""
+    moment = ("b = multiply m3 nine", "d = multiply {0} {0}", "e = multiply d tenth", "v = add b e", "s = rsqrt v")
+    scaled = (*moment, "q = multiply {0} s", "u = multiply q rate", "new = add w u")
+    field = [line.format("o") for line in scaled]
+    assert rules_of(step_of(*FIELD, *field, outputs="new m1 m2 v", states=3)) == []
+    gradient = [line.format("g") for line in scaled]
+    assert rules_of(step_of(*gradient, outputs="new m1 m2 v", states=3)) == ["rmsprop"]
+
+
+@pytest.mark.parametrize("function", ["negate", "tanh", "copy"])
+def test_what_lies_around_a_product_changes_nothing(function: str) -> None:
+    assert rules_of(step_of(dot("f", "w", "m1"), "a = tanh f", dot("c", "a", "m2"), f"o = {function} c", *DOWN, states=2)) == []
+
+
+def test_the_cofactor_may_be_computed_again() -> None:
+    """Rematerialization: the product on the way back has another instruction of the same value."""
+    lines = ("a = tanh m1", dot("f", "a", "w"), "q = tanh f", "b = copy m1", "c = tanh b", dot("o", "c", "q", ACROSS))
+    assert rules_of(step_of(*lines, *DOWN, states=1)) == ["sgd"]
+    hidden = ("a = tanh m1", dot("z", "a", "m2"), "b = tanh z", dot("f", "b", "w"), "q = tanh f")
+    again = ("c = tanh m1", dot("y", "c", "m2"), "d = tanh y", dot("o", "d", "q", ACROSS))
+    assert rules_of(step_of(*hidden, *again, *DOWN, states=2)) == ["sgd"]
+
+
+def test_a_transposed_cofactor() -> None:
+    """Which dimension is contracted counts where the cofactor is made."""
+    lines = (dot("f", "m1", "w"), "q = tanh f", "y = f32[4,4]{1,0} transpose(%m1), dimensions={1,0}")
+    assert rules_of(step_of(*lines, dot("o", "y", "q"), *DOWN, states=1)) == ["sgd"]
+    assert rules_of(step_of(*lines, dot("o", "y", "q", ACROSS), *DOWN, states=1)) == []
+
+
+def test_a_part_of_a_loop_is_not_judged() -> None:
+    text = step_of(*FIELD, *DOWN, states=2)
+    text = changed(text, r"tanh\(%f\)", 'custom-call(%f), custom_call_target="someone_s_kernel"')
+    assert rules_of(text) == ["sgd"]
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        "triangular-solve(%m1, %f), left_side=true, lower=true, transpose_a=NO_TRANSPOSE",
+        'custom-call(%m1, %f), custom_call_target="lapack_sgetrf_ffi"',
+    ],
+)
+def test_what_a_linear_solver_gives_is_no_gradient(solver: str) -> None:
+    lines = (dot("f", "m1", "w"), f"o = f32[4,4]{{1,0}} {solver}")
+    assert rules_of(step_of(*lines, *DOWN, states=1)) == []
+    after = (dot("f", "m1", "w"), f"s = f32[4,4]{{1,0}} {solver}", "r = tanh s", dot("o", "m2", "r"))
+    assert rules_of(step_of(*after, *DOWN, states=2)) == []
+
+
+@pytest.mark.parametrize(("decay", "rules"), [("one", ["unknown"]), ("nine", ["sgd"])])
+def test_a_velocity_that_never_decays(decay: str, rules: list[str]) -> None:
+    lines = (f"a = multiply m1 {decay}", "b = multiply g rate", "m = add a b", "new = add w m")
+    assert rules_of(step_of(*lines, outputs="new m", states=1)) == rules
+
+
+HANDED = ("y = f32[] reduce(%m1, %zero_s), dimensions={0,1}, to_apply=%add", "r = f32[4,4]{1,0} broadcast(%y), dimensions={}")
+"""`r` is a scalar in all elements, made of an array that is handed in."""
+COLUMNS = ("c = f32[4,4]{1,0} add(%w, %m2)", "e = f32[4]{0} reduce(%c, %zero_s), dimensions={0}, to_apply=%add")
+BIAS = (*COLUMNS, "o = f32[4,4]{1,0} broadcast(%e), dimensions={1}")
+"""Something of `w` of which cannot be told whether it is a gradient."""
+
+
+def test_a_rate_that_is_no_constant_goes_down_too() -> None:
+    text = step_of(*BIAS, "u = multiply o r", "new = {} w u", states=2)
+    rate = "%r = f32[4,4]{1,0} broadcast(%y), dimensions={}\n  %y = f32[] parameter(9)\n  %u ="
+    for sign, rules in (("add", []), ("subtract", ["sgd"])):
+        lines = text.replace("{}", sign).replace("%u =", rate, 1)
+        assert rules_of(lines) == rules
+
+
+def test_a_rate_from_a_state_is_none() -> None:
+    """The method of conjugate gradients: its steps have their length from the direction, which the step changes."""
+    lines = (*HANDED, *BIAS, "u = multiply o r", "new = subtract w u")
+    assert rules_of(step_of(*lines, "k = add m1 one", outputs="new k", states=2)) == ["unknown"]
+    assert rules_of(step_of(*lines, states=2)) == ["sgd"]
