@@ -146,6 +146,7 @@ def test_passes_by_name() -> None:
     assert report.command == "collectives"
     assert [table.name for table in report.tables] == [
         "collectives",
+        "collective_groups",
         "collectives_by_kind",
         "collectives_by_axis",
         "collectives_by_phase",
@@ -245,7 +246,7 @@ def test_tables_are_made_for_the_passes_that_were_asked_for_alone(monkeypatch: p
     def made(_: object) -> None:
         raise AssertionError("the list of collectives is made")
 
-    monkeypatch.setattr("hlo_inspect.passes.collectives._listed", made)
+    monkeypatch.setattr("hlo_inspect.passes.collective_tables.sites", made)
     assert inspect(TEXT, "summary").facts["collectives.count"] == 1
     with pytest.raises(AssertionError, match="list of collectives"):
         inspect(TEXT, "collectives")

@@ -28,6 +28,9 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
         {
             "name": ((CPU, 172, "psum.14"), (TPU, 148, "async-collective-start")),
             "kind": ((CPU, 173, "all-reduce"), (TPU, 174, "reduce-scatter")),
+            "runs": (("cpu/scan_forward.after", 87, 3), ("cpu/scan_fsdp.after", 221, 3)),
+            "executed_operand_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 256)),
+            "executed_wire_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 128)),
             "dtype": ((CPU, 172, "f32"), (TPU, 147, "bf16")),
             "shape": ((CPU, 177, "f32[32,16]"), (TPU, 148, "bf16[8192,2048]")),
             "operand_bytes": ((CPU, 187, 1024), (TPU, 174, 17_039_360)),

@@ -184,6 +184,24 @@ class CallGraph:
                     counts[call.callee] = _with_call(counts[call.callee], caller, call)
         return counts
 
+    # -- loops ----------------------------------------------------------------------------------------------------------
+
+    def loops_around(self, computation: str) -> Iterator[Instruction]:
+        """The whiles that run a computation, the innermost first; of a computation with several callers those of the first."""
+        loop = self._innermost_loops.get(computation)
+        while loop is not None:
+            yield loop
+            loop = self._innermost_loops.get(loop.computation.name)
+
+    @cached_property
+    def _innermost_loops(self) -> Mapping[str, Instruction | None]:
+        innermost: dict[str, Instruction | None] = dict.fromkeys(self.order[:1])
+        for name in self.order:
+            for call in self.calls[name]:
+                is_loop = _place(call.instruction) in self._loops
+                innermost.setdefault(call.callee, call.instruction if is_loop else innermost[name])
+        return innermost
+
     # -- figures --------------------------------------------------------------------------------------------------------
 
     def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, dict[_Figure, Bounds]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collec
 from hlo_inspect.analysis.cost.kernels import Kernels, find_kernels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
-from hlo_inspect.analysis.executed_collectives import Executed, Group, executed_collectives
+from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
@@ -74,9 +73,9 @@ class Context:
         return CallGraph(self.module)
 
     @cached_property
-    def executed(self) -> Mapping[Group, Executed]:
-        """How often the collectives run in a step, and what they move then: all, and by kind, axis and phase."""
-        return executed_collectives(self.call_graph, self.collectives, self.axes, self.phases)
+    def executed(self) -> ExecutedCollectives:
+        """How often the collectives run in a step, and what they move then."""
+        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self.phases)
 
     @cached_property
     def interface(self) -> Interface:

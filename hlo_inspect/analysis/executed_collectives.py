@@ -7,18 +7,15 @@ once. Else the figures are not known, and each is at least that of the branch wh
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective
 
-Group = tuple[Literal["all", "kind", "axis", "phase"], str | None]
-"""Collectives that are counted together: those of a kind, along an axis, or of a phase."""
-
-ALL: Group = ("all", None)
-"""All collectives, without send and recv."""
+_Label = TypeVar("_Label", bound=Hashable)
 
 
 class ExecutedFigure(NamedTuple):
@@ -31,7 +28,7 @@ class ExecutedFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """How often the collectives of a group run in one run of the program, and what one device then reads and sends."""
+    """How often some collectives run in one run of the program, and what one device then reads and sends for them."""
 
     count: ExecutedFigure
     operand_bytes: ExecutedFigure
@@ -42,62 +39,81 @@ class Executed:
 
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
-
 NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
+
+_Size = tuple[str, int | None]
+_Key = tuple[Hashable, str | _Size]
+"""A figure of a label, or how many of its collectives are of one kind and operand size."""
 
 
 class _Alike(NamedTuple):
     """What the collectives of a computation agree on that count together."""
 
+    label: Hashable
     kind: str
-    axis: str | None
-    phase: str
     operand_bytes: int | None
     wire_bytes: int | None
-    is_point_to_point: bool
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        if self.is_point_to_point:
-            return (("kind", self.kind),)
-        return (ALL, ("kind", self.kind), ("axis", self.axis), ("phase", self.phase))
 
 
-_Size = tuple[str, int | None]
-_Key = tuple[Group, str | _Size]
-"""A figure of a group, or how many of its collectives are of one kind and operand size."""
+class ExecutedCollectives:
+    """The collectives of one run, together and by label. send and recv are counted by their kind alone."""
 
+    def __init__(
+        self, graph: CallGraph, collectives: Sequence[Collective], axes: Sequence[str | None], phases: Sequence[str]
+    ) -> None:
+        """`axes` and `phases` are those of each of `collectives`."""
+        self._graph = graph
+        self._collectives = collectives
+        self._axes = axes
+        self._phases = phases
 
-def executed_collectives(
-    graph: CallGraph, collectives: Iterable[Collective], axes: Iterable[str | None], phases: Iterable[str]
-) -> Mapping[Group, Executed]:
-    """The collectives of one run by group; `axes` and `phases` are those of each of `collectives`. Groups that the module does
-    not hold are not there.
-    """
-    held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
-    first: dict[_Alike, Collective] = {}
-    for c, axis, phase in zip(collectives, axes, phases, strict=True):
-        alike = _Alike(c.kind, axis, phase, c.operand_bytes, c.wire_bytes, c.is_point_to_point)
-        held[c.inner.computation.name][alike] += 1
-        first.setdefault(alike, c)
-    bounds = graph.bounds({name: _own(counts, first) for name, counts in held.items()})
-    differing: dict[Group, str] = {}
-    for (group, figure), amount in bounds.items():
-        if not isinstance(figure, str) and not amount.is_exact:
-            differing.setdefault(group, amount.reason)
-    executed = {group: _executed(group, bounds, differing.get(group, "")) for group, _ in bounds}
-    return {ALL: NOT_EXECUTED} | executed
+    @cached_property
+    def total(self) -> Executed:
+        return self.by("" for _ in self._collectives).get("", NOT_EXECUTED)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Executed]:
+        """By kind, with send and recv."""
+        return self._by((collective, collective.kind) for collective in self._collectives)
+
+    @cached_property
+    def axes(self) -> Mapping[str | None, Executed]:
+        """By the mesh axes that they run over; `None` for those of which that is not known."""
+        return self.by(self._axes)
+
+    @cached_property
+    def phases(self) -> Mapping[str, Executed]:
+        return self.by(self._phases)
+
+    def by(self, labels: Iterable[_Label], *, point_to_point: bool = False) -> dict[_Label, Executed]:
+        """By labels, one for each collective, in the order in which they occur: all but send and recv, or only those."""
+        labelled = zip(self._collectives, labels, strict=True)
+        return self._by((c, label) for c, label in labelled if c.is_point_to_point == point_to_point)
+
+    def _by(self, labelled: Iterable[tuple[Collective, _Label]]) -> dict[_Label, Executed]:
+        held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
+        first: dict[_Alike, Collective] = {}
+        labels: dict[_Label, None] = {}
+        for c, label in labelled:
+            alike = _Alike(label, c.kind, c.operand_bytes, c.wire_bytes)
+            held[c.inner.computation.name][alike] += 1
+            first.setdefault(alike, c)
+            labels[label] = None
+        bounds = self._graph.bounds({name: _own(counts, first) for name, counts in held.items()})
+        differing: dict[Hashable, str] = {}
+        for (of, figure), amount in bounds.items():
+            if not isinstance(figure, str) and not amount.is_exact:
+                differing.setdefault(of, amount.reason)
+        return {label: _executed(label, bounds, differing.get(label, "")) for label in labels}
 
 
 def _own(counts: Counter[_Alike], first: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
     """The figures of one computation."""
     figures: dict[_Key, Bounds] = {}
     for alike, count in counts.items():
-        amounts = dict(_figures(alike, count, first[alike]))
-        for group in alike.groups:
-            for figure, amount in amounts.items():
-                before = figures.get((group, figure))
-                figures[group, figure] = amount if before is None else before.plus(amount)
+        for figure, amount in _figures(alike, count, first[alike]):
+            before = figures.get((alike.label, figure))
+            figures[alike.label, figure] = amount if before is None else before.plus(amount)
     return figures
 
 
@@ -109,9 +125,9 @@ def _figures(alike: _Alike, count: int, first: Collective) -> Iterator[tuple[str
         yield name, Bounds(0, None, first.why_unknown) if size is None else Bounds.exactly(size * count)
 
 
-def _executed(group: Group, bounds: Mapping[_Key, Bounds], differing: str) -> Executed:
+def _executed(label: Hashable, bounds: Mapping[_Key, Bounds], differing: str) -> Executed:
     """`differing` says why it is not known which collectives run; empty where it is."""
-    return Executed(*(_figure(bounds[group, figure], differing) for figure in _FIGURES))
+    return Executed(*(_figure(bounds[label, figure], differing) for figure in _FIGURES))
 
 
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:

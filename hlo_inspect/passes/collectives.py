@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.collectives import (
-    OPCODES,
-    RESIZING_OPCODES,
-    TARGETS,
-    Collective,
-    leaf_dtype,
-)
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ALL, NOT_EXECUTED, ExecutedFigure, Group
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -73,9 +68,11 @@ class Collectives(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield _listed(context)
-    yield by_kind(context)
-    yield from (table for table in (by_axis(context), by_phase(context), loops(context)) if table.rows)
+    yield collective_tables.sites(context)
+    yield collective_tables.groups(context)
+    yield collective_tables.by_kind(context)
+    others = (collective_tables.point_to_point, collective_tables.by_axis, collective_tables.by_phase, loop_table.loops)
+    yield from (table for table in (of(context) for of in others) if table.rows)
 
 
 def _facts(context: Context) -> dict[str, Value]:
@@ -107,14 +104,13 @@ def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
     """The facts of one step by name: of all collectives, of each kind, axis and phase."""
     executed = context.executed
     for kind in POINT_TO_POINT:
-        yield f"collectives.{kind}.executed_count", executed.get(("kind", kind), NOT_EXECUTED).count
-    axes = sorted({label for group, label in executed if group == "axis" and label})
-    groups: list[tuple[str, Group]] = [("collectives", ALL)]
-    groups += [(f"collectives.{kind}", ("kind", kind)) for kind in COLLECTIVE_KINDS]
-    groups += [(f"collectives.axis.{axis}", ("axis", axis)) for axis in axes]
-    groups += [(f"collectives.phase.{phase}", ("phase", phase)) for phase in PHASES]
-    for name, group in groups:
-        for figure, amount in executed.get(group, NOT_EXECUTED).figures().items():
+        yield f"collectives.{kind}.executed_count", executed.kinds.get(kind, NOT_EXECUTED).count
+    groups = {"collectives": executed.total}
+    groups |= {f"collectives.{kind}": executed.kinds.get(kind, NOT_EXECUTED) for kind in COLLECTIVE_KINDS}
+    groups |= {f"collectives.axis.{axis}": executed.axes[axis] for axis in sorted(filter(None, executed.axes))}
+    groups |= {f"collectives.phase.{phase}": executed.phases.get(phase, NOT_EXECUTED) for phase in PHASES}
+    for name, group in groups.items():
+        for figure, amount in group.figures().items():
             yield f"{name}.executed_{figure}", amount
 
 
@@ -156,106 +152,3 @@ def _why(fact: str, context: Context) -> str:
         if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
             return collective.why_unknown
     return "the text does not say"
-
-
-class _Occurrence(NamedTuple):
-    """A row of the table: a collective, the axes that it runs over, its phase, and how often its computation runs."""
-
-    collective: Collective
-    axis: str | None
-    phase: str
-    runs: int | None
-
-
-_LISTED = (
-    Column("name", detail=1, get=lambda o: o.collective.start.name),
-    Column("kind", get=lambda o: o.collective.kind),
-    Column("dtype", detail=4, get=lambda o: leaf_dtype(o.collective.result_shape)),
-    Column("shape", detail=4, get=lambda o: str(o.collective.result_shape) if o.collective.result_shape else None),
-    Column("operand_bytes", "bytes", summed=True, get=lambda o: _in_total(o.collective, o.collective.operand_bytes)),
-    Column("result_bytes", "bytes", summed=True, detail=6, get=lambda o: _in_total(o.collective, o.collective.result_bytes)),
-    Column("wire_bytes", "bytes", summed=True, detail=3, get=lambda o: _in_total(o.collective, o.collective.wire_bytes)),
-    Column("group_size", "number", optional=True, get=lambda o: o.collective.group_size),
-    Column("replica_groups", detail=5, get=lambda o: o.collective.replica_groups),
-    Column("source_target_pairs", detail=9, get=lambda o: o.collective.source_target_pairs),
-    Column("trip_count", "count", detail=5, get=lambda o: o.runs),
-    Column("axis", detail=2, optional=True, get=lambda o: o.axis),
-    Column("phase", detail=3, get=lambda o: o.phase),
-    Column("channel_id", "number", detail=9, optional=True, get=lambda o: o.collective.channel_id),
-    Column("reduction", detail=3, get=lambda o: o.collective.reduction),
-    Column("is_async", "bool", detail=5, get=lambda o: o.collective.is_async),
-    Column("form", detail=9, get=lambda o: o.collective.start.opcode),
-    Column("computation", detail=8, get=lambda o: o.collective.start.computation.name),
-    Column("op_name", detail=6, get=lambda o: o.collective.origin.op_name),
-    Column("source", detail=2, get=lambda o: o.collective.origin.source),
-    Column("line", "number", detail=7, get=lambda o: o.collective.start.line),
-)
-
-
-def _in_total(collective: Collective, size: int | None) -> int | None:
-    """The bytes that a collective adds to the total of its column: send and recv are in none."""
-    return 0 if collective.is_point_to_point else size
-
-
-def _listed(context: Context) -> Table:
-    runs = context.call_graph.executions
-    found = [
-        _Occurrence(collective, axis, phase, runs.get(collective.inner.computation.name))
-        for collective, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
-    ]
-    found.sort(key=lambda o: o.collective.operand_bytes or 0, reverse=True)
-    return Table.of("collectives", "Collectives, by operand bytes", _LISTED, found)
-
-
-def loops(context: Context) -> Table:
-    """The loops that collectives run in, with their trip counts."""
-    columns = (
-        Column("loop", get=lambda loop: loop.instruction.name),
-        Column("trip_count", "count", get=lambda loop: loop.trip_count),
-        Column("known_from", detail=1, get=lambda loop: loop.source or ""),
-        Column("line", "number", detail=2, get=lambda loop: loop.instruction.line),
-    )
-    return Table.of("loops", "Loops", columns, context.call_graph.loops)
-
-
-def by_axis(context: Context) -> Table:
-    """One row an axis of the mesh, or several together."""
-    return _by("axis", "Collectives by mesh axis", context.axes, context)
-
-
-def by_phase(context: Context) -> Table:
-    """One row a phase of the training step."""
-    return _by("phase", "Collectives by phase", context.phases, context)
-
-
-_Group = tuple[Hashable, list[Collective]]
-
-
-def _operand_bytes(group: _Group) -> int | None:
-    return total(c.operand_bytes for c in group[1])
-
-
-_SUMS = (
-    Column("count", "count", summed=True, get=lambda group: len(group[1])),
-    Column("async_count", "count", summed=True, detail=2, get=lambda group: sum(c.is_async for c in group[1])),
-    Column("operand_bytes", "bytes", summed=True, get=_operand_bytes),
-    Column("wire_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.wire_bytes for c in group[1])),
-)
-
-
-def _by(name: str, title: str, labels: Sequence[str | None], context: Context) -> Table:
-    columns = (Column(name, get=lambda group: group[0]), *(column for column in _SUMS if column.name != "async_count"))
-    groups = _grouped(context, labels).items()
-    return Table.of(f"collectives_by_{name}", title, columns, sorted(groups, key=lambda group: -(_operand_bytes(group) or 0)))
-
-
-def by_kind(context: Context) -> Table:
-    """One row a kind and group size."""
-    columns = (
-        Column("kind", get=lambda group: group[0][0]),
-        Column("group_size", "number", optional=True, get=lambda group: group[0][1]),
-        *_SUMS,
-    )
-    groups = _grouped(context, [(c.kind, c.group_size) for c in context.collectives]).items()
-    largest_first = sorted(groups, key=lambda group: (-(_operand_bytes(group) or 0), group[0][0]))
-    return Table.of("collectives_by_kind", "Collectives by kind and group", columns, largest_first)

@@ -9,7 +9,7 @@ from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import collectives, cost, fusions, optimizer
+from hlo_inspect.passes import collective_tables, cost, fusions, loop_table, optimizer
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
@@ -52,10 +52,11 @@ def _tables(context: Context) -> Iterator[Table]:
     if "optimizer" in context.also:
         yield optimizer.in_one_line(context)
     yield fusions.by_kind(context.fusions)
-    yield collectives.by_kind(context)
-    yield collectives.by_axis(context)
-    yield collectives.by_phase(context)
-    yield collectives.loops(context)
+    yield collective_tables.by_kind(context)
+    yield collective_tables.point_to_point(context)
+    yield collective_tables.by_axis(context)
+    yield collective_tables.by_phase(context)
+    yield loop_table.loops(context, with_cost="cost" in context.also)
     yield fusions.by_target(context.custom_calls)
     yield _opcodes(context)
 

@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.analysis.calls import WANTS, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ALL, Executed, ExecutedFigure
+from hlo_inspect.analysis.executed_collectives import Executed, ExecutedFigure
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
@@ -52,7 +52,7 @@ def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
 
 
 def figures(text: str, wants: Wants = LIGHT) -> Executed:
-    return Context(module(text.encode(), wants)).executed[ALL]
+    return Context(module(text.encode(), wants)).executed.total
 
 
 def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:

@@ -147,7 +147,7 @@ def filled(table: str, name: str) -> Callable[[Report], int]:
         ("fusions", "fusions.count", filled("fusions", "name")),
         ("fusions", "custom_calls.count", summed("custom_calls", "count")),
         ("fusions", "fusions.multi_output_count", summed("fusions_by_kind", "multi_output")),
-        ("collectives", "collectives.count", summed("collectives_by_kind", "count")),
+        ("collectives", "collectives.count", summed("collectives_by_kind", "sites")),
         ("collectives", "collectives.operand_bytes", summed("collectives", "operand_bytes")),
         ("collectives", "collectives.result_bytes", summed("collectives", "result_bytes")),
         ("collectives", "collectives.wire_bytes", summed("collectives", "wire_bytes")),

@@ -131,25 +131,25 @@ def columns(report: Report, *names: str) -> list[tuple[Value, ...]]:
 def test_rows() -> None:
     report = collectives(TEXT)
     assert columns(report, "name", "kind", "dtype", "shape", "group_size", "form", "line") == [
-        ("inside", "all-reduce", "f32", "f32[8]", 2, "all-reduce", 12),
         ("g", "all-gather", "f32", "f32[32]", 4, "all-gather-start", 25),
-        ("e", "all-to-all", "f32", "f32[8]", 2, "all-to-all", 27),
+        ("inside", "all-reduce", "f32", "f32[8]", 2, "all-reduce", 12),
         ("c", "collective-permute", "f32", "f32[8]", None, "collective-permute", 28),
+        ("e", "all-to-all", "f32", "f32[8]", 2, "all-to-all", 27),
         ("send", "send", "f32", "f32[8]", None, "send", 30),
     ]
     assert columns(report, "operand_bytes", "result_bytes", "wire_bytes") == [
-        (32, 32, 32),
         (32, 128, 96),
-        (32, 32, 16),
         (32, 32, 32),
+        (32, 32, 32),
+        (32, 32, 16),
         (0, 0, 0),  # of send and recv only the number counts
     ]
     names = ("replica_groups", "source_target_pairs", "channel_id", "reduction", "is_async", "computation", "op_name", "source")
     assert columns(report, *names)[:4] == [
-        ("[2,2]<=[4]", "", 1, "max", False, "body", "", ""),
         ("{{0,1,2,3}}", "", 2, "", True, "main", "jit(f)/gather", "a.py:3"),
-        ("{{0,1},{2,3}}", "", 3, "", False, "main", "", ""),
+        ("[2,2]<=[4]", "", 1, "max", False, "body", "", ""),
         ("", "{{0,1},{1,0}}", 4, "", False, "main", "", ""),
+        ("{{0,1},{2,3}}", "", 3, "", False, "main", "", ""),
     ]
 
 
@@ -161,14 +161,111 @@ def test_the_total_is_that_of_the_facts() -> None:
         assert total[name] == report.facts[f"collectives.{name}"]
 
 
+def shown(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
+    found = report.table(table)
+    indices = [[column.name for column in found.columns].index(name) for name in names]
+    return [tuple(row[index] for index in indices) for row in found.rows]
+
+
 def test_by_kind_and_group() -> None:
-    """By bytes, then by name; send and recv are in no total."""
-    assert collectives(TEXT).table("collectives_by_kind").rows == (
-        ("all-gather", 4, 1, 1, 32, 96),
-        ("all-reduce", 2, 1, 0, 32, 32),
-        ("all-to-all", 2, 1, 0, 32, 16),
-        ("collective-permute", None, 1, 0, 32, 32),
+    """By what is sent in a step; send and recv are in no total. How often the sum runs is not known: once at least."""
+    names = (
+        "kind",
+        "group_size",
+        "sites",
+        "runs",
+        "runs_lower_bound",
+        "executed_wire_bytes",
+        "executed_wire_bytes_lower_bound",
     )
+    assert shown(collectives(TEXT), "collectives_by_kind", *names) == [
+        ("all-gather", 4, 1, 1, 1, 96, 96),
+        ("all-reduce", 2, 1, None, 1, None, 32),
+        ("collective-permute", None, 1, 1, 1, 32, 32),
+        ("all-to-all", 2, 1, 1, 1, 16, 16),
+    ]
+    as_printed = shown(collectives(TEXT), "collectives_by_kind", "kind", "async_count", "operand_bytes", "wire_bytes")
+    assert as_printed[:2] == [("all-gather", 1, 32, 96), ("all-reduce", 0, 32, 32)]
+
+
+def test_send_and_recv_have_a_table_of_their_own() -> None:
+    assert shown(collectives(TEXT), "point_to_point", "kind", "sites", "runs") == [("send", 1, 1)]
+
+
+def test_the_first_rows_are_what_a_step_sends_most() -> None:
+    """8 and 32 floats gathered from 2: in a loop of 5 runs the small one sends 160 bytes, the large one outside 128."""
+    text = """HloModule m, num_partitions=2
+
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[8] get-tuple-element(s), index=1
+  small = f32[16] all-gather(v), channel_id=1, use_global_device_ids=true, dimensions={0}, replica_groups={{0,1}}
+  w = f32[8] slice(small), slice={[0:8]}
+  ROOT t = (s32[], f32[8]) tuple(i, w)
+}
+
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  ROOT c = pred[] constant(true)
+}
+
+ENTRY main {
+  p = f32[32] parameter(0)
+  q = (s32[], f32[8]) parameter(1)
+  large = f32[64] all-gather(p), channel_id=2, use_global_device_ids=true, dimensions={0}, replica_groups={{0,1}}
+  loop = (s32[], f32[8]) while(q), condition=condition, body=body, backend_config={"known_trip_count":{"n":"5"}}
+  again = (s32[], f32[8]) while(loop), condition=condition, body=body.2, backend_config={"known_trip_count":{"n":"2"}}
+  ROOT x = f32[8] get-tuple-element(again), index=1
+}
+"""
+    start, end = text.index("body {"), text.index("condition {")
+    text = text[:end] + text[start:end].replace("body {", "body.2 {") + text[end:]
+    report = collectives(text)
+    names = ("name", "runs", "executed_operand_bytes", "executed_wire_bytes", "operand_bytes")
+    assert shown(report, "collectives", *names) == [
+        ("small", 5, 160, 160, 32),
+        ("large", 1, 128, 128, 128),
+        ("small", 2, 64, 64, 32),
+    ]
+    of_groups = ("kind", "shape", "sites", "runs", "executed_operand_bytes", "executed_wire_bytes", "names")
+    assert shown(report, "collective_groups", *of_groups) == [
+        ("all-gather", "f32[16]", 2, 7, 224, 224, "small.* × 2"),
+        ("all-gather", "f32[64]", 1, 1, 128, 128, "large"),
+    ]
+    loops = shown(report, "loops", "loop", "parent", "trip_count", "runs", "collectives", "executed_wire_bytes", "known_from")
+    assert loops == [
+        ("loop", "", 5, 5, 5, 160, "known_trip_count"),
+        ("again", "", 2, 2, 2, 64, "known_trip_count"),
+    ]
+
+
+def test_equal_collectives_of_all_branches_count_once() -> None:
+    """One of two branches runs, and each sums 8 floats over 2 devices: one run, though no site is known to run."""
+    branch = """BRANCH {
+  v = f32[8] parameter(0)
+  ROOT sum = f32[8] all-reduce(v), channel_id=1, use_global_device_ids=true, replica_groups={{0,1}}, to_apply=add
+}
+
+"""
+    text = f"""HloModule m, num_partitions=2
+
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+
+{branch.replace("BRANCH", "yes")}{branch.replace("BRANCH", "no")}ENTRY main {{
+  p = pred[] parameter(0)
+  v = f32[8] parameter(1)
+  ROOT c = f32[8] conditional(p, v, v), true_computation=yes, false_computation=no
+}}
+"""
+    report = collectives(text)
+    assert shown(report, "collective_groups", "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
+    assert shown(report, "collectives_by_kind", "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
+    assert shown(report, "collectives", "runs", "runs_lower_bound") == [(None, 0), (None, 0)]
 
 
 def test_groups_that_differ_in_size_are_a_finding() -> None:

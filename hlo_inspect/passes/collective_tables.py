@@ -1,0 +1,233 @@
+"""The tables of collectives: what they move in one step, one by one, equal ones together, and by kind, mesh axis and phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from hlo_inspect.analysis.calls import Runs
+from hlo_inspect.analysis.collectives import Collective, leaf_dtype
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.executed_collectives import Executed
+from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.grouping import joined_name
+from hlo_inspect.report.model import Column, Table, Value
+
+Label = TypeVar("Label", bound=Hashable)
+
+
+# -- one row a site ---------------------------------------------------------------------------------------------------------
+
+
+class _Site(NamedTuple):
+    """A collective, the mesh axes that it runs over, its phase, and how often its computation runs."""
+
+    collective: Collective
+    axis: str | None
+    phase: str
+    runs: Runs
+
+
+def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site], Value], Callable[[_Site], Value]]:
+    """The bytes of all runs, and what they are at least; send and recv are in no total."""
+
+    def exact(site: _Site) -> Value:
+        runs, once = site.runs.exact, _in_total(site.collective, size(site.collective))
+        return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
+
+    def least(site: _Site) -> Value:
+        once = _in_total(site.collective, size(site.collective))
+        return None if once is None else site.runs.at_least * once
+
+    return exact, least
+
+
+def _in_total(collective: Collective, size: int | None) -> int | None:
+    """The bytes that a collective adds to the total of its column: send and recv are in none."""
+    return 0 if collective.is_point_to_point else size
+
+
+_RUNS = Column("runs", "count", summed=True, get=lambda site: site.runs.exact)
+_OPERANDS, _LEAST_OPERANDS = _of_step(lambda collective: collective.operand_bytes)
+_SENT, _LEAST_SENT = _of_step(lambda collective: collective.wire_bytes)
+_OPERAND_BYTES = Column("executed_operand_bytes", "bytes", summed=True, detail=2, get=_OPERANDS)
+_WIRE_BYTES = Column("executed_wire_bytes", "bytes", summed=True, get=_SENT)
+
+_SITES = (
+    Column("name", detail=1, get=lambda site: site.collective.start.name),
+    Column("kind", get=lambda site: site.collective.kind),
+    _RUNS,
+    _RUNS.lower_bound(lambda site: site.runs.at_least),
+    _OPERAND_BYTES,
+    _OPERAND_BYTES.lower_bound(_LEAST_OPERANDS),
+    _WIRE_BYTES,
+    _WIRE_BYTES.lower_bound(_LEAST_SENT),
+    Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
+    Column("shape", detail=4, get=lambda site: _shape(site.collective)),
+    Column("operand_bytes", "bytes", True, 5, get=lambda site: _in_total(site.collective, site.collective.operand_bytes)),
+    Column("result_bytes", "bytes", True, 7, get=lambda site: _in_total(site.collective, site.collective.result_bytes)),
+    Column("wire_bytes", "bytes", True, 6, get=lambda site: _in_total(site.collective, site.collective.wire_bytes)),
+    Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
+    Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
+    Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
+    Column("trip_count", "count", detail=9, get=lambda site: site.runs.exact),
+    Column("axis", detail=2, optional=True, get=lambda site: site.axis),
+    Column("phase", detail=3, get=lambda site: site.phase),
+    Column("channel_id", "number", detail=9, optional=True, get=lambda site: site.collective.channel_id),
+    Column("reduction", detail=3, get=lambda site: site.collective.reduction),
+    Column("is_async", "bool", detail=5, get=lambda site: site.collective.is_async),
+    Column("form", detail=9, get=lambda site: site.collective.start.opcode),
+    Column("computation", detail=8, get=lambda site: site.collective.start.computation.name),
+    Column("op_name", detail=6, get=lambda site: site.collective.origin.op_name),
+    Column("source", detail=2, get=lambda site: site.collective.origin.source),
+    Column("line", "number", detail=7, get=lambda site: site.collective.start.line),
+)
+
+
+def _shape(collective: Collective) -> str | None:
+    return str(collective.result_shape) if collective.result_shape is not None else None
+
+
+def sites(context: Context) -> Table:
+    """One row a collective, those first that send most in one step."""
+    graph = context.call_graph
+    found = [
+        _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
+        for collective, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
+    ]
+    found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
+    columns: tuple[Column, ...] = _SITES
+    if any(site.collective.is_point_to_point for site in found):  # they run, but are in no total
+        columns = tuple(replace(column, summed=False) if "runs" in column.name else column for column in _SITES)
+    return Table.of("collectives", "Collectives, by bytes sent in one step", columns, found, page_as="collective_groups")
+
+
+def _weight(runs: int, collective: Collective) -> tuple[int, int]:
+    """What a collective moves, for the order only: an unknown size counts nothing."""
+    return runs * (collective.wire_bytes or 0), runs * (collective.operand_bytes or 0)
+
+
+# -- equal ones together ----------------------------------------------------------------------------------------------------
+
+
+class _Equal(NamedTuple):
+    """What the collectives of one row have in common."""
+
+    kind: str
+    shape: str | None
+    operand_bytes: int | None
+    group_size: int | None
+    axis: str | None
+    phase: str
+    reduction: str
+    is_async: bool
+    source: str
+
+
+class _Together(NamedTuple):
+    """Collectives of one row of a table, and what they do in one step."""
+
+    label: Hashable
+    members: Sequence[Collective]
+    executed: Executed
+
+
+def _step(figure: str) -> Callable[[_Together], Value]:
+    return lambda row: getattr(row.executed, figure).value
+
+
+def _least(figure: str) -> Callable[[_Together], Value]:
+    return lambda row: getattr(row.executed, figure).least
+
+
+_SITE_COUNT = Column("sites", "count", summed=True, get=lambda row: len(row.members))
+_RUNS_OF_ROW = Column("runs", "count", summed=True, get=_step("count"))
+_OPERANDS_OF_ROW = Column("executed_operand_bytes", "bytes", summed=True, detail=4, get=_step("operand_bytes"))
+_SENT_OF_ROW = Column("executed_wire_bytes", "bytes", summed=True, get=_step("wire_bytes"))
+_OF_ONE_STEP = (
+    _SITE_COUNT,
+    _RUNS_OF_ROW,
+    _RUNS_OF_ROW.lower_bound(_least("count")),
+    _OPERANDS_OF_ROW,
+    _OPERANDS_OF_ROW.lower_bound(_least("operand_bytes")),
+    _SENT_OF_ROW,
+    _SENT_OF_ROW.lower_bound(_least("wire_bytes")),
+)
+
+_GROUPS = (
+    Column("kind", get=lambda row: row.label.kind),
+    Column("shape", detail=1, get=lambda row: row.label.shape),
+    *_OF_ONE_STEP,
+    Column("group_size", "number", detail=3, optional=True, get=lambda row: row.label.group_size),
+    Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
+    Column("phase", detail=2, get=lambda row: row.label.phase),
+    Column("reduction", detail=4, get=lambda row: row.label.reduction),
+    Column("is_async", "bool", detail=5, get=lambda row: row.label.is_async),
+    Column("names", detail=7, get=lambda row: joined_name([collective.start.name for collective in row.members])),
+    Column("source", detail=1, get=lambda row: row.label.source),
+)
+
+
+def groups(context: Context) -> Table:
+    """The same with equal collectives in one row; send and recv are left out, as they are in no total."""
+    labels = [
+        _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
+        for c, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
+    ]
+    title = "Collectives of one step, equal ones together, by bytes sent"
+    return Table.of("collective_groups", title, _GROUPS, _together(context, labels))
+
+
+def point_to_point(context: Context) -> Table:
+    """Those that send or receive between two devices, which are in no total."""
+    columns = (Column("kind", get=lambda row: row.label),)
+    rows = _together(context, [collective.kind for collective in context.collectives], point_to_point=True)
+    return Table.of("point_to_point", "send and recv of one step, in no total", (*columns, *_OF_ONE_STEP), rows)
+
+
+def _together(context: Context, labels: Sequence[Label], *, point_to_point: bool = False) -> list[_Together]:
+    """The collectives by their labels, those first that send most in one step: all but send and recv, or only those."""
+    members: dict[Label, list[Collective]] = {}
+    for collective, label in zip(context.collectives, labels, strict=True):
+        if collective.is_point_to_point == point_to_point:
+            members.setdefault(label, []).append(collective)
+    executed = context.executed.by(labels, point_to_point=point_to_point)
+    rows = [_Together(label, found, executed[label]) for label, found in members.items()]
+    rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
+    return rows
+
+
+# -- by kind, axis and phase ------------------------------------------------------------------------------------------------
+
+_AS_PRINTED = (
+    Column("async_count", "count", summed=True, detail=3, get=lambda row: sum(c.is_async for c in row.members)),
+    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda row: total(c.operand_bytes for c in row.members)),
+    Column("wire_bytes", "bytes", summed=True, detail=9, get=lambda row: total(c.wire_bytes for c in row.members)),
+)
+
+
+def by_kind(context: Context) -> Table:
+    """One row a kind and group size."""
+    columns = (
+        Column("kind", get=lambda row: row.label[0]),
+        Column("group_size", "number", optional=True, get=lambda row: row.label[1]),
+    )
+    rows = _together(context, [(collective.kind, collective.group_size) for collective in context.collectives])
+    return _table("collectives_by_kind", "Collectives of one step by kind and group", columns, rows)
+
+
+def by_axis(context: Context) -> Table:
+    """One row an axis of the mesh, or several together."""
+    columns = (Column("axis", get=lambda row: row.label),)
+    return _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, _together(context, context.axes))
+
+
+def by_phase(context: Context) -> Table:
+    """One row a phase of the training step."""
+    columns = (Column("phase", get=lambda row: row.label),)
+    return _table("collectives_by_phase", "Collectives of one step by phase", columns, _together(context, context.phases))
+
+
+def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together]) -> Table:
+    return Table.of(name, title, (*columns, *_OF_ONE_STEP, *_AS_PRINTED), rows)

@@ -1,0 +1,97 @@
+"""The table of loops, for every page that shows what runs inside of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds, Runs
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.loops import Loop
+from hlo_inspect.analysis.op_names import origin_of
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.report.model import Column, Table, Value
+
+
+class _Row(NamedTuple):
+    """A loop, the loop that it is in, how often its body runs in one step, and the figures of all runs."""
+
+    loop: Loop
+    parent: str
+    runs: Runs
+    source: str
+    collectives: Bounds
+    wire_bytes: Bounds
+    flops: Bounds
+    bytes_accessed: Bounds
+
+
+def _exact(figure: str) -> Callable[[_Row], Value]:
+    return lambda row: getattr(row, figure).exact
+
+
+def _least(figure: str) -> Callable[[_Row], Value]:
+    return lambda row: getattr(row, figure).least
+
+
+_RUNS = Column("runs", "count", get=_exact("runs"))
+_COLLECTIVES = Column("collectives", "count", detail=2, get=_exact("collectives"))
+_WIRE_BYTES = Column("executed_wire_bytes", "bytes", detail=1, get=_exact("wire_bytes"))
+_FLOPS = Column("flops", "flops", get=_exact("flops"))
+_BYTES_ACCESSED = Column("bytes_accessed", "bytes", detail=1, get=_exact("bytes_accessed"))
+
+_FIRST = (
+    Column("loop", get=lambda row: row.loop.instruction.name),
+    Column("parent", detail=2, get=lambda row: row.parent),
+    Column("trip_count", "count", get=lambda row: row.loop.trip_count),
+    _RUNS,
+    _RUNS.lower_bound(lambda row: row.runs.at_least),
+)
+_COST = (
+    _FLOPS,
+    _FLOPS.lower_bound(_least("flops")),
+    _BYTES_ACCESSED,
+    _BYTES_ACCESSED.lower_bound(_least("bytes_accessed")),
+)
+_LAST = (
+    _COLLECTIVES,
+    _COLLECTIVES.lower_bound(_least("collectives")),
+    _WIRE_BYTES,
+    _WIRE_BYTES.lower_bound(_least("wire_bytes")),
+    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+    Column("source", detail=2, get=lambda row: row.source),
+    Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
+)
+
+
+def loops(context: Context, *, with_cost: bool = False) -> Table:
+    """One row a loop: what runs in it in one step, inner loops included; FLOPs and bytes where the whole graph was read."""
+    columns = (*_FIRST, *(_COST if with_cost else ()), *_LAST)
+    return Table.of("loops", "Loops, with what runs inside of them in one step", columns, _rows(context, with_cost=with_cost))
+
+
+def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
+    graph = context.call_graph
+    inside: dict[Instruction, list[Bounds]] = {loop.instruction: [NOTHING] * 4 for loop in graph.loops}
+    for computation, amounts in _amounts(context, with_cost=with_cost):
+        for around in graph.loops_around(computation):
+            inside[around] = [before.plus(more) for before, more in zip(inside[around], amounts, strict=True)]
+    for loop in graph.loops:
+        instruction = loop.instruction
+        parent = next(graph.loops_around(instruction.computation.name), None)
+        runs = graph.runs(loop.body) if loop.body is not None else Runs(0, None, "its body is not named")
+        source = origin_of(instruction, context.module.frames).source
+        yield _Row(loop, parent.name if parent is not None else "", runs, source, *inside[instruction])
+
+
+def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[Bounds, Bounds, Bounds, Bounds]]]:
+    """A computation, and what something in it adds to the figures of the loops round it."""
+    graph = context.call_graph
+    for collective in context.collectives:
+        name = collective.inner.computation.name
+        if not collective.is_point_to_point:
+            sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
+            runs = graph.runs(name).bounds
+            yield name, (runs, sent.times(runs), NOTHING, NOTHING)
+    for kernel in context.kernels.found if with_cost else ():
+        yield kernel.instruction.computation.name, (NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
