@@ -15,10 +15,12 @@ from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
+from hlo_inspect.analysis.op_names import scope_of
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
+from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import NamedMesh
@@ -116,6 +118,16 @@ class Context:
     def kernels(self) -> Kernels:
         """What runs on the device as a kernel of its own."""
         return find_kernels(self.cost, self.call_graph)
+
+    @cached_property
+    def program(self) -> Program:
+        """What kind of program the module is; more is told where costs and optimizer are asked for."""
+        cost = self.cost if "cost" in self.also else None
+        overview = self.optimizer if "optimizer" in self.also else None
+        phases = {*self.phases, *(scope_of(fusion.origin.op_name).phase for fusion in self.fusions)}
+        if cost is not None:
+            phases |= {labels.phase for rows in cost.labels.values() for labels in rows}
+        return find_program(self.module, self.interface, self.views, phases, self.fusions, cost, overview)
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

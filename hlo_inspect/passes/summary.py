@@ -11,6 +11,7 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, cost, fusions, loop_table, optimizer
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.headline import headline
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 
@@ -42,7 +43,7 @@ class Summary(Pass):
         }
         facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
         notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
-        return Section(facts, (table for table in _tables(context) if table.rows), notes)
+        return Section(facts, (table for table in _tables(context) if table.rows), notes, headline(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:

@@ -59,6 +59,12 @@ def number_of(value: Value, noun: str) -> str:
     return f"{format_value(value, 'count')} {noun}{'' if value == 1 else 's'}"
 
 
+def split_headline(report: Report) -> tuple[list[HeadlineRow], list[HeadlineRow]]:
+    """The lines that come before everything else, since they warn of all that follows; and the others."""
+    first = [row for row in report.headline if row.severity is not None and not row.label]
+    return first, [row for row in report.headline if row not in first]
+
+
 def headline_text(row: HeadlineRow, raw_bytes: bool = False) -> str:
     """The parts of a first line as one text, in which a no-break space keeps a number with its unit."""
     return "".join(_amount(part, raw_bytes) if isinstance(part, Amount) else printable(part) for part in row.parts)

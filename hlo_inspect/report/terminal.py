@@ -15,7 +15,7 @@ from typing import TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad
-from hlo_inspect.report.model import Finding, Report, Severity, Table
+from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
@@ -31,6 +31,7 @@ from hlo_inspect.report.page import (
     paragraphs,
     reasons_of_unknown,
     shown_findings,
+    split_headline,
 )
 
 Line = list[tuple[str, str]]  # pieces of text, each with its style
@@ -44,40 +45,37 @@ _INDENT = " " * 16  # as wide as the severity and code before a finding's messag
 
 
 def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
-    width = max(options.width or PAGE_WIDTH, _NARROWEST)
-    write = _colored if options.color else _plain
-    stream.write("\n".join(write(_page(report, options, width)) for report in reports))
-
-
-def table_text(table: Table, options: RenderOptions) -> str:
-    """A table alone, without colour."""
-    return _plain(_grid_lines(make_grid(table, options.width, options.raw_bytes)))
-
-
-def _plain(lines: Iterable[Line]) -> str:
-    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
-
-
-def _colored(lines: Iterable[Line]) -> str:
     from rich.console import Console
     from rich.text import Text
 
+    width = max(options.width or PAGE_WIDTH, _NARROWEST)
     output = StringIO()  # rich ends the program when a pipe closes; the caller has to see that error instead
     console = Console(
-        file=output, color_system="standard", force_terminal=True, force_jupyter=False, no_color=False, legacy_windows=False
+        file=output,
+        width=width,
+        color_system="standard" if options.color else None,
+        force_terminal=options.color,
+        force_jupyter=False,
+        no_color=False,
+        legacy_windows=False,
     )
-    for line in lines:
-        text = Text.assemble(*line)
-        text.rstrip()
-        console.print(text, soft_wrap=True)
-    return output.getvalue()
+    for index, report in enumerate(reports):
+        if index:
+            console.print()
+        lines = [Text.assemble(*line) for line in _page(report, options, width)]
+        for line in lines:
+            line.rstrip()
+        console.print(Text("\n").join(lines), soft_wrap=True)
+    stream.write(output.getvalue())
 
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     limit = None if options.width is None else width
     grids = [make_grid(table, limit, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    warnings, rows = split_headline(report)
+    yield from _headline(warnings, options, width)
     yield from _module(report, width)
-    yield from _headline(report, options, width)
+    yield from _headline(rows, options, width)
     yield from _passages(report, width)
     if not options.quiet:
         yield from _findings(report, options, width)
@@ -104,10 +102,10 @@ def _module(report: Report, width: int) -> Iterator[Line]:
     yield from ([(line, _DIM)] for line in _joined(input_details(report), width))
 
 
-def _headline(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
+def _headline(rows: Sequence[HeadlineRow], options: RenderOptions, width: int) -> Iterator[Line]:
     """The first lines: labels in a column, and texts whose further lines stand below their first."""
-    column = max((cell_width(row.label) for row in report.headline), default=0) + GAP
-    for row in report.headline:
+    column = max((cell_width(row.label) for row in rows), default=0) + GAP
+    for row in rows:
         style = _SEVERITY_STYLES[row.severity] if row.severity else "" if row.label else _HEADING
         indent = " " * column if row.label else ""
         lines = list(_wrapped(headline_text(row, options.raw_bytes), width, indent, style))

@@ -12,6 +12,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.page import NO_BREAK, headline_text
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -220,3 +221,68 @@ def test_compiled_dumps_have_no_fault(name: str) -> None:
     report = hlo_inspect.inspect(DATA / name)
     assert [(f.rule, f.message) for f in report.findings if f.rule.startswith("HI0")] == []
     assert report.facts["module.unparsed_lines"] == 0
+
+
+def lines(report: Report) -> dict[str, str]:
+    """The first lines of a page by their labels."""
+    return {row.label: headline_text(row).replace(NO_BREAK, " ") for row in report.headline}
+
+
+def test_the_first_lines_say_what_it_is_how_large_and_what_it_moves() -> None:
+    """One weight of 16 × 16 floats, trained by SGD on 2 devices: every figure by hand."""
+    text = """HloModule jit_step, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
+  %w = f32[16,16]{1,0} parameter(0)
+  %x = f32[8,16]{1,0} parameter(1)
+  %y = f32[8,16]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(step)/jvp()/dot"}
+  %g = f32[16,16]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  %r = f32[16,16]{1,0} all-reduce(%g), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add
+  %rate = f32[] constant(0.1)
+  %rates = f32[16,16]{1,0} broadcast(%rate), dimensions={}
+  %step = f32[16,16]{1,0} multiply(%rates, %r)
+  %new = f32[16,16]{1,0} subtract(%w, %step)
+  ROOT %t = (f32[16,16]{1,0}, f32[8,16]{1,0}) tuple(%new, %y)
+}
+"""
+    found = lines(hlo_inspect.inspect(text, also=("cost", "optimizer")))
+    assert list(found) == ["", "compute", "collectives", "memory", "findings"]
+    assert found[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
+    assert found["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
+    assert found["collectives"] == "1 run, 1.00 KiB in, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
+    assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), outputs beside them 512 B"
+    assert found["findings"].startswith("0 errors, ")
+    quick = lines(hlo_inspect.inspect(text))
+    assert quick[""] == "program with matrix multiplications: 2 parameters (1.50 KiB on each of 2 devices, mesh d0=2)"
+    assert "compute" not in quick
+
+
+def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
+    path = DATA / "handmade" / "cut_off.txt"
+    for command in ("summary", "params", "collectives"):
+        first = hlo_inspect.inspect(path, command).headline[0]
+        assert first.parts == ("TRUNCATED after line 13, inside main: all counts are lower bounds",)
+        assert first.severity == "error"
+
+
+def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
+    """Figures of ../shared/reference/samples.md."""
+    found = lines(seed_001)
+    assert found[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
+    assert found["compute"].startswith("631.4 GFLOP matmul, ")
+    assert found["collectives"] == ("43 runs, 347.4 MiB in, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; 12 are recompute")
+    assert found["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
+
+
+@pytest.fixture
+def seed_001() -> Report:
+    path = Path(__file__).parents[3] / "shared/dumps/seeds/001_f260b7b1b8c886c1.txt"
+    if not path.exists():
+        pytest.skip("the samples are not there")
+    return hlo_inspect.inspect(path, also=("cost", "optimizer"))

@@ -147,7 +147,6 @@ class Matcher:
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
         self._copies = self._find_copies()
-        self._running_products = self._find_running_products()
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
@@ -209,17 +208,6 @@ class Matcher:
                     copies.setdefault(node, []).append(array)
         return copies
 
-    def _find_running_products(self) -> dict[int, float | None]:
-        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values."""
-        found: dict[int, float | None] = {}
-        for array in self.moving:
-            factor, rest = split(self.definition(array), self.forms.leaf(array.old))
-            if array.shape.elements == 1 and not rest and len(factor) == 1:
-                decay = factor.get(ONE)
-                if decay is None or 0.0 < decay < 1.0:
-                    found |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
-        return found
-
     def _feeds_itself(self, array: StateArray) -> bool:
         """Whether the new value depends on the old one through something opaque: a gradient does."""
         inputs = self.dependence.inputs(self.definition(array))
@@ -266,7 +254,7 @@ class Matcher:
             self.forms,
             array,
             self._states_of(array),
-            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array), self._running_products),
+            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array)),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
         claim = next(claims_of(update), None)

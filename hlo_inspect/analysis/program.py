@@ -1,0 +1,154 @@
+"""What kind of program a module is, as far as its text tells: a training step, a forward pass, a decode step, one reduction.
+
+Updates of weights make a training step; op_names tell a backward pass where JAX wrote them. A cache is a donated array whose
+shape an instruction writes a part of. A program of which one instruction computes is that operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
+from hlo_inspect.analysis.fusions import Fusion
+from hlo_inspect.analysis.op_names import BACKWARD, RECOMPUTE
+from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.shapes import ArrayShape, Shape
+
+Kind = Literal[
+    "training step", "optimizer update", "forward and backward pass", "decode step", "inference step", "forward pass",
+    "reduction", "operation", "program",
+]  # fmt: skip
+
+_WRITING = frozenset({"dynamic-update-slice", "scatter"})
+_MATMULS = frozenset({"dot", "convolution"})
+_REDUCTIONS = frozenset({"reduce", "reduce-window", "all-reduce", "reduce-scatter"})
+_COMPUTES_NOTHING = frozenset(
+    {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "reshape", "partition-id", "replica-id"}
+)
+_OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
+"""How names of modules begin whose op_names tell a backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`cache` are the parameters in which a decode or inference step keeps what it has seen. `opcode` is that of a program of
+    one operation or reduction. `has_matmuls` is `None` where the costs were not asked for and no dot or convolution is there.
+    """
+
+    kind: Kind
+    cache: tuple[ParameterLeaf, ...] = ()
+    opcode: str = ""
+    has_matmuls: bool | None = None
+
+
+def find_program(
+    module: Module,
+    interface: Interface,
+    views: Views,
+    phases: Collection[str],
+    fusions: Iterable[Fusion],
+    cost: ModuleCost | None,
+    overview: Overview | None,
+) -> Program:
+    """What the module is. `phases` are those that op_names tell of its instructions; `cost` and `overview` are known where they
+    were asked for.
+    """
+    has_matmuls = _has_matmuls(module, cost)
+    has_backward = not {BACKWARD, RECOMPUTE}.isdisjoint(phases)
+    names_tell = module.name.startswith(_OF_JAX)
+    if overview is not None and overview.rows and (overview.name != "unknown" or has_backward or not names_tell):
+        only_updates = has_matmuls is False and not has_backward
+        return Program("optimizer update" if only_updates else "training step", has_matmuls=has_matmuls)
+    if has_backward:
+        return Program("forward and backward pass", has_matmuls=has_matmuls)
+    only = _only_operation(module, fusions)
+    if only is not None:
+        return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
+    writes = list(_writes(views)) if module.wants.graph and _WRITING & module.opcode_counts.keys() else []
+    cache = tuple(leaf for leaf in _replaced(interface) if any(write.is_to(leaf.shape) for write in writes))
+    if cache and has_matmuls is not False:
+        is_one = any(write.is_one_position for write in writes if any(write.is_to(leaf.shape) for leaf in cache))
+        return Program("decode step" if is_one else "inference step", cache, has_matmuls=has_matmuls)
+    is_forward = has_matmuls and names_tell and overview is not None and not overview.rows
+    return Program("forward pass" if is_forward else "program", has_matmuls=has_matmuls)
+
+
+def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
+    if _MATMULS & module.opcode_counts.keys():
+        return True
+    if cost is None:
+        return None
+    matmuls = cost.step["matmul_flops"]
+    return True if matmuls.least else (False if matmuls.is_exact else None)
+
+
+def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
+    """The opcode of the only instruction of the entry that computes something, for a fusion that of its root."""
+    if module.entry is None:
+        return None
+    opcodes = [TABLE[opcode].base if opcode in TABLE else opcode for opcode in module.entry.opcodes if not _is_done(opcode)]
+    computing = [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
+    if len(computing) != 1:
+        return None
+    (only,) = computing
+    if only != "fusion":
+        return only
+    return next((fusion.root_opcode for fusion in fusions if fusion.instruction.computation.is_entry), None)
+
+
+def _is_done(opcode: str) -> bool:
+    return opcode in TABLE and TABLE[opcode].half in {"update", "done"}
+
+
+def _replaced(interface: Interface) -> list[ParameterLeaf]:
+    """The donated arrays of two or more dimensions of whose shape an output is."""
+    shapes = {str(output.shape) for output in interface.outputs}
+    return [
+        leaf
+        for leaf in interface.parameters
+        if len(leaf.shape.dimensions) > 1 and (leaf.alias is not None or (leaf.donor and str(leaf.shape) in shapes))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """An instruction that writes a part of an array: the sizes of the array and of the part, of a scatter without its order."""
+
+    whole: tuple[int | None, ...]
+    part: tuple[int | None, ...]
+
+    def is_to(self, shape: ArrayShape) -> bool:
+        """Whether it writes to an array of this shape, or to one element of its first dimension."""
+        return self.whole in (shape.dimensions, shape.dimensions[1:])
+
+    @property
+    def is_one_position(self) -> bool:
+        """Whether the part is one element of a dimension other than the first, which can be that of the layers of a loop."""
+        return self.part[1:].count(1) > self.whole[1:].count(1)
+
+
+def _writes(views: Views) -> Iterator[_Write]:
+    for name in views.computations:
+        view = views.of(name)
+        for row, opcode in enumerate(view.opcodes):
+            if opcode in _WRITING:
+                yield from _write(view, row, opcode)
+
+
+def _write(view: View, row: int, opcode: str) -> Iterator[_Write]:
+    number = 1 if opcode == "dynamic-update-slice" else 2
+    if len(view.operands(row)) <= number:
+        return
+    whole, part = _dimensions(view.operand_shape(row, 0)), _dimensions(view.operand_shape(row, number))
+    if whole is not None and part is not None:
+        yield _Write(whole, part)
+
+
+def _dimensions(shape: Shape | None) -> tuple[int | None, ...] | None:
+    return shape.dimensions if isinstance(shape, ArrayShape) else None

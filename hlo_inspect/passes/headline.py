@@ -1,0 +1,209 @@
+"""The first lines of the summary, for a review: what the program is, what it computes, moves and keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.roofline import bound, compute_seconds, memory_seconds
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
+from hlo_inspect.analysis.op_names import RECOMPUTE
+from hlo_inspect.analysis.parameters import ParameterLeaf
+from hlo_inspect.analysis.program import Program
+from hlo_inspect.hlo.opcodes import POINT_TO_POINT
+from hlo_inspect.hlo.problems import CUT_OFF
+from hlo_inspect.hlo.shapes import total
+from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow
+from hlo_inspect.rules import rule_pages
+
+Parts = Iterator[str | Amount]
+
+_AXES = 4
+"""So many mesh axes are named with their bytes."""
+
+_KINDS = {"training step": "train step"}
+_OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optimizers"}
+
+
+def headline(context: Context) -> Iterator[HeadlineRow]:
+    """At most five lines; costs and optimizer are in them where they were asked for."""
+    yield HeadlineRow("", tuple(_what(context)))
+    if "cost" in context.also and context.module.entry is not None:
+        yield HeadlineRow("compute", tuple(_compute(context)))
+    yield HeadlineRow("collectives", tuple(_collectives(context)))
+    if context.interface.known:
+        yield HeadlineRow("memory", tuple(_memory(context)))
+
+
+def _what(context: Context) -> Parts:
+    """What kind of program it is, of what, on which devices."""
+    program = context.program
+    parameters = context.interface.parameters
+    if program.kind in ("training step", "optimizer update"):
+        overview = context.optimizer
+        yield f"{_KINDS.get(program.kind, program.kind)}: "
+        yield f"{_OPTIMIZERS.get(overview.name, overview.name) if overview.is_complete else 'an optimizer'} on "
+        yield Amount(len(overview.rows), "count", "weight")
+        yield from _size(overview.bytes_of(row.weight for row in overview.rows), context)
+    elif program.cache:
+        yield f"{program.kind} with a cache of "
+        yield Amount(len(program.cache), "count", "array")
+        yield from _size(total(leaf.shape.bytes for leaf in program.cache), context)
+        yield " among "
+        yield Amount(len(parameters), "count", "parameter")
+    else:
+        yield _named(program)
+        if context.interface.known:
+            yield " on " if program.opcode else ": "
+            yield Amount(len(parameters), "count", "parameter")
+            yield from _size(total(leaf.shape.bytes for leaf in parameters), context)
+
+
+def _named(program: Program) -> str:
+    if program.opcode:
+        return f"one reduction, {program.opcode}," if program.kind == "reduction" else f"one {program.opcode}"
+    if program.kind == "program" and program.has_matmuls is not None:
+        return f"program {'with' if program.has_matmuls else 'without'} matrix multiplications"
+    return program.kind
+
+
+def _size(size: int | None, context: Context) -> Parts:
+    """In brackets: so many bytes, on which devices, and the mesh that these are."""
+    devices, mesh = context.device_counts.devices, context.mesh
+    yield " ("
+    yield Amount(size, "bytes")
+    if devices is not None:
+        yield " on " if devices == 1 else " on each of " if context.shapes_are == "per_device" else " over "
+        yield Amount(devices, "count", "device")
+        if mesh.shape and devices > 1:
+            yield ", mesh " + " ".join(f"{name}={size}" for name, size in zip(mesh.names, mesh.shape, strict=False))
+    yield ")"
+
+
+def _compute(context: Context) -> Parts:
+    step = context.cost.step
+    matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
+    if matmul.least:
+        yield Amount(matmul.exact, "flops", at_least=matmul.least)
+        yield " matmul, "
+    else:
+        yield Amount(flops.exact, "flops", at_least=flops.least)
+        yield ", "
+    yield Amount(size.exact, "bytes", at_least=size.least)
+    yield " accessed"
+    if context.profile is not None:
+        yield from _time(context)
+
+
+def _time(context: Context) -> Parts:
+    profile = context.profile
+    if profile is None:
+        return
+    times = compute_seconds(context.cost.opcodes, profile), memory_seconds(context.cost.opcodes, profile)
+    by = bound(*times)
+    known = [time for time in times if time is not None]
+    if known:
+        yield ": "
+        yield Amount(None, "seconds", at_least=max(known))
+        yield f" on {profile.name}" + (f" ({by})" if by else "")
+
+
+def _collectives(context: Context) -> Parts:
+    executed = context.executed
+    everything = executed.total
+    sites = sum(not collective.is_point_to_point for collective in context.collectives)
+    if sites:
+        yield _amount(everything.count, "count", "run")
+        if everything.count.value != sites:
+            yield " of "
+            yield Amount(sites, "count", "site")
+        yield ", "
+        yield _amount(everything.operand_bytes, "bytes")
+        yield " in, "
+        yield _amount(everything.wire_bytes, "bytes")
+        yield " sent"
+        yield from _axes(context)
+        recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED).count
+        if recompute.least:
+            yield "; "
+            yield _amount(recompute, "count")
+            yield " are recompute"
+    elif not context.collectives:
+        yield "none"
+    beside = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
+    for index, (kind, count) in enumerate([(kind, count) for kind, count in beside if count.least]):
+        yield "; " if sites or index else ""
+        yield _amount(count, "count")
+        yield f" {kind}"
+
+
+def _axes(context: Context) -> Parts:
+    """What is sent along each axis of the mesh, the most first; of one axis its name."""
+    sent = [(label, one.wire_bytes) for label, one in context.executed.axes.items()]
+    sent.sort(key=lambda one: (-one[1].least, one[0] or ""))
+    named = [(label or "along no axis", size) for label, size in sent]
+    if len(named) == 1:
+        yield f" along {named[0][0]}" if sent[0][0] else ""
+        return
+    for index, (label, size) in enumerate(named[:_AXES]):
+        yield f"{', ' if index else ': '}{label} "
+        yield _amount(size, "bytes")
+    if len(named) > _AXES:
+        yield ", …"
+
+
+def _amount(figure: ExecutedFigure, unit: str, noun: str = "") -> Amount:
+    return Amount(figure.value, "bytes" if unit == "bytes" else "count", noun, at_least=figure.least)
+
+
+def _memory(context: Context) -> Parts:
+    interface = context.interface
+    parameters = interface.parameters
+    size = total(leaf.shape.bytes for leaf in parameters)
+    yield "arguments "
+    yield Amount(size, "bytes")
+    if interface.donation_known:
+        donated = [leaf for leaf in parameters if leaf.donated]
+        yield from _donated(donated, len(parameters), size)
+    if interface.outputs_known and interface.donation_known:
+        beside = total(output.shape.bytes for output in interface.outputs if output.alias is None)
+        if beside is None or beside:
+            yield ", outputs beside them "
+            yield Amount(beside, "bytes")
+
+
+def _donated(donated: Sequence[ParameterLeaf], count: int, size: int | None) -> Parts:
+    if not donated:
+        yield ", none donated"
+        return
+    yield ", "
+    yield Amount(len(donated), "count")
+    yield " of "
+    yield Amount(count, "count")
+    yield " donated"
+    of_them = total(leaf.shape.bytes for leaf in donated)
+    if size and of_them is not None:
+        yield " ("
+        yield Amount(of_them / size, "share")
+        yield " of the bytes)"
+
+
+def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
+    """The line that says first of all, on the page of any command, that the text does not hold the whole module."""
+    for finding in findings:
+        if finding.rule == CUT_OFF:
+            line = finding.location.line if finding.location is not None else None
+            place = f", inside {finding.subject}" if finding.subject is not None else ""
+            yield HeadlineRow("", (f"TRUNCATED after line {line}{place}: all counts are lower bounds",), severity="error")
+
+
+def findings_row(findings: Sequence[Finding]) -> HeadlineRow:
+    """How many findings there are of each severity, and of which rules."""
+    names = {page.code: page.name for page in rule_pages()}
+    severities = [finding.severity for finding in findings]
+    parts: list[str | Amount] = []
+    for severity in SEVERITIES:
+        parts += [", "] if parts else []
+        parts.append(Amount(severities.count(severity), "count", severity))
+    kinds = [f"{code} {names[code]}" for code in dict.fromkeys(finding.rule for finding in findings)]
+    return HeadlineRow("findings", (*parts, f": {', '.join(kinds)}") if kinds else tuple(parts))

@@ -1,0 +1,158 @@
+"""What kind of program a module is. Names of the dumps and programs say what was compiled."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.program import Program
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.passes import PASSES
+
+DATA = Path(__file__).parents[1] / "data"
+WANTS = PASSES[0].wants
+for one in PASSES[1:]:
+    WANTS |= one.wants
+
+
+def program(text: str | Path, *also: str) -> Program:
+    (module,) = read_modules(open_source(text), WANTS)
+    return Context(module, also=frozenset(also or ("cost", "optimizer"))).program
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cpu/adamw_step.after.txt", "training step"),
+        ("gpu/bf16_master.after.txt", "training step"),
+        ("cpu/sgd_unused.after.txt", "training step"),
+        ("optimizers/lion.after.hlo", "training step"),
+        ("optimizers/lion.before.hlo", "training step"),
+        ("cpu/collectives.after.txt", "program"),  # collectives of every kind and no matrix multiplication
+    ],
+)
+def test_dumps(name: str, kind: str) -> None:
+    assert program(DATA / name).kind == kind
+
+
+def test_a_forward_pass_multiplies_matrices_and_updates_nothing() -> None:
+    text = """HloModule jit_f
+
+ENTRY e {
+  x = f32[8,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = f32[8,4]{1,0} tanh(d)
+}
+"""
+    assert program(text) == Program("forward pass", has_matmuls=True)
+    assert program(text.replace("jit_f", "SyncTensorsGraph")).kind == "program"  # whose names tell no backward pass
+    assert program(text, "cost").kind == "program"  # nobody looked for updates
+
+
+def test_names_tell_a_backward_pass() -> None:
+    text = """HloModule jit_f
+
+ENTRY e {
+  x = f32[8,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/jvp()/dot"}
+  g = f32[4,4]{1,0} dot(x, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/BACKWARD/dot"}
+  ROOT t = (f32[8,4]{1,0}, f32[4,4]{1,0}) tuple(d, g)
+}
+"""
+    assert program(text.replace("BACKWARD", "transpose(jvp())")).kind == "forward and backward pass"
+    assert program(text.replace("BACKWARD", "jvp()")).kind == "forward pass"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "opcode"),
+    [
+        ("ROOT r = f32[8]{0} all-reduce(p), replica_groups={{0,1}}, to_apply=sum", "reduction", "all-reduce"),
+        ("z = f32[] constant(0)\n  ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=sum", "reduction", "reduce"),
+        ("ROOT r = bf16[8]{0} convert(p)", "operation", "convert"),
+        ("s = f32[8]{0} negate(p)\n  ROOT r = bf16[8]{0} convert(s)", "program", ""),
+        ("ROOT r = (f32[8]{0}) tuple(p)", "program", ""),
+    ],
+)
+def test_a_program_of_one_operation(line: str, kind: str, opcode: str) -> None:
+    text = f"""HloModule jit_f
+
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  {line}
+}}
+"""
+    found = program(text)
+    assert (found.kind, found.opcode) == (kind, opcode)
+
+
+def test_a_fusion_is_the_operation_at_its_root() -> None:
+    text = """HloModule jit_f
+
+fused {
+  a = f32[8]{0} parameter(0)
+  n = f32[8]{0} negate(a)
+  ROOT c = bf16[8]{0} convert(n)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  ROOT r = bf16[8]{0} fusion(p), kind=kLoop, calls=fused
+}
+"""
+    assert program(text) == Program("operation", opcode="convert")
+
+
+CACHE = """HloModule jit_decode, input_output_alias={{ {{0}}: (1, {{}}, may-alias) }}
+
+ENTRY e {{
+  x = f32[4,{new},8]{{2,1,0}} parameter(0)
+  cache = f32[4,256,8]{{2,1,0}} parameter(1)
+  position = s32[] parameter(2)
+  w = f32[8,8]{{1,0}} parameter(3)
+  zero = s32[] constant(0)
+  new = f32[4,256,8]{{2,1,0}} dynamic-update-slice(cache, x, zero, position, zero)
+  d = f32[4,256,8]{{2,1,0}} dot(new, w), lhs_contracting_dims={{2}}, rhs_contracting_dims={{0}}
+  ROOT t = (f32[4,256,8]{{2,1,0}}, f32[4,256,8]{{2,1,0}}) tuple(new, d)
+}}
+"""
+
+
+@pytest.mark.parametrize(("new", "kind"), [(1, "decode step"), (32, "inference step")])
+def test_a_cache_is_a_donated_array_of_which_a_part_is_written(new: int, kind: str) -> None:
+    """One new position is a decode step; many are not."""
+    found = program(CACHE.format(new=new))
+    assert (found.kind, [leaf.number for leaf in found.cache]) == (kind, [1])
+    undonated = CACHE.format(new=new).replace(", input_output_alias={ {0}: (1, {}, may-alias) }", "")
+    assert program(undonated).kind == "forward pass"
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "dumps"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the dumps are not there")
+@pytest.mark.parametrize(
+    ("name", "kind", "caches"),
+    [
+        ("cpu/decode_tp.opt", "decode step", 8),  # keys and values of 4 layers
+        ("cpu/decode_tp.pre", "decode step", 8),
+        ("tpu_v5e_2x4/decode_tp.opt", "decode step", 8),
+        ("cpu/fwd_mlp_inference.opt", "forward pass", 0),
+        ("gpu_h100x8/tf_fsdp_unroll.opt", "training step", 0),
+        ("cpu/ring_attention_ppermute.opt", "forward and backward pass", 0),
+    ],
+)
+def test_dumps_of_compilers(name: str, kind: str, caches: int) -> None:
+    found = program(lzma.decompress((SHARED / f"{name}.hlo.txt.xz").read_bytes()).decode())
+    assert (found.kind, len(found.cache)) == (kind, caches)
