@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
+from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, split_zero
@@ -128,7 +128,7 @@ class Matcher:
         cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
         live = frozenset(array.old for array in self.moving)
         self.forms = NormalForms(graph, cut, live)
-        self.input_dependence = InputDependence(flow.frames)
+        self.input_dependence = step.input_dependence
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)

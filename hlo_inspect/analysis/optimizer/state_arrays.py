@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.numeric import apply
@@ -60,6 +61,7 @@ class TrainingStep:
     """
 
     frame: int
+    input_dependence: InputDependence
     arrays: list[StateArray] = field(default_factory=list)
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
@@ -118,13 +120,13 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     graph = flow.graph
     places = [flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
-    step = TrainingStep(frame, parts=_whole_inputs(flow, nodes))
+    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(flow, nodes))
     whole = step.resolved(graph, nodes)
     cuts = Cuts(graph)
     nodes = cuts.moved([whole[node] for node in nodes])
     step.results = tuple(nodes)
     own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
-    successions = Successions(graph, nodes, results, inputs, own).found()
+    successions = Successions(graph, nodes, results, inputs, own, step.input_dependence).found()
     step.arrays = [
         StateArray(found.source, result.shape, place, own[found.source], node, found.is_given)
         for result, place, node, found in zip(results, places, nodes, successions, strict=True)

@@ -7,8 +7,9 @@ shape and type, whatever that holds. Data flow decides first, by what an output 
 2. the same with another factor, or one that is computed: an average whose decay is an argument
 3. the input itself: what the step returns as it came
 4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
-5. a function of an input, or what is kept in place of one: where a new value holds both the output and an input that nothing
-   else succeeds, the output is what the next step finds in that input, such as the last gradient
+5. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
+   with it the output, the output is what the next step finds in that input, such as the last gradient; so is a reduction that
+   depends on that input
 
 An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.
 The alias decides between what is left, and gives an input to outputs of which the data flow says nothing.
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input
 from hlo_inspect.hlo.shapes import ArrayShape
 
@@ -190,8 +192,10 @@ class Successions:
         results: Sequence[Result],
         inputs: dict[Input, ArrayShape],
         own: dict[Input, int],
+        dependence: InputDependence,
     ) -> None:
         self._graph = graph
+        self._dependence = dependence
         self._nodes = nodes
         self._results = results
         self._texts = [str(result.shape) for result in results]
@@ -311,13 +315,24 @@ class Successions:
             inside = [one for node, one in fitting if mine & bits[node]]
             if inside and (self._is_float(number) or (self._results[number].shape.elements == 1 and mine.bit_count() <= 2)):
                 held[number] = inside
-            own = bits.get(self._nodes[number], 0)
-            if own and fitting and self._is_float(number) and self._results[number].shape.elements != 1:
+            if fitting and self._is_float(number) and self._results[number].shape.elements != 1:
+                follows = self._follows(number, [one for _, one in fitting])
+                own = bits.get(self._nodes[number], 0)
                 beside = 0
                 for bit in matched:
                     beside |= bit if bit & own else 0
-                kept[number] = [one for node, one in fitting if beside & bits[node] and one not in inside]
+                kept[number] = [
+                    one
+                    for node, one in fitting
+                    if one not in inside and (beside & bits[node] or (one in follows and any(bit & bits[node] for bit in matched)))
+                ]
         return held, kept
+
+    def _follows(self, number: int, fitting: Sequence[Input]) -> list[Input]:
+        """The inputs on which an output depends that is opaque."""
+        place = self._graph.places.get(self._nodes[number])
+        found = self._dependence.inputs(place) if place is not None else 0
+        return [one for one in fitting if found > 0 and found & self._dependence.bit(one)]
 
     def _is_float(self, number: int) -> bool:
         return self._results[number].shape.dtype in FLOATS
