@@ -195,6 +195,10 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "optimizer.name": ((ADAMW, "optimizer.name", "adamw"), (UNUSED, "optimizer.name", "sgd")),
     "optimizer.update_count": ((ADAMW, "optimizer.update_count", 2), (DONORS, "optimizer.update_count", 1)),
     "optimizer.decayed_count": ((ADAMW, "optimizer.decayed_count", 2), (UNUSED, "optimizer.decayed_count", 0)),
+    "optimizer.frozen_count": (
+        ("optimizers/adamw_frozen.after", "optimizer.frozen_count", 2),
+        (ADAMW, "optimizer.frozen_count", 0),
+    ),
     "optimizer.learning_rate": ((ADAMW, "optimizer.learning_rate", 0.001), (DONORS, "optimizer.learning_rate", 0.01)),
     "optimizer.beta1": ((ADAMW, "optimizer.beta1", 0.9), (ADAMW_BEFORE, "optimizer.beta1", 0.9)),
     "optimizer.beta2": ((ADAMW, "optimizer.beta2", 0.95), (ADAMW_BEFORE, "optimizer.beta2", 0.95)),

@@ -28,7 +28,8 @@ class Optimizer(Pass):
     """The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.
 
     Data flow alone decides: names of instructions and op_names are not looked at. An update is recognised when a rule explains
-    the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. Constants are
+    the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. A weight that the
+    forward pass reads and that has no gradient is `frozen`: it is returned as it came, or updated by decay alone. Constants are
     recovered from the places that the rule gives them. A value is null where it is computed, absent, or not the same in all
     updates that have it.
     """
@@ -39,6 +40,7 @@ class Optimizer(Pass):
         FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
         FactSpec("optimizer.update_count", "count", "weights that are updated"),
         FactSpec("optimizer.decayed_count", "count", "those with weight decay"),
+        FactSpec("optimizer.frozen_count", "count", "weights without a gradient, in neither of these counts"),
         *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name]) for name in VALUES),
         FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"]),
         FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped"),
@@ -61,6 +63,7 @@ class Optimizer(Pass):
             "optimizer.name": overview.name if overview.is_complete else None,
             "optimizer.update_count": len(rows) if overview.is_complete else None,
             "optimizer.decayed_count": overview.decayed if overview.is_complete else None,
+            "optimizer.frozen_count": len(overview.frozen) if overview.is_complete else None,
         }
         facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
         facts |= {
@@ -140,7 +143,7 @@ def _weights(context: Context) -> Table:
         Column("computation", detail=7, get=lambda row: _origin(overview, row).computation),
         Column("line", "number", detail=6, get=lambda row: _origin(overview, row).line),
     )
-    return Table.of("optimizer", "Updated weights", columns, overview.rows)
+    return Table.of("optimizer", "Weights" if overview.frozen else "Updated weights", columns, overview.all_rows)
 
 
 def _value_of(name: str) -> Callable[[Row], float | None]:
@@ -185,7 +188,7 @@ def _shared(overview: Overview, name: str) -> Callable[[object], float | None]:
 def _groups(overview: Overview) -> Table:
     """One row for each set of rule and constants, those with most weights first."""
     groups: dict[tuple[Value, ...], list[Row]] = {}
-    for row in overview.rows:
+    for row in overview.all_rows:
         constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
         groups.setdefault((row.rule, *constants, overview.rates.text(row.matched)), []).append(row)
     columns = (

@@ -20,6 +20,7 @@ jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
 optax: Any = import_module("optax")
 contrib: Any = import_module("optax.contrib")
+flatten_util: Any = import_module("jax.flatten_util")
 
 HERE = Path(__file__).resolve().parent / "optimizers"
 WEIGHTS = {"b": jax.ShapeDtypeStruct((4,), jnp.float32), "w": jax.ShapeDtypeStruct((8, 4), jnp.float32)}
@@ -170,6 +171,89 @@ def guarded(optimizer: Any) -> tuple[Any, Any]:
     return step, (state, jax.ShapeDtypeStruct((), jnp.float32))
 
 
+def state_first(optimizer: Any) -> tuple[Any, Any]:
+    """The results in another order than the arguments, so that most of them take the buffer of something else."""
+    step, state = step_of(optimizer)
+    return lambda state, x, y: step(state, x, y)[::-1], state
+
+
+def raveled(optimizer: Any) -> tuple[Any, Any]:
+    """All weights are updated as one vector, and cut out of it again."""
+    size = sum(jnp.zeros(w.shape).size for w in jax.tree_util.tree_leaves(WEIGHTS))
+    inner = jax.eval_shape(optimizer.init, jax.ShapeDtypeStruct((size,), jnp.float32))
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner = state
+        vector, cut = flatten_util.ravel_pytree(weights)
+        gradient, _ = flatten_util.ravel_pytree(jax.grad(loss_of)(weights, x, y))
+        updates, inner = optimizer.update(gradient, inner, vector)
+        return cut(optax.apply_updates(vector, updates)), inner
+
+    return step, (WEIGHTS, inner)
+
+
+def with_first_layer(optimizer: Any, *, teacher: bool = False) -> tuple[Any, Any]:
+    """Below the trained layer stands one whose weights get no gradient; as a teacher they follow others by an average."""
+    first = {"b": jax.ShapeDtypeStruct((8,), jnp.float32), "w": jax.ShapeDtypeStruct((8, 8), jnp.float32)}
+    weights = {"first": first, "last": WEIGHTS}
+
+    def loss(weights: Any, x: Any, y: Any) -> Any:
+        below = jax.lax.stop_gradient(weights["first"])
+        return loss_of(weights["last"], jnp.tanh(x @ below["w"] + below["b"]), y)
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner = state
+        updates, inner = optimizer.update(jax.grad(loss)(weights, x, y), inner, weights)
+        return optax.apply_updates(weights, updates), inner
+
+    def taught(state: Any, x: Any, y: Any) -> Any:
+        (weights, average), inner = state
+
+        def loss(weights: Any) -> Any:
+            return loss_of(weights, x, jnp.tanh(x @ average["w"] + average["b"]) + y)
+
+        updates, inner = optimizer.update(jax.grad(loss)(weights), inner, weights)
+        weights = optax.apply_updates(weights, updates)
+        return (weights, tree_map(lambda a, w: 0.99 * a + 0.01 * w, average, weights)), inner
+
+    if teacher:
+        return taught, ((WEIGHTS, WEIGHTS), jax.eval_shape(optimizer.init, WEIGHTS))
+    return step, (weights, jax.eval_shape(optimizer.init, weights))
+
+
+def constrained(kind: str) -> tuple[Any, Any]:
+    """Descent, and after it a step that keeps the weights within bounds or small."""
+
+    def after(w: Any) -> Any:
+        if kind == "proximal":
+            return jnp.sign(w) * jnp.maximum(jnp.abs(w) - 0.001, 0.0)
+        return w * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.sqrt(jnp.sum(w * w, 0, keepdims=True)), 1e-7))
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        return tree_map(lambda w, g: after(w - 0.1 * g), state, jax.grad(loss_of)(state, x, y))
+
+    return step, WEIGHTS
+
+
+def layer_by_layer() -> tuple[Any, Any]:
+    """Adam on stacked layers within a scan, each with a loss of its own, and descent on the head behind it."""
+    stack = jax.ShapeDtypeStruct((3, 8, 8), jnp.float32)
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        head, w, m, v = state
+
+        def layer(x: Any, one: Any) -> Any:
+            w, m, v = one
+            gradient = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - x) ** 2))(w)
+            m, v = 0.9 * m + 0.1 * gradient, 0.99 * v + 0.01 * gradient**2
+            return jnp.tanh(x @ w), (w - 0.001 * m / (jnp.sqrt(v) + 1e-8), m, v)
+
+        x, layers = jax.lax.scan(layer, x, (w, m, v))
+        return tree_map(lambda w, g: w - 0.1 * g, head, jax.grad(loss_of)(head, x, y)), *layers
+
+    return step, (WEIGHTS, stack, stack, stack)
+
+
 def no_update(kind: str) -> tuple[Any, Any]:
     """Steps with state and without an optimizer."""
     cell = jax.ShapeDtypeStruct((16, 8), jnp.float32)
@@ -189,6 +273,28 @@ def no_update(kind: str) -> tuple[Any, Any]:
     if kind == "residual":
         return lambda s, x, y: (s[0] + jnp.tanh(s[0] @ s[1]) @ s[2], s[1], s[2]), (cell, kernel, kernel)
     return lambda s, x, y: tree_map(jnp.add, s, jax.grad(loss_of)(tree_map(jnp.ones_like, s), x, y)), WEIGHTS  # accumulator
+
+
+def of_matrices(kind: str) -> tuple[Any, Any]:
+    """Steps on two matrices that no optimizer updates, each beside a program of the same form that one does."""
+    matrix = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    steps: dict[str, Callable[..., Any]] = {
+        "clipped": lambda s, x, y: (jnp.clip(s[0] @ s[1] / jnp.sqrt(jnp.sum(s[0] * s[0])), -1.0, 1.0), s[1]),
+        "frozen": lambda s, x, y: (s[0], 0.9 * s[1] + 0.1 * (x.T @ jnp.tanh(x @ s[0]))),
+        "history": lambda s, x, y: (x.T @ x, 0.9 * s[1] + 0.1 * (x.T @ x - s[0])),
+        "raveled": lambda s, x, y: tuple(
+            part.reshape(8, 8)
+            for part in jnp.split(0.9 * jnp.concatenate([s[0].ravel(), s[1].ravel()]) + 0.1 * jnp.tile(x.ravel()[:64], 2), 2)
+        ),
+        "reordered": lambda s, x, y: (0.9 * s[1] + 0.1 * (x.T @ x), 0.5 * s[0] + 0.5 * s[1]),
+    }
+    return steps[kind], (matrix, matrix)
+
+
+def layers_of_sums() -> tuple[Any, Any]:
+    """Averages of products within a scan."""
+    stack = jax.ShapeDtypeStruct((3, 8, 8), jnp.float32)
+    return lambda s, x, y: jax.lax.scan(lambda h, m: (h, 0.9 * m + 0.1 * (h.T @ h)), x, s)[1], stack
 
 
 def simulated(kind: str) -> tuple[Any, Any]:
@@ -251,12 +357,17 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adamw_bf16_moment": lambda: step_of(optax.adamw(1e-3, mu_dtype=jnp.bfloat16)),
     "adamw_bf16_master": lambda: bf16_master(optax.adamw(1e-3)),
     "adamw_if_finite": lambda: step_of(optax.apply_if_finite(optax.adamw(1e-3), 5)),
+    "adamw_frozen": lambda: with_first_layer(optax.adamw(1e-3, weight_decay=0.05)),
+    "adamw_raveled": lambda: raveled(optax.adamw(1e-3, weight_decay=0.05)),
+    "adamw_state_first": lambda: state_first(optax.adamw(1e-3, weight_decay=0.05)),
+    "adamw_teacher": lambda: with_first_layer(optax.adamw(1e-3, weight_decay=0.05), teacher=True),
     "adamw_torch": torch_adamw,
     "amsgrad": lambda: step_of(optax.amsgrad(1e-3)),
     "lamb": lambda: step_of(optax.lamb(1e-3, weight_decay=0.01)),
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),
     "mixed": parted,
+    "mixed_layers": layer_by_layer,
     "muon": lambda: step_of(contrib.muon(0.02)),
     "muon_by_hand": muon_by_hand,
     "muon_looped": lambda: muon_by_hand(looped=True),
@@ -271,6 +382,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "schedule_free_adamw": lambda: step_of(contrib.schedule_free_adamw(1e-3)),
     "sgd": lambda: chained(optax.add_decayed_weights(1e-3), optax.sgd(0.1)),
     "sgd_nesterov": lambda: chained(optax.add_decayed_weights(1e-3), optax.sgd(0.1, momentum=0.9, nesterov=True)),
+    "sgd_max_norm": lambda: constrained("max_norm"),
+    "sgd_proximal": lambda: constrained("proximal"),
     "sgd_velocity": velocity,
     "sign_sgd": lambda: chained(optax.scale_by_sign(), optax.scale(-1e-3)),
     "sm3": lambda: step_of(optax.sm3(0.01)),
@@ -297,10 +410,16 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "none_cache": lambda: simulated("cache"),
     "none_euler": lambda: simulated("euler"),
     "none_gru": lambda: no_update("gru"),
+    "none_clipped": lambda: of_matrices("clipped"),
+    "none_frozen": lambda: of_matrices("frozen"),
+    "none_history": lambda: of_matrices("history"),
+    "none_layers": layers_of_sums,
+    "none_raveled": lambda: of_matrices("raveled"),
+    "none_reordered": lambda: of_matrices("reordered"),
     "none_residual": lambda: no_update("residual"),
     "none_velocity": lambda: simulated("velocity"),
 }
-NOT_DONATED = ("adam", "adamw_clip", "lion", "sgd_nesterov")
+NOT_DONATED = ("adam", "adamw_clip", "lion", "sgd_nesterov", "sm3")
 
 _METADATA = re.compile(r', metadata=\{[^{}"]*(?:"[^"]*"[^{}"]*)*\}')
 _TABLES = re.compile(r"\n\n(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*")

@@ -28,7 +28,8 @@ MAX_ROUNDS = 4
 
 @dataclass(slots=True)
 class Weight:
-    """One updated weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads.
+    """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
+    `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
     `is_learnt`: whether the gradient comes from a backward pass, `None` where that cannot be told.
     """
 
@@ -39,9 +40,12 @@ class Weight:
     counters: list[StateArray] = field(default_factory=list)
     accumulators: list[StateArray] = field(default_factory=list)
     is_learnt: bool | None = None
+    is_frozen: bool = False
 
     @property
     def rule(self) -> str:
+        if self.is_frozen:
+            return "frozen"
         return self.claim.rule if self.claim is not None else "unknown"
 
 
@@ -83,11 +87,20 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
     step = find_state_arrays(found.flow, frame, inputs, results)
     matcher = Matcher(found.flow, step)
     found.matchers.append(matcher)
-    weights = matcher.weights()
+    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
     found.weights += weights
     if not weights and nesting:
         for loop in _loops_over_steps(found.flow, step):
             _match_body(found, loop, nesting - 1)
+
+
+def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
+    """Whether a frozen weight is only what a loop over steps hands on: the batch is too."""
+    entry = found.matchers[0].step
+    if not weight.is_frozen or not weight.array.is_unchanged or weight.array.source[0] == entry.frame:
+        return False
+    returned = {found.parameters.get(array.source) for array in entry.arrays if array.is_unchanged}
+    return found.parameters.get(weight.array.source) not in returned
 
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
@@ -157,6 +170,8 @@ class Matcher:
                 self._states.append(array)
         self._candidates = {array.new for array in candidates if self._is_kept(array)}
         self._chains.clear()  # other weights are no states
+        without_gradient = self._without_gradient(candidates)
+        self._states = [array for array in self._states if not any(array is one for one in without_gradient)]
         primaries = {primary.new: primary for primary in map(self._primary, candidates)}
         found = [weight for array in primaries.values() if (weight := self._match(array)) is not None]
         for _ in range(MAX_ROUNDS):
@@ -169,7 +184,10 @@ class Matcher:
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
-        return self._without_followers(self._without_doubtful(found))
+        found = self._without_followers(self._without_doubtful(found))
+        frozen = [self._frozen(array) for array in without_gradient if self._is_frozen(array, found)]
+        order = {id(array): number for number, array in enumerate(self.step.arrays)}
+        return sorted(found + frozen, key=lambda weight: order[id(weight.array)])
 
     # -- what a array depends on -----------------------------------------------------------------------------------------
 
@@ -230,6 +248,41 @@ class Matcher:
         factor, rest = split(self.definition(array), self.forms.leaf(array.old))
         return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
 
+    def _without_gradient(self, candidates: list[StateArray]) -> list[StateArray]:
+        """Arrays that gradients depend on and that have none: frozen weights, averages of weights that the loss reads."""
+        read = 0
+        for array in candidates:
+            for form in self._chain(array):
+                inputs = self.dependence.inputs(form)
+                read |= inputs if inputs > 0 else 0
+        possible = {id(array) for array in candidates}
+        return [
+            array
+            for array in self.step.arrays
+            if array.is_float
+            and array.shape.elements != 1
+            and id(array) not in possible
+            and read & self._own(array)
+            and not any(self.dependence.inputs(form) for form in self._chain(array))
+        ]
+
+    def _is_frozen(self, array: StateArray, found: list[Weight]) -> bool:
+        """Whether an array without a gradient is a weight: the gradient of another one depends on it, and it follows none."""
+        gradients = [weight.claim.gradient if weight.claim is not None else weight.update.rest for weight in found]
+        read = any(self.dependence.inputs(form) & self._own(array) for form in gradients)
+        return read and not self._follows(array)
+
+    def _chain(self, array: StateArray) -> list[Sum]:
+        """The new value of an array and those of the states in it."""
+        return [self.definition(array), *(state.form for state in self._states_of(array))]
+
+    def _follows(self, array: StateArray) -> bool:
+        """Whether an array holds the value of a weight, such as an average of it."""
+        weights = 0
+        for one in self.moving:
+            weights |= self.dependence.bit(self.forms.leaf(one.new)) if one.new in self._candidates else 0
+        return any(self.dependence.values(form) & weights for form in self._chain(array))
+
     def _hidden(self, weight: StateArray) -> int:
         """The inputs that hold states which can belong to a weight: a gradient never depends on these."""
         sizes = frozenset(weight.shape.dimensions)
@@ -249,14 +302,20 @@ class Matcher:
 
     # -- matching -------------------------------------------------------------------------------------------------------
 
-    def _match(self, array: StateArray) -> Weight | None:
-        update = Update(
+    def _update(self, array: StateArray) -> Update:
+        return Update(
             self.forms,
             array,
             self._states_of(array),
             UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array)),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
+
+    def _frozen(self, array: StateArray) -> Weight:
+        return Weight(array, self._update(array), None, is_frozen=True)
+
+    def _match(self, array: StateArray) -> Weight | None:
+        update = self._update(array)
         claim = next(claims_of(update), None)
         is_learnt = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
         if is_learnt is False and (claim is not None or not self.backward_passes.is_anywhere(update)):

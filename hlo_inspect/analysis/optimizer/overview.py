@@ -78,11 +78,13 @@ class Row:
 
 
 class Overview:
-    """The rows of an optimizer and what they share."""
+    """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient."""
 
     def __init__(self, updates: WeightUpdates) -> None:
         self.updates = updates
-        self.rows = [_row(weight) for weight in updates.weights]
+        self.all_rows = [_row(weight) for weight in updates.weights]
+        self.rows = [row for row in self.all_rows if not row.matched.is_frozen]
+        self.frozen = [row for row in self.all_rows if row.matched.is_frozen]
         self.rates = Rates(updates)
         rules = {row.rule for row in self.rows}
         for plain, decoupled in WITH_DECAY.items():
@@ -135,6 +137,8 @@ class Overview:
         for row in self.rows:
             found += row.matched.claim.extra if row.matched.claim is not None else []
             found += row.matched.accumulators
+        for row in self.frozen:
+            found += [state.array for state in row.matched.update.states if state.array.shape.elements != 1]
         return found
 
     @cached_property
@@ -150,6 +154,7 @@ class Overview:
             named += [("accumulator", array) for array in row.matched.accumulators]
         if self.rows:
             arrays = (array for matcher in self.updates.matchers for array in matcher.step.arrays)
+            named += [("frozen", row.weight) for row in self.frozen]
             named += [("frozen", array) for array in arrays if array.is_float and array.is_unchanged]
         found: dict[tuple[int, Index], str] = {}
         for role, array in named:

@@ -324,7 +324,8 @@ class Successions:
                 kept[number] = [
                     one
                     for node, one in fitting
-                    if one not in inside and (beside & bits[node] or (one in follows and any(bit & bits[node] for bit in matched)))
+                    if one not in inside
+                    and (beside & bits[node] or (one in follows and any(bit & bits[node] for bit in matched)))
                 ]
         return held, kept
 

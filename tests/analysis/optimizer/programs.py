@@ -48,8 +48,11 @@ def report_of(text: str) -> Report:
 
 
 def facts_of(text: str) -> Facts:
-    """The facts without the bytes, as far as they are known, without `optimizer.` before the names."""
-    facts = report_of(text).facts
+    """The facts without the bytes, as far as they are known, without `optimizer.` before the names; frozen weights are counted
+    where there are any.
+    """
+    facts = dict(report_of(text).facts)
+    facts["optimizer.frozen_count"] = facts["optimizer.frozen_count"] or None
     names = [name for name in facts if name.startswith("optimizer.") and not name.endswith("_bytes")]
     return {name.removeprefix("optimizer."): facts[name] for name in names if facts[name] is not None}
 

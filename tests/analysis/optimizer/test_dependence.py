@@ -115,7 +115,7 @@ def opened(*lines: str) -> str | None:
     flow, frame = flow_of(entry_of(*lines))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    found = Reductions(flow, TrainingStep(frame), forms).summed(monomial[0][0])
+    found = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).summed(monomial[0][0])
     return None if found is None else describe(forms, found)
 
 
@@ -132,7 +132,7 @@ def test_a_sum_and_a_maximum_are_asked_for_in_any_order(first: str) -> None:
     flow, frame = flow_of(entry_of(*SQUARES, "ROOT %r = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%max", before=largest))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    reductions = Reductions(flow, TrainingStep(frame), forms)
+    reductions = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms)
     for kind in (first, "add", "maximum"):
         found = reductions.summed(monomial[0][0], kind)
         assert (found and describe(forms, found)) == ("p0**2" if kind == "maximum" else None)
@@ -151,7 +151,7 @@ def test_a_part_of_a_combined_maximum() -> None:
     flow, frame = flow_of(entry_of(*lines, before=largest))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    reductions = Reductions(flow, TrainingStep(frame), forms)
+    reductions = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms)
     found = reductions.summed(monomial[0][0], "maximum")
     assert found is not None
     assert describe(forms, found) == "p1"
@@ -186,5 +186,5 @@ def test_products_of_matrices(product: str, expected: tuple[str, str] | None) ->
     flow, frame = flow_of(entry_of(*SQUARES, f"ROOT %r = f32[4,4]{{1,0}} {product}"))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    found = Reductions(flow, TrainingStep(frame), forms).factors(monomial[0][0])
+    found = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).factors(monomial[0][0])
     assert (found and tuple(describe(forms, one) for one in found)) == expected

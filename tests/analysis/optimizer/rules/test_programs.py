@@ -6,6 +6,7 @@ import pytest
 
 from tests.analysis.optimizer.programs import ADAM_CONSTANTS, ADAM_MOMENTS, STAGES, Facts, facts_of, text_of
 
+DECAYED: Facts = {"update_count": 2, "decayed_count": 2, "learning_rate": 0.001, "weight_decay": 0.05, **ADAM_MOMENTS}
 PROGRAMS: dict[str, Facts] = {
     "adabelief": {
         "name": "adabelief",
@@ -157,6 +158,10 @@ PROGRAMS: dict[str, Facts] = {
         "weight_decay": 0.0001,
         **ADAM_MOMENTS,
     },
+    "adamw_frozen": {"name": "adamw", **DECAYED, "frozen_count": 2},
+    "adamw_raveled": {"name": "adamw", **DECAYED},
+    "adamw_state_first": {"name": "adamw", **DECAYED},
+    "adamw_teacher": {"name": "adamw", **DECAYED},
     "adamw_torch": {
         "name": "adamw",
         "update_count": 2,
@@ -312,6 +317,14 @@ PROGRAMS: dict[str, Facts] = {
         "clip_norm": 2.0,
     },
     "sm3": {"name": "sm3", "update_count": 2, "decayed_count": 0, "learning_rate": 0.01, "momentum": 0.9, "epsilon": 1e-08},
+    "sm3.kept": {
+        "name": "sm3",
+        "update_count": 2,
+        "decayed_count": 0,
+        "learning_rate": 0.01,
+        "momentum": 0.9,
+        "epsilon": 1e-08,
+    },
     "yogi": {
         "name": "yogi",
         "update_count": 2,
