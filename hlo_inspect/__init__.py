@@ -2,14 +2,24 @@
 
 report = hlo_inspect.inspect("dump.txt", passes=("collectives",))
 report.facts["collectives.count"]
-report.table("collectives").rows
+report.table("collectives").records()
+
+The source is a path, HLO text, an open file, or an object with `as_text()` as JAX's `lowered` and `compiled`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, ParseError, UsageError
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    Location,
+    MissingExtraError,
+    ParseError,
+    UnknownFactError,
+    UsageError,
+)
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.version import __version__
 
@@ -24,6 +34,7 @@ __all__ = [
     "ParseError",
     "Report",
     "Table",
+    "UnknownFactError",
     "UsageError",
     "__version__",
     "inspect",
@@ -38,3 +49,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The API, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

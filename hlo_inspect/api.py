@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh_axes import given_mesh
@@ -19,7 +20,9 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
-from hlo_inspect.report.model import Input, Report, most_severe_first
+from hlo_inspect.report import notebook
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import Input, Report, most_severe_first, show_with
 from hlo_inspect.rules import RULES
 from hlo_inspect.rules.reading_problems import reading_findings
 from hlo_inspect.xla import Xla
@@ -27,12 +30,21 @@ from hlo_inspect.xla import Xla
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
 
+show_with(notebook.as_text, notebook.as_html)
+
 _NAMED = 8
 """So many modules are named where none is named as asked."""
 
 
+class HasText(Protocol):
+    """Something that has HLO text: `jax.stages.Lowered` and `Compiled`, for example."""
+
+    @property
+    def as_text(self) -> Callable[..., str | None]: ...
+
+
 def inspect_all(
-    source: Openable,
+    source: Openable | HasText,
     passes: str | Sequence[str] = ("summary",),
     *,
     module: str | None = None,
@@ -44,17 +56,29 @@ def inspect_all(
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
 
-    `source` is a path (compressed or not, a dump directory), `-`, an open file, or HLO text itself; with the extra `[xla]`
-    also serialized HLO or StableHLO, as a file or as bytes. `passes` are names of commands, of which the first names the
-    report. `also` are passes that add to it without tables of their own: their facts, findings and notes, and what tables of
-    others show of them (`optimizer` gives `params` its roles, `cost` and `optimizer` give `summary` a table each). `module` is
-    a regular expression that a module's name has to match; `stage` chooses another file of a dump directory; `profile` is the
-    accelerator to compute times for; `mesh` names the axes of the device mesh (`data=4,model=2`). Raises `InputError` for what
-    cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
-    unknown pass and for a mesh that cannot be read, and its subclass `MissingExtraError` when the extra `[xla]` is needed.
+    `source` is a path (compressed or not, a dump directory), `-`, an open file, HLO text itself, or what has `as_text()`, as
+    JAX's `lowered` and `compiled`; with the extra `[xla]` also serialized HLO or StableHLO, as a file or as bytes. `passes` are
+    names of commands, of which the first names the report. `also` are passes that add to it without tables of their own: their
+    facts, findings and notes, and what tables of others show of them (`optimizer` gives `params` its roles, `cost` and
+    `optimizer` give `summary` a table each). `module` is a regular expression that a module's name has to match; `stage`
+    chooses another file of a dump directory; `profile` is the accelerator to compute times for; `mesh` names the axes of the
+    device mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds no such module, under `strict` a
+    `ParseError` for what XLA's parser refuses, `UsageError` for an unknown pass and for a mesh that cannot be read, and its
+    subclass `MissingExtraError` when the extra `[xla]` is needed.
     """
     with Inspection(passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also) as inspection:
-        yield from inspection.reports(source)
+        yield from inspection.reports(_openable(source))
+
+
+def _openable(source: Openable | HasText) -> Openable:
+    """The source, or its text. JAX's `Lowered` is asked for HLO instead of StableHLO, which would need jaxlib to read."""
+    as_text = getattr(source, "as_text", None)
+    if as_text is None:
+        return cast("Openable", source)
+    text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
+    if not isinstance(text, str):
+        raise InputError(f"as_text() of {type(source).__name__} gives no text")
+    return text
 
 
 class Inspection:
@@ -176,7 +200,7 @@ def _profile(name_or_path: str | None) -> HardwareProfile | None:
 
 
 def inspect(
-    source: Openable,
+    source: Openable | HasText,
     passes: str | Sequence[str] = ("summary",),
     *,
     module: str | None = None,
@@ -247,16 +271,17 @@ def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], n
     rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
     findings = [finding for rule in rules for finding in rule.check(context)]
     findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
+    specs = tuple(spec for one in dict.fromkeys((*running, MODULE_FACTS)) for spec in one.specs)
     findings = most_severe_first(findings)
     headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
     return Report(
         command=chosen[0].name,
         input=Input(module.path, module.first_line, module.lines, module.bytes),
-        facts={name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))},
+        facts=Facts({name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}, specs),
         tables=tables,
         findings=tuple(findings),
         notes=(*notes, *(line for section in sections.values() for line in section.notes)),
         profile=context.profile.name if context.profile is not None else None,
-        specs=tuple(spec for one in dict.fromkeys((*running, MODULE_FACTS)) for spec in one.specs),
+        specs=specs,
         headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
     )

@@ -76,7 +76,11 @@ class UsageError(HloInspectError):
 
 
 class MissingExtraError(UsageError):
-    """An input or option that needs an extra of the package which is not installed (exit status 2)."""
+    """An input or option that needs an extra or a package which is not installed (exit status 2)."""
+
+
+class UnknownFactError(UsageError, KeyError):
+    """A fact that a report does not have."""
 
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:

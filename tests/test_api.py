@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import gzip
+import sys
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,6 +18,7 @@ from hlo_inspect.passes import MODULE_FACTS
 
 DATA = Path(__file__).parent / "data"
 DIRECTORY = DATA / "xla_dump_to"
+COLLECTIVES = DATA / "cpu/collectives.after.txt"
 IN_LOG = DATA / "handmade/in_log.txt"
 
 TEXT = """HloModule small, num_partitions=2
@@ -260,7 +263,7 @@ def test_the_module_s_own_facts_alone() -> None:
 
 
 def test_what_is_public() -> None:
-    errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location", "MissingExtraError"}
+    errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location", "MissingExtraError", "UnknownFactError"}
     assert set(hlo_inspect.__all__) == errors | {"inspect", "inspect_all", "Report", "Table", "__version__"}
     assert all(hasattr(hlo_inspect, name) for name in hlo_inspect.__all__)
 
@@ -279,3 +282,94 @@ def test_a_program_that_jax_has_compiled() -> None:
     assert facts["params.bytes"] == memory.argument_size_in_bytes == 16 * 8 * 4 + 4 * 16 * 4
     assert facts["params.aliased_bytes"] == memory.alias_size_in_bytes == 16 * 8 * 4
     assert (facts["outputs.bytes"], facts["params.unused_count"], facts["collectives.count"]) == (16 * 8 * 4 + 4, 0, 0)
+
+
+class Lowered:
+    """As `jax.stages.Lowered`: StableHLO unless HLO is asked for."""
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        assert not debug_info
+        return COLLECTIVES.read_text() if dialect == "hlo" else "module @jit_step {}"
+
+
+class Compiled:
+    def as_text(self) -> str:
+        return COLLECTIVES.read_text()
+
+
+class WithoutText:
+    def as_text(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("source", [Lowered(), Compiled()])
+def test_what_has_text_is_a_source(source: Lowered | Compiled) -> None:
+    assert hlo_inspect.inspect(source, "collectives").facts == hlo_inspect.inspect(COLLECTIVES, "collectives").facts
+
+
+def test_an_object_without_text_is_no_source() -> None:
+    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText gives no text"):
+        hlo_inspect.inspect(WithoutText())
+
+
+def test_jax_compiles_what_is_inspected() -> None:
+    jax = pytest.importorskip("jax")
+    lowered = jax.jit(lambda x: x @ x).lower(jax.ShapeDtypeStruct((8, 8), "float32"))
+    for source in (lowered, lowered.compile()):
+        assert hlo_inspect.inspect(source, "cost").facts["cost.matmul_flops"] == 2 * 8 * 8 * 8
+
+
+def test_dir_shows_the_api() -> None:
+    assert {name for name in dir(hlo_inspect) if not name.startswith("_")} == set(hlo_inspect.__all__) - {"__version__"}
+
+
+def test_a_fact_that_does_not_exist_names_the_nearest() -> None:
+    facts = hlo_inspect.inspect(COLLECTIVES, "collectives").facts
+    with pytest.raises(hlo_inspect.UnknownFactError, match=r"no fact 'collectives\.cout'; did you mean 'collectives\.count'"):
+        facts["collectives.cout"]
+    with pytest.raises(KeyError):
+        facts["params.count"]
+    assert facts.get("params.count") is None
+    assert "collectives.cout" not in facts
+    assert facts["collectives.group_size.17.count"] == 0  # a member of a family that does not occur
+    with pytest.raises(hlo_inspect.UsageError):
+        facts["collectives.group_size.many.count"]
+
+
+def test_rows_as_records() -> None:
+    report = hlo_inspect.inspect(COLLECTIVES, "collectives")
+    table = report.table("collectives")
+    (record,) = [record for record in table.records() if record["line"] == 173]
+    assert (record["kind"], record["reduction"], record["axis"]) == ("all-reduce", "max", "d0")
+    assert len(table.records()) == len(table.rows)
+
+
+def test_rows_in_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hlo_inspect.inspect(COLLECTIVES, "collectives").table("collectives")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(hlo_inspect.MissingExtraError, match="pip install pandas"):
+        table.to_pandas()
+    monkeypatch.undo()
+    pytest.importorskip("pandas")
+    frame = table.to_pandas()
+    assert str(frame["operand_bytes"].dtype) == "Int64"
+    assert frame[frame["line"] == 173]["kind"].tolist() == ["all-reduce"]
+
+
+@pytest.mark.parametrize("name", ["summary", "collectives"])
+def test_a_report_shows_itself_as_a_page(name: str) -> None:
+    report = hlo_inspect.inspect(COLLECTIVES, name)
+    shown, html = repr(report), report._repr_html_()
+    assert shown.startswith("jit_step  ")
+    assert len(shown.splitlines()) < 150
+    assert html is not None
+    assert html.startswith("<h4>jit_step</h4>")
+    assert repr(report.tables[0]).splitlines()[0] == report.tables[0].title
+
+
+def test_html_of_a_dump_s_text_is_escaped() -> None:
+    text = 'HloModule m\n\nENTRY e {\n  ROOT a = f32[4]{0} parameter(0), metadata={op_name="<script>x</script>"}\n}\n'
+    html = hlo_inspect.inspect(text, "params")._repr_html_()
+    assert html is not None
+    assert "<script>" not in html
+    ElementTree.fromstring(f"<div>{html}</div>")  # noqa: S314 - it is not from outside

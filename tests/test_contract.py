@@ -15,8 +15,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.optimizer.rules import RULES
-from hlo_inspect.checks.resolve import find_spec
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
+from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Report, Value
 
 DATA = Path(__file__).parent / "data"

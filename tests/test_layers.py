@@ -28,13 +28,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "analysis": ("errors", "configs", "hlo"),
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),
+    "report.facts": ("errors", "report.model"),
     "rules": ("errors", "configs", "hlo", "analysis", "report.model"),
     "passes": ("errors", "configs", "hlo", "analysis", "rules", "report.model"),
-    "checks": ("errors", "configs", "rules", "report.model", "report.units"),
-    "report": ("errors", "version", "report.model", "report.units"),
-    "api": ("errors", "hlo", "xla", "analysis", "passes", "rules", "report.model"),
+    "checks": ("errors", "configs", "rules", "report.model", "report.units", "report.facts"),
+    "report": ("errors", "version", "report.model", "report.units", "report.facts"),
+    "api": ("errors", "hlo", "xla", "analysis", "passes", "rules", "report.model", "report.facts", "report"),
     "": ("errors", "version", "api", "report.model"),
-    "cli": ("errors", "version", "configs", "passes", "rules", "checks", "report", "report.model", "api"),
+    "cli": ("errors", "version", "configs", "passes", "rules", "checks", "report", "report.model", "report.facts", "api"),
     "__main__": ("cli",),
 }
 
@@ -52,7 +53,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
-WHEN_USED = {"rich", "zstandard"}
+WHEN_USED = {"pandas", "rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlo_inspect.checks.resolve import exact_name, find_spec, is_family
+from hlo_inspect.report.facts import exact_name, find_spec, is_family
 from hlo_inspect.report.model import Column, FactSpec, Input, Report, Row, Table
 
 COMMAND = "check"

@@ -7,16 +7,15 @@ without listed members takes any (the target of a custom call); one whose segmen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
 from hlo_inspect.errors import did_you_mean
+from hlo_inspect.report.facts import exact_name, fact_names, find_spec, members_of
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
 
-_FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
-_WHOLE = re.compile(r"[1-9][0-9]*")
 _LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are long and share much
 
 
@@ -36,7 +35,7 @@ def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
     name = assertion.fact.scalar
     found = find_spec(name, specs)
     if found is None:
-        raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, _names(specs), cutoff=_LIKE_A_NAME)}")
+        raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=_LIKE_A_NAME)}")
     spec, member = found
     if member is None and spec.members is not None:
         _require_known_values(assertion, spec, spec.members)
@@ -57,56 +56,6 @@ def _require_known_values(assertion: Assertion, spec: FactSpec, known: frozenset
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | None] | None:
-    """The specification that covers the fact, with the member where it is a family; `None` when there is none.
-
-    A fact of its own comes before a family, and of several families the one whose fixed text is longest:
-    `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
-    """
-    of_bound = name.endswith(LOWER_BOUND)
-    name = exact_name(name)
-    fits = [
-        (spec, member) for spec in specs for member in _members(name, spec) if not (of_bound and spec.unit in ("text", "bool"))
-    ]
-    return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
-
-
-def is_family(spec: FactSpec) -> bool:
-    """Whether it specifies many facts, one for each member."""
-    return _FAMILY.fullmatch(spec.name) is not None
-
-
-def exact_name(name: str) -> str:
-    """The name of the fact that the fact `name` is a lower bound of; else `name`."""
-    return name.removesuffix(LOWER_BOUND)
-
-
-def _members(name: str, spec: FactSpec) -> Iterator[str | None]:
-    """`None` when `spec` is this very fact, the member when it is a family that has it, nothing otherwise."""
-    family = _FAMILY.fullmatch(spec.name)
-    if family is None:
-        if name == spec.name:
-            yield None
-        return
-    prefix, placeholder, suffix = family.groups()
-    member = name.removeprefix(prefix).removesuffix(suffix)
-    if not member or name != prefix + member + suffix:
-        return
-    open_to_it = placeholder != "n" or _WHOLE.fullmatch(member) is not None
-    if open_to_it if spec.members is None else member in spec.members:
-        yield member
-
-
-def _names(specs: Iterable[FactSpec]) -> Iterator[str]:
-    """Every name there is; an open family as it is specified."""
-    for spec in specs:
-        family = _FAMILY.fullmatch(spec.name)
-        if family is None or spec.members is None:
-            yield spec.name
-        else:
-            yield from (family[1] + member + family[3] for member in sorted(spec.members))
 
 
 def value_of(check: Check, report: Report) -> Value:
@@ -131,7 +80,7 @@ def remark(check: Check, report: Report) -> str:
         return _why_unknown(name, report) if report.facts[name] is None else ""
     if check.spec.members is not None or check.member is None:
         return ""
-    occurring = [member for name in report.facts for member in _members(name, check.spec) if member]
+    occurring = [member for name in report.facts for member in members_of(name, check.spec) if member]
     hint = did_you_mean(check.member, occurring)
     return f"{check.member} does not occur{hint}" if hint else ""
 

@@ -222,7 +222,8 @@ def passes_for(policy: Policy) -> list[str]:
     """The passes whose facts the policy names or whose findings it ignores; all where findings can fail. Unknown facts are
     refused before reading.
     """
-    from hlo_inspect.checks.resolve import find_spec, resolve
+    from hlo_inspect.checks.resolve import resolve
+    from hlo_inspect.report.facts import find_spec
     from hlo_inspect.rules import RULES
     from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from hlo_inspect.errors import Location, UsageError, did_you_mean
+from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
@@ -73,8 +73,29 @@ class LeftOut:
     at_least: Row
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Shown:
+    """What shows itself as a page in a Python session, once `show_with` was told how; until then by its name."""
+
+    __slots__ = ()
+
+    as_text: ClassVar[Callable[[Any], str] | None] = None
+    as_html: ClassVar[Callable[[Any], str] | None] = None
+
+    def __repr__(self) -> str:
+        return Shown.as_text(self) if Shown.as_text else object.__repr__(self)
+
+    def _repr_html_(self) -> str | None:
+        """What IPython and Jupyter show."""
+        return Shown.as_html(self) if Shown.as_html else None
+
+
+def show_with(as_text: Callable[[Any], str], as_html: Callable[[Any], str]) -> None:
+    """Has tables and reports shown by these functions: the renderers, which this module does not know."""
+    Shown.as_text, Shown.as_html = as_text, as_html
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Shown):
     """Rows of raw values under typed columns.
 
     `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
@@ -134,6 +155,20 @@ class Table:
         """The positions of the columns that another column holds lower bounds of, each with the position of that one."""
         positions = {column.name: at for at, column in enumerate(self.columns)}
         return {positions[column.bound_of]: at for at, column in enumerate(self.columns) if column.bound_of in positions}
+
+    def records(self) -> list[dict[str, Value]]:
+        """The rows as dicts by the names of the columns: bytes are integers, unknown is `None`."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas has no types where it is not installed
+        """The rows as a `pandas.DataFrame` with nullable columns; `MissingExtraError` where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("Table.to_pandas needs the package pandas: pip install pandas") from error
+        names = [column.name for column in self.columns]
+        return pandas.DataFrame.from_records(list(self.rows), columns=names).convert_dtypes()
 
     def _sums(self, rows: Sequence[Row]) -> Row:
         """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
@@ -267,8 +302,8 @@ class Verdict:
     passed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Shown):
     """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;

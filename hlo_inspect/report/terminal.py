@@ -15,7 +15,7 @@ from typing import TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad
-from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity
+from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
@@ -45,28 +45,33 @@ _INDENT = " " * 16  # as wide as the severity and code before a finding's messag
 
 
 def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+    width = max(options.width or PAGE_WIDTH, _NARROWEST)
+    write = _colored if options.color else _plain
+    stream.write("\n".join(write(_page(report, options, width)) for report in reports))
+
+
+def table_text(table: Table, options: RenderOptions) -> str:
+    """A table alone, without colour."""
+    return _plain(_grid_lines(make_grid(table, options.width, options.raw_bytes)))
+
+
+def _plain(lines: Iterable[Line]) -> str:
+    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+
+
+def _colored(lines: Iterable[Line]) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    width = max(options.width or PAGE_WIDTH, _NARROWEST)
     output = StringIO()  # rich ends the program when a pipe closes; the caller has to see that error instead
     console = Console(
-        file=output,
-        width=width,
-        color_system="standard" if options.color else None,
-        force_terminal=options.color,
-        force_jupyter=False,
-        no_color=False,
-        legacy_windows=False,
+        file=output, color_system="standard", force_terminal=True, force_jupyter=False, no_color=False, legacy_windows=False
     )
-    for index, report in enumerate(reports):
-        if index:
-            console.print()
-        lines = [Text.assemble(*line) for line in _page(report, options, width)]
-        for line in lines:
-            line.rstrip()
-        console.print(Text("\n").join(lines), soft_wrap=True)
-    stream.write(output.getvalue())
+    for line in lines:
+        text = Text.assemble(*line)
+        text.rstrip()
+        console.print(text, soft_wrap=True)
+    return output.getvalue()
 
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:

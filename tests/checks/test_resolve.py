@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.checks.policy import parse_assertion, parse_policy
-from hlo_inspect.checks.resolve import Check, find_spec, remark, resolve, value_of
+from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
 from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import FactSpec
 from tests.checks.sample import FACTS, NOTES, SPECS, sample_report
 

@@ -53,9 +53,9 @@ def find_adam_step(update: Update, rest: Sum | None = None) -> AdamStep | None:
 
 
 def _with_rate(update: Update, first: State, second: State, root: Root, value: float) -> AdamStep | None:
-    inner, left = take_corrections(update, root.correction)
+    inner, _ = take_corrections(update, root.correction)  # other scalars are corrections that are handed in
     outer, factors = take_corrections(update, root.rest)
-    if left or not all(update.is_scalar(atom) for atom, _ in factors):
+    if not all(update.is_scalar(atom) for atom, _ in factors):
         return None
     ones = [base for base, exponent in outer if exponent == -1.0]
     roots = [base for base, exponent in outer if exponent == 0.5] + [base for base, exponent in inner if exponent == -0.5]

@@ -160,6 +160,7 @@ class Matcher:
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
         self._copies = self._find_copies()
+        self._running_products = self._find_running_products()
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
@@ -225,6 +226,17 @@ class Matcher:
                 if node is not None and node != array.old:
                     copies.setdefault(node, []).append(array)
         return copies
+
+    def _find_running_products(self) -> dict[int, float | None]:
+        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values."""
+        found: dict[int, float | None] = {}
+        for array in self.moving:
+            factor, rest = split(self.definition(array), self.forms.leaf(array.old))
+            if array.shape.elements == 1 and not rest and len(factor) == 1:
+                decay = factor.get(ONE)
+                if decay is None or 0.0 < decay < 1.0:
+                    found |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
+        return found
 
     def _feeds_itself(self, array: StateArray) -> bool:
         """Whether the new value depends on the old one through something opaque: a gradient does."""
@@ -307,7 +319,7 @@ class Matcher:
             self.forms,
             array,
             self._states_of(array),
-            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array)),
+            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array), self._running_products),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
 

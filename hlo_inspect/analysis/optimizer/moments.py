@@ -93,7 +93,7 @@ def _outside(update: Update, form: Sum, moment: int, mean: int | None, rest: Mon
 
 
 def base_of(update: Update, atom: int) -> Hyperparameter | None:
-    """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one."""
+    """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one, or `b ** t` is kept as a product."""
     forms = update.forms
     found = forms.atoms[atom]
     if found.op != "sum" or len(found.parts[0]) != 2:
@@ -102,6 +102,9 @@ def base_of(update: Update, atom: int) -> Hyperparameter | None:
     (power, factor) = next((m, v) for m, v in found.parts[0].items() if m != ONE)
     if one is None or abs(one + factor) > 1e-5 * abs(one) or len(power) != 1 or power[0][1] != 1.0:
         return None
+    if power[0][0] in update.running_products:
+        decay = update.running_products[power[0][0]]
+        return COMPUTED if decay is None else constant(decay, update.tolerance)
     inner = forms.atoms[power[0][0]]
     if inner.op == "power" and not is_constant(inner.parts[1]) and update.are_scalar(inner.parts[1]):
         base = inner.parts[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
@@ -71,13 +71,15 @@ class OptimizerRule:
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
     """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
-    states.
+    states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
+    it is handed in.
     """
 
     dependence: AtomDependence
     reductions: Reductions
     own_inputs: int
     state_inputs: int
+    running_products: Mapping[int, float | None]
 
 
 class Update:
@@ -98,6 +100,7 @@ class Update:
         self.weight = forms.leaf(array.old)
         self.form = forms.definition(array.new)
         self.kept, self.rest = split(self.form, self.weight)
+        self.running_products = context.running_products
         self._context = context
         self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)

@@ -1,0 +1,81 @@
+"""Facts by name: which specification covers a name, and the facts of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from hlo_inspect.errors import UnknownFactError, did_you_mean
+from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Value
+
+_FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
+_WHOLE = re.compile(r"[1-9][0-9]*")
+
+
+class Facts(dict[str, Value]):
+    """The facts of a report by name. A member of a family that does not occur is 0; to ask for a name that no fact has is an
+    `UnknownFactError` with the nearest names.
+    """
+
+    def __init__(self, values: Mapping[str, Value], specs: Iterable[FactSpec]) -> None:
+        super().__init__(values)
+        self._specs = tuple(specs)
+
+    def __missing__(self, name: str) -> Value:
+        found = find_spec(name, self._specs) if isinstance(name, str) else None
+        if found is not None and found[1] is not None and not name.endswith(LOWER_BOUND):
+            return 0
+        raise UnknownFactError(f"this report has no fact {name!r}{did_you_mean(str(name), self, cutoff=0.5)}")
+
+
+def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | None] | None:
+    """The specification that covers the fact, with the member where it is a family; `None` when there is none.
+
+    A fact of its own comes before a family, and of several families the one whose fixed text is longest:
+    `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
+    """
+    of_bound = name.endswith(LOWER_BOUND)
+    name = exact_name(name)
+    fits = [
+        (spec, member)
+        for spec in specs
+        for member in members_of(name, spec)
+        if not (of_bound and spec.unit in ("text", "bool"))
+    ]
+    return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
+
+
+def is_family(spec: FactSpec) -> bool:
+    """Whether it specifies many facts, one for each member."""
+    return _FAMILY.fullmatch(spec.name) is not None
+
+
+def exact_name(name: str) -> str:
+    """The name of the fact that the fact `name` is a lower bound of; else `name`."""
+    return name.removesuffix(LOWER_BOUND)
+
+
+def members_of(name: str, spec: FactSpec) -> Iterator[str | None]:
+    """`None` when `spec` is this very fact, the member when it is a family that has it, nothing otherwise."""
+    family = _FAMILY.fullmatch(spec.name)
+    if family is None:
+        if name == spec.name:
+            yield None
+        return
+    prefix, placeholder, suffix = family.groups()
+    member = name.removeprefix(prefix).removesuffix(suffix)
+    if not member or name != prefix + member + suffix:
+        return
+    open_to_it = placeholder != "n" or _WHOLE.fullmatch(member) is not None
+    if open_to_it if spec.members is None else member in spec.members:
+        yield member
+
+
+def fact_names(specs: Iterable[FactSpec]) -> Iterator[str]:
+    """Every name there is; an open family as it is specified."""
+    for spec in specs:
+        family = _FAMILY.fullmatch(spec.name)
+        if family is None or spec.members is None:
+            yield spec.name
+        else:
+            yield from (family[1] + member + family[3] for member in sorted(spec.members))
