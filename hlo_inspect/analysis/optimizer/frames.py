@@ -330,9 +330,9 @@ class Frames:
         return self._same(place)
 
     def _repeated(self, place: Place) -> Place | None:
-        """The operand of a broadcast, where that is a scalar."""
+        """The operand of a broadcast, where that is a scalar or as large as the result."""
         operand = self.operand(place, 0)
-        return operand if operand is not None and self.size(operand) == 1 else None
+        return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
 
     def _custom_call(self, place: Place) -> Place | None:
         return self._same(place) if self.target(place) in UNCHANGED_TARGETS else None

@@ -161,12 +161,28 @@ def square_average(update: Update, state: State, gradient: Sum) -> Average | Non
 
 
 def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
-    """Whether a form is a positive factor times the square of another one."""
+    """Whether a form is a positive factor times the square of another one. The gradient of an embedding is a sum of rows, the
+    moment may take in the sum of their squares.
+    """
     if not form or not gradient:
         return False
     content, monomial = update.direction(form)
     _, inner = update.direction(gradient)
-    return content > 0 and monomial == tuple((atom, 2 * exponent) for atom, exponent in inner)
+    return content > 0 and (monomial == _squared(inner) or _are_scattered_squares(update, monomial, inner))
+
+
+def _squared(monomial: Monomial) -> Monomial:
+    return tuple((atom, 2 * exponent) for atom, exponent in monomial)
+
+
+def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial) -> bool:
+    """Whether a sum of rows has the squares of those of another one, in the same places."""
+    if len(squares) != 1 or len(gradient) != 1 or squares[0][1] != 1.0 or gradient[0][1] != 1.0:
+        return False
+    left, right = update.reductions.scattered(squares[0][0]), update.reductions.scattered(gradient[0][0])
+    if left is None or right is None or left[0] != right[0] or not left[1] or not right[1]:
+        return False
+    return update.direction(left[1])[1] == _squared(update.direction(right[1])[1])
 
 
 def l2_of(update: Update, average: Average) -> Hyperparameter:

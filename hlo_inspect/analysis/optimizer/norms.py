@@ -63,44 +63,57 @@ def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
     return monomial == tuple((atom, 2 * exponent) for atom, exponent in direction)
 
 
-def ratio_of_norms(update: Update, form: Sum) -> tuple[float, Sum, Sum] | None:
-    """A form `k * a / b` with two norms: `k`, and the norms."""
-    if len(form) != 1:
-        return None
-    ((monomial, value),) = form.items()
-    above = [(atom, exponent) for atom, exponent in monomial if exponent > 0]
-    below = [(atom, -exponent) for atom, exponent in monomial if exponent < 0]
-    if len(above) != 1 or len(below) != 1:
-        return None
-    return value, {tuple(above): 1.0}, {tuple(below): 1.0}
+@dataclass(frozen=True, slots=True)
+class TrustRatio:
+    """`coefficient * above / below`, a ratio that a choice between it and 1 makes safe; `below` is a sum."""
+
+    coefficient: float
+    above: Sum
+    below: Sum
+
+
+def trust_ratio_of(update: Update, atom: int) -> TrustRatio | None:
+    """The ratio of an atom that chooses, perhaps twice, between 1 and a ratio of norms."""
+    for _ in range(MAX_CHOICES):
+        found = update.forms.atoms[atom]
+        ratios = [part for part in found.parts[1:] if key_of(part) != key_of({ONE: 1.0})] if found.op == "select" else []
+        if len(ratios) != 1 or len(ratios[0]) != 1:
+            return None
+        ((monomial, value),) = ratios[0].items()
+        above = [(one, exponent) for one, exponent in monomial if exponent > 0]
+        below = [(one, -exponent) for one, exponent in monomial if exponent < 0]
+        if len(above) != 1:
+            return None
+        if below:
+            return _ratio(update, value, above, below) if len(below) == 1 else None
+        atom = above[0][0]
+    return None
+
+
+def _ratio(update: Update, value: float, above: list[tuple[int, float]], below: list[tuple[int, float]]) -> TrustRatio:
+    atom = update.forms.atoms[below[0][0]]
+    divisor = atom.parts[0] if atom.op == "sum" and below[0][1] == 1.0 else {tuple(below): 1.0}
+    return TrustRatio(value, {tuple(above): 1.0}, divisor)
 
 
 def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
     """The factor that terms share and that chooses between 1 and a ratio of norms."""
     shared: set[int] | None = None
     for monomial in monomials:
-        here = {atom for atom, exponent in monomial if exponent == 1.0 and _is_trust(update, atom)}
+        here = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
         shared = here if shared is None else shared & here
     return min(shared) if shared else None
 
 
-def _is_trust(update: Update, atom: int) -> bool:
-    found = update.forms.atoms[atom]
-    return found.op == "select" and found.parts[1] == {ONE: 1.0} and ratio_of_norms(update, found.parts[2]) is not None
-
-
 def is_trust_ratio(update: Update, atom: int, step: Sum) -> float | None:
     """The coefficient `k` of a trust ratio `k * norm(w) / norm(step)`, `None` where the norms are of something else."""
-    found = ratio_of_norms(update, update.forms.atoms[atom].parts[2])
-    if found is None:
+    found = trust_ratio_of(update, atom)
+    if found is None or not is_norm_of(update, found.above, ((update.weight, 1.0),)):
         return None
-    value, above, below = found
-    weight: Monomial = ((update.weight, 1.0),)
-    if is_norm_of(update, above, weight) and is_norm_of(update, below, update.forms.factored(step)[1]):
-        return value
-    return None
+    return found.coefficient if is_norm_of(update, found.below, update.forms.factored(step)[1]) else None
 
 
+MAX_CHOICES = 3  # between a trust ratio and 1
 CHECKED_TERMS = 2  # of a norm over many tensors
 
 
@@ -143,8 +156,24 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
     return None
 
 
+def _bare_root(update: Update, form: Sum) -> Sum:
+    """The root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
+    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
+        return form
+    condition, root, squares = atom.parts
+    ((inner, factor),) = root.items()
+    safe = update.forms.atoms[inner[0][0]] if len(inner) == 1 and inner[0][1] == 0.5 and factor == 1.0 else None
+    is_safe = safe is not None and safe.op == "select" and key_of(safe.parts[1]) == key_of(squares)
+    if not is_safe or safe is None or key_of(safe.parts[0]) != key_of(condition):
+        return form
+    return scaled(update.forms.power(squares, 0.5), value)
+
+
 def is_norm(update: Update, form: Sum) -> bool:
     """Whether a form is the root of a sum of sums of squares of opaque things. Of many terms the first few are looked into."""
+    form = _bare_root(update, form)
     if len(form) != 1:
         return False
     ((monomial, _),) = form.items()

@@ -40,6 +40,17 @@ class Reductions:
         opcode = self._frames.opcode(self._frames.start(self._flow.graph.places[node])) if node is not None else ""
         return None if opcode in _OVER_ELEMENTS else self._form(operand)
 
+    def scattered(self, atom: int) -> tuple[int, Sum] | None:
+        """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter into zeros."""
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        if place is None or self._frames.opcode(place) != "scatter" or not self._applies(place, "add"):
+            return None
+        operands = self._frames.operands(place)
+        if len(operands) != 3 or split_zero(self._form(operands[0])):
+            return None
+        return self._flow.node(operands[1]), self._form(operands[2])
+
     def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
         """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
         also array and kernel of a convolution.

@@ -116,18 +116,18 @@ def _are_roots(update: Update, roots: list[tuple[int, float]], states: list[Stat
 
 
 def _root(update: Update, atom: int, exponent: float) -> int:
-    """The state under a root, -1 where it is something else."""
-    form: Sum = {((atom, exponent),): 1.0}
+    """The state under a root, -1 where it is something else. Roots are taken of what is repeated, or before it is."""
+    monomial: Monomial = ((atom, exponent),)
     for _ in range(4):
-        ((monomial, _),) = form.items()
         below = [(a, e) for a, e in monomial if e == -0.5]
         mean = [(a, e) for a, e in monomial if e == 0.5 and update.reductions.summed(a) is not None]
-        if len(below) == 1 and len(below) + len(mean) == len(monomial):
+        if len(below) == 1 and len(below) + len(mean) == len(monomial) and update.forms.atoms[below[0][0]].op != "broadcast":
             return below[0][0]
         inner = update.forms.atoms[monomial[0][0]]
-        if len(monomial) != 1 or monomial[0][1] != 1.0 or inner.op != "broadcast" or len(inner.parts[0]) != 1:
+        if len(monomial) != 1 or inner.op != "broadcast" or len(inner.parts[0]) != 1:
             return -1
-        form = inner.parts[0]
+        ((repeated, _),) = inner.parts[0].items()
+        monomial = tuple((a, e * monomial[0][1]) for a, e in repeated)
     return -1
 
 

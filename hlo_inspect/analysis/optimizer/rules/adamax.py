@@ -15,6 +15,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Average,
     Claim,
     Hyperparameter,
+    Monomial,
     OptimizerRule,
     State,
     Sum,
@@ -22,6 +23,8 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     exact_decay,
     gradient_average,
     l2_of,
+    product,
+    quotient,
     split,
     split_zero,
     take_corrections,
@@ -34,10 +37,10 @@ def match(update: Update) -> Claim | None:
         return None
     ((monomial, value),) = update.rest.items()
     for first, largest in (states, reversed(states)):
-        exponents = dict(monomial)
-        if exponents.get(first.new) != 1.0 or exponents.get(largest.new) != -1.0:
+        divided = _divided(update, monomial, largest)
+        if divided is None or dict(divided[0]).get(first.new) != 1.0:
             continue
-        rest = tuple((a, e) for a, e in monomial if a not in {first.new, largest.new})
+        rest = tuple((a, e) for a, e in divided[0] if a != first.new)
         average = gradient_average(update, first)
         bases, scalars = take_corrections(update, rest)
         norm = _norm(update, largest, average) if average is not None else None
@@ -45,17 +48,34 @@ def match(update: Update) -> Claim | None:
             continue
         if not all(update.is_scalar(atom) for atom, _ in scalars):
             continue
-        rate: Sum = {scalars: -value}
+        rate: Sum = {scalars: -value * divided[2]}
         hyperparameters = {
             "learning_rate": update.read(rate),
             "beta1": exact_decay(average.decay, bases[0][0] if bases else None),
             "beta2": norm[0],
-            "epsilon": norm[1],
+            "epsilon": divided[1] if divided[1] != ABSENT else norm[1],
             "weight_decay": update.decay_of(rate),
             "l2": l2_of(update, average),
         }
         return Claim(rate, average.rest, hyperparameters, {"first_moment": first.array, "second_moment": largest.array})
     return None
+
+
+def _divided(update: Update, monomial: Monomial, largest: State) -> tuple[Monomial, Hyperparameter, float] | None:
+    """A product without the `1 / (k * (u' + epsilon))` that is one of its factors, epsilon, and 1 / k."""
+    holding = [(atom, exponent) for atom, exponent in monomial if update.holds(atom, largest.new)]
+    if len(holding) != 1 or holding[0][1] != -1.0:
+        return None
+    atom, _ = holding[0]
+    rest = product(monomial, ((atom, 1.0),))
+    if atom == largest.new:
+        return rest, ABSENT, 1.0
+    factor, added = split(update.forms.atoms[atom].parts[0], largest.new) if update.forms.atoms[atom].op == "sum" else ({}, {})
+    epsilon = quotient(update.forms, added, factor) if len(factor) == 1 and len(added) == 1 else None
+    if epsilon is None or not update.are_scalar(factor) or not update.are_scalar(epsilon):
+        return None
+    ((scalars, value),) = factor.items()
+    return product(rest, tuple((a, -e) for a, e in scalars)), update.read(epsilon), 1 / value
 
 
 def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparameter, Hyperparameter] | None:

@@ -9,6 +9,7 @@ State: Adam's m, v and t. Reads rate, b1, b2, epsilon, decay, l2. The rectificat
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from hlo_inspect.analysis.optimizer.toolkit import (
@@ -23,12 +24,14 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     find_adam_step,
     gradient_average,
     product,
+    quotient,
     square_average,
     take_corrections,
     value_of_form,
 )
 
-COUNTS = (50.0, 400.0)
+COUNTS = (51.0, 401.0)
+MAX_HANDED_IN = 4
 
 
 def match(update: Update) -> Claim | None:
@@ -48,7 +51,7 @@ def match(update: Update) -> Claim | None:
     second = square_average(update, step.second, first.rest) if step is not None and first is not None else None
     if step is None or rate is None or first is None or second is None or not update.are_scalar(condition):
         return None
-    b2 = exact_decay(second.decay, step.bases[1]).value
+    b2 = exact_decay(second.decay, step.bases[1]).value or (step.bases[1].value if step.bases[1] is not None else None)
     if b2 is None or not _is_rectified(update, step.rate, rate, b2):
         return None
     return adam_claim(update, AdamStep(step.first, step.second, step.root, rate, step.bases), first, second)
@@ -66,23 +69,35 @@ def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:
 
 
 def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
-    """Whether the two rates differ by `r`."""
+    """Whether the two rates differ by `r`. Numbers in it may be handed in."""
+    forms = update.forms
+    ratio = quotient(forms, rectified, rate)
+    leaves = forms.leaves(ratio) if ratio is not None else frozenset()
+    powers = [forms.atoms[atom] for atom in forms.atoms_below(ratio or {}) if forms.atoms[atom].op == "power"]
+    counters = {leaf for power in powers for leaf in forms.leaves(power.parts[1])} or leaves
+    if ratio is None or len(counters) != 1 or len(leaves) > MAX_HANDED_IN + 1:
+        return False
+    (counter,) = counters
+    handed = [forms.atoms[leaf].node for leaf in leaves - counters]
     limit = 2 / (1 - b2) - 1
-    for count in COUNTS:
-        left, right = _at(update, rectified, count), _at(update, rate, count)
-        t = count + 1
-        rho = limit - 2 * t * b2**t / (1 - b2**t)
-        if left is None or right is None or rho <= 4:
-            return False
-        r = math.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
-        if not close(left, right * r, 1e-3):
-            return False
-    return True
+    numbers = (limit, 2.0, 4.0, (limit - 4) * (limit - 2))
+    ahead = forms.atoms[counter].op != "value"  # the new value of a counter is the number of the step
+    return any(
+        all(_is_ratio(update, ratio, dict(zip(handed, chosen, strict=True)), t - ahead, _r(t, b2)) for t in COUNTS)
+        for chosen in itertools.product(numbers, repeat=len(handed))
+    )
 
 
-def _at(update: Update, form: Sum, count: float) -> float | None:
-    """The value of a form of the counter."""
-    return value_of_form(update.forms, form, lambda _: count)
+def _r(t: float, b2: float) -> float:
+    """The rectification of the step with the number t."""
+    limit = 2 / (1 - b2) - 1
+    rho = limit - 2 * t * b2**t / (1 - b2**t)
+    return math.sqrt(max(0.0, (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)))
+
+
+def _is_ratio(update: Update, form: Sum, handed: dict[int | None, float], count: float, r: float) -> bool:
+    found = value_of_form(update.forms, form, lambda node: handed.get(node, count))
+    return found is not None and r > 0.0 and close(found, r, 1e-3)
 
 
 RULE = OptimizerRule(
