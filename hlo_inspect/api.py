@@ -6,6 +6,7 @@ import gc
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -34,6 +35,16 @@ show_with(notebook.as_text, notebook.as_html)
 
 _NAMED = 8
 """So many modules are named where none is named as asked."""
+
+
+class Watcher(Protocol):
+    """Who wants to know how far an inspection is."""
+
+    def reading(self, name: str, read: int) -> None:
+        """So many bytes of the file are read."""
+
+    def analysing(self, module: str) -> None:
+        """The module is read, and what it means is worked out."""
 
 
 class HasText(Protocol):
@@ -110,6 +121,7 @@ class Inspection:
         self._profile = _profile(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
         self._xla = Xla()
+        self.watcher: Watcher | None = None
         self.passed_over: list[str] = []
         """Files of directories that hold no module: one line each."""
         if strict:
@@ -159,6 +171,8 @@ class Inspection:
 
     def _reports_of(self, source: Source, note: str | None) -> Iterator[Report | str]:
         """A report for each module of a file, its name where that does not match. An error for a file without modules."""
+        if self.watcher is not None:
+            source.on_bytes = partial(self.watcher.reading, source.name)
         modules = self._xla.modules(source, self._wants, strict=self._strict)
         holds_module = False
         while True:
@@ -169,6 +183,8 @@ class Inspection:
                 holds_module = True
                 wanted = self._pattern is None or self._pattern.search(found.name) is not None
                 notes = [one for one in (note, source.note, reading_note) if one is not None]
+                if self.watcher is not None:
+                    self.watcher.analysing(found.name)
                 context = Context(found, self._profile, self._mesh, self._also)
                 report = _report(context, self._chosen, self._running, notes) if wanted else None
             yield report if report is not None else found.name

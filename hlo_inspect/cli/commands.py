@@ -21,6 +21,7 @@ from hlo_inspect.cli.options import (
     take_read,
 )
 from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.errors import InputError, MissingExtraError
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
 
@@ -49,7 +50,7 @@ def _pass_commands(one: Pass) -> list[click.Command]:
     @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
-        reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also)
+        reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also, quiet=output.quiet)
         begins_with_list = one.name == OVERVIEW and len(reports) > _FEW and output.format in _PAGES and output.table is None
         _deliver([_list_of(reports, inputs), *reports] if begins_with_list else reports, output)
         return max(status, FAILED if _reaches(reports, fail_on) else 0)
@@ -65,7 +66,7 @@ def _pass_commands(one: Pass) -> list[click.Command]:
 
 
 def _inspected(
-    inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = ()
+    inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = (), *, quiet: bool = False
 ) -> tuple[list[Report], int]:
     """The reports of all inputs, and the exit status: one that cannot be read is reported at once, the others are read."""
     from hlo_inspect.api import Inspection
@@ -73,7 +74,8 @@ def _inspected(
     reports: list[Report] = []
     sources: list[Path | str] = []
     status = 0
-    with Inspection(passes, also=also, **asdict(read)) as inspection:
+    with ReadingBar(wanted=not quiet) as bar, Inspection(passes, also=also, **asdict(read)) as inspection:
+        inspection.watcher = bar
         for argument in inputs:
             try:
                 sources += inspection.sources(argument)
@@ -114,7 +116,7 @@ def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, **arguments:
     from hlo_inspect.passes.modules import PASSES as NEEDED
 
     output, read = take_output(arguments), take_read(arguments)
-    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, NEEDED)
+    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, NEEDED, quiet=output.quiet)
     if reports:
         deliver([_list_of(reports, inputs)], output)
     return max(status, FAILED if _reaches(reports, fail_on) else 0)
@@ -168,7 +170,7 @@ def check(
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
     policy = _policy(policies, assertions, fail_on)
-    reports, status = _inspected(inputs, passes_for(policy), read)
+    reports, status = _inspected(inputs, passes_for(policy), read, quiet=output.quiet)
     whole = reports if allow_partial else [report for report in reports if _is_whole(report)]
     refused = len(reports) - len(whole)
     outcomes = run_checks(whole, policy) if whole else []
@@ -201,7 +203,7 @@ def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions)
     if not inputs:
         _deliver([facts_report(all_specs())], output)
         return 0
-    reports, status = _inspected(inputs, [one.name for one in PASSES], read)
+    reports, status = _inspected(inputs, [one.name for one in PASSES], read, quiet=output.quiet)
     _deliver([facts_of(report) for report in reports], output)
     return status
 

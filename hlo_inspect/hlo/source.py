@@ -41,8 +41,8 @@ class Source:
 
     `name` is what messages call it. Once pieces were read, `start` is the first text of the input, `first_invalid_line` the
     line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
-    the input, `format` is what it was and `note` what a report has to say about that. A file that somebody else opened is not
-    closed.
+    the input, `format` is what it was and `note` what a report has to say about that. `on_bytes` is called with how many bytes
+    of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
     """
 
     def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False) -> None:
@@ -53,6 +53,8 @@ class Source:
         self.format: Format | None = None
         self.note: str | None = None
         self.converter: Converter | None = None
+        self.on_bytes: Callable[[int], None] | None = None
+        self._position: Callable[[], int] = lambda: 0
         self._opener = opener
         self._closes = closes
         self._kept: deque[str] | None = None
@@ -68,6 +70,8 @@ class Source:
                     self.start += text[: START_CHARS - len(self.start)]
                 if self._kept is not None:
                     self._kept.append(text)
+                if self.on_bytes is not None:
+                    self.on_bytes(self._position())
                 yield text
 
     def keep_text(self) -> None:
@@ -98,6 +102,7 @@ class Source:
         except (OSError, ValueError) as error:  # a path may hold a NUL
             raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
+        self._position = buffered.tell if buffered.seekable() else lambda: 0
         try:
             yield self._decompressed(cast("io.BufferedReader", buffered))
         finally:
