@@ -25,7 +25,9 @@ def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: b
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
-    printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, start, end)) if of_entry else {}
+    if not of_entry or text.find(_ATTRIBUTE, start, end) < 0:
+        return
+    printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, start, end))
     for sharding in printed:
         module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))
 

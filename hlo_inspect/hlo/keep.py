@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import compress, count
 
 from hlo_inspect.hlo import tokens
@@ -12,7 +11,7 @@ from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, Rows, columns, read_row
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Computation, Module, extended
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.opcodes import calling_opcodes
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
@@ -31,31 +30,32 @@ class Keeper:
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
         self._names = NameCheck(module.note, module.computations)
-        self._open = OpenComputation(Computation("", 0, is_entry=False), module.heads)
+        self._candidate: OpenComputation | None = None
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def begin(self, name: str, line: int, *, is_entry: bool) -> Computation:
+    def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False) -> OpenComputation:
+        """Opens a computation. One that is written in place is never the entry."""
         module = self.module
-        computation = Computation(name, line, is_entry=is_entry, values=module.values)
+        computation = module.new_computation(name, line, is_entry=is_entry)
         if is_entry:
             if module.entry is not None and module.entry.is_entry:
                 module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
             module.entry = computation
         if self._wants.checked or (self._wants.entry and is_entry):
             self._names.begin(computation)
-        may_be_entry = self._wants.entry and (module.entry is None or not module.entry.is_entry)
-        opened = OpenComputation(computation, module.heads, may_be_entry=may_be_entry)
+        may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
+        opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry)
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
         if is_entry and module.computation_count:
             opened.counts = any(  # a loop's condition comes before the loop
-                read.scalars and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
+                read.packed_scalars and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
             )
-        self._open = opened
-        return computation
+        self._candidate = opened if may_be_entry else self._candidate
+        return opened
 
-    def end(self, computation: Computation) -> None:
-        opened = self._open
+    def end(self, opened: OpenComputation) -> None:
+        computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
         if unmarked is not None and not computation.is_cut_off:
             row, line = unmarked
@@ -64,17 +64,17 @@ class Keeper:
             if kept and kept[-1].line == line and kept[-1].name == row[1]:
                 kept[-1].is_root = True
             elif self._wants.entry and computation.is_entry:
-                self._keep(computation, ("ROOT ", *row[1:]), line)
+                self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
             self._names.end()
-        if self._wants.loops:
-            computation.scalars = opened.feeding_scalars(unmarked[0][1] if unmarked is not None else None)
-        self._register(computation)
+        if opened.scalars:
+            computation.keep_scalars(opened.feeding_scalars(unmarked[0][1] if unmarked is not None else None))
+        self._register(computation, in_place=opened.in_place)
 
-    def _register(self, computation: Computation) -> None:
+    def _register(self, computation: Computation, *, in_place: bool = False) -> None:
         module = self.module
         module.computation_count += 1
-        if self._reads_every_line or computation.instructions or computation.scalars or computation.is_entry:
+        if self._reads_every_line or computation.instructions or computation.packed_scalars or computation.is_entry:
             if computation.name in module.computations:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
                 computation.name = f"{computation.name} (line {computation.line})"
@@ -83,17 +83,8 @@ class Keeper:
             module.root_opcodes[computation.name] = computation.root_opcode
         if computation.instructions and not computation.is_entry:
             self.holders.add(computation.name)
-        if module.entry is None or not module.entry.is_entry:
+        if not in_place and (module.entry is None or not module.entry.is_entry):
             module.entry = computation  # without an ENTRY the last one is it
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """For a computation in place: what comes after it goes on where the module was."""
-        opened, entry = self._open, self.module.entry
-        try:
-            yield
-        finally:
-            self._open, self.module.entry = opened, entry
 
     def finish(self) -> None:
         """To be called after the module's last computation."""
@@ -103,49 +94,48 @@ class Keeper:
         if module.computation_count == 0:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
-            self._make_entry(module.entry)
+            self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:
             module.computations[module.entry.name] = module.entry
 
-    def _make_entry(self, last: Computation) -> None:
+    def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
         """No computation is marked ENTRY: the last one is it, if the text does not end before it could come."""
         if self.module.problems.hold_a_cut:
             self.module.entry = None
             return
         last.is_entry = True
+        if opened is None or opened.computation is not last:
+            return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
         names.begin(last)
         kept = {instruction.line for instruction in last.instructions}
-        for rows in self._open.candidate:
+        for rows in opened.candidate:
             distinct = self._heads.learn(rows.heads) or set()
             names.check(rows, self._heads.opcodes_of(rows.heads))
             for index in self._wanted_rows(last, rows, distinct):
                 if rows.line + index not in kept:
-                    self._keep(last, rows.rows[index], rows.line + index)
-        if self._wants.entry and self._open.last is not None and not self._open.roots and self._open.last[1] not in kept:
-            row, line = self._open.last
-            self._keep(last, ("ROOT ", *row[1:]), line)
+                    self._keep(opened, rows.rows[index], rows.line + index)
+        if opened.last is not None and not opened.roots and opened.last[1] not in kept:
+            row, line = opened.last
+            self._keep(opened, ("ROOT ", *row[1:]), line)
 
     # -- rows -----------------------------------------------------------------------------------------------------------
 
-    @property
-    def reads_all(self) -> bool:
-        """Whether every line of the computation that was begun is wanted."""
-        return self._open.reads_all
-
-    def take_row(self, computation: Computation, row: Row, line: int) -> bool:
+    def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
         """Takes one row that `parser` read; false, with nothing taken, where its shape makes no sense."""
         distinct = self._heads.learn([row[2]])
         if distinct is None:
             return False
         note_devices(self.module, row[3], 0, len(row[3]))
         rows = columns([row], line)
-        self._take(computation, rows, distinct)
+        self._take(opened, rows, distinct)
         if self._wants.checked and not self._names.knows_callees(row[3]):
             self._names.note_callees(rows)
         return True
 
-    def take_run(self, run: LineRun, line: int, text: str, opened: Computation | None) -> tuple[bool, Computation | None]:
+    def take_run(
+        self, run: LineRun, line: int, text: str, opened: OpenComputation | None
+    ) -> tuple[bool, OpenComputation | None]:
         """Takes a run that starts on `line`, in the computation that is open, if one is: whether it was taken, and the
         computation that is open after it. Nothing is taken where a shape makes no sense.
         """
@@ -159,7 +149,7 @@ class Keeper:
             if number in special:
                 opened = self._take_part(run, part, line, opened)
                 continue
-            computation = Computation(part.name or "", line + part.line - 1, is_entry=False, values=self.module.values)
+            computation = self.module.new_computation(part.name or "", line + part.line - 1, is_entry=False)
             computation.opcodes = opcodes[part.first : part.end]
             computation.root_opcode = opcodes[run.roots[number]]
             if self._wants.graph:
@@ -186,7 +176,7 @@ class Keeper:
             found.update(self._names.doubtful(run, opcodes))
         return found
 
-    def _take_part(self, run: LineRun, part: Part, line: int, opened: Computation | None) -> Computation | None:
+    def _take_part(self, run: LineRun, part: Part, line: int, opened: OpenComputation | None) -> OpenComputation | None:
         """Takes a part of a run: the computation that is open after it."""
         if part.name is not None:
             opened = self.begin(part.name, line + part.line - 1, is_entry=part.is_entry)
@@ -198,9 +188,9 @@ class Keeper:
             return None
         return opened
 
-    def _take(self, computation: Computation, rows: Rows, distinct: set[str]) -> None:
-        """Takes rows of the computation that was begun; `distinct` are their heads."""
-        opened, wants, heads = self._open, self._wants, self._heads
+    def _take(self, opened: OpenComputation, rows: Rows, distinct: set[str]) -> None:
+        """Takes rows; `distinct` are their heads."""
+        computation, wants, heads = opened.computation, self._wants, self._heads
         opcodes = self._heads.opcodes_of(rows.heads)
         if computation.is_entry:
             tails = "\n".join(rows.tails)
@@ -208,7 +198,7 @@ class Keeper:
         if opened.may_be_entry:
             opened.candidate.append(rows)
         if self._reads_every_line:
-            computation.add_opcodes(opcodes)
+            computation.opcodes = extended(computation.opcodes, opcodes)
             unknown = {text for text in distinct if heads[text].problem is not None}
             if unknown:
                 self._note_unknown(rows, unknown)
@@ -228,16 +218,17 @@ class Keeper:
         if wants.operands:
             opened.define(rows)
         for index in self._wanted_rows(computation, rows, distinct):
-            self._keep(computation, rows.rows[index], rows.line + index)
+            self._keep(opened, rows.rows[index], rows.line + index)
 
-    def take_picked(self, computation: Computation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
+    def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
         lines there are.
         """
-        opened, text = self._open, lines.text
+        computation, text = opened.computation, lines.text
         note_devices(self.module, text, lines.start, lines.end, of_entry=computation.is_entry)
         if picked:
-            opened.define_unread(text[lines.start - 1 : lines.end])
+            opened.unread_lines = text[lines.start - 1 : lines.end]
+            opened.unread = None
         counted, line = lines.start, lines.line
         for position, row in picked:
             line += text.count("\n", counted, position)
@@ -246,7 +237,7 @@ class Keeper:
                 continue
             head = self._heads[row[2]]
             if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
-                self._keep(computation, row, line)
+                self._keep(opened, row, line)
         line_count = line - lines.line + text.count("\n", counted, lines.end)
         if self._wants.opcodes:
             computation.root_opcode = small_root(text, lines.start, lines.end)
@@ -287,18 +278,16 @@ class Keeper:
             return True
         return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
 
-    def _keep(self, computation: Computation, row: Row, line: int) -> None:
+    def _keep(self, opened: OpenComputation, row: Row, line: int) -> None:
+        computation = opened.computation
         try:
             instruction = Instruction(computation, row, self._heads[row[2]], line)
             if instruction.opcode in self._wants.operands:
-                instruction.resolve_operands(self._open)
+                instruction.resolve_operands(opened)
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
-        if computation.instructions:
-            computation.instructions.append(instruction)
-        else:
-            computation.instructions = [instruction]
+        computation.instructions = extended(computation.instructions, (instruction,))
 
     def _note_unknown(self, rows: Rows, unknown: set[str]) -> None:
         for index, row in enumerate(rows.rows):

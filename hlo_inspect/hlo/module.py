@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import marshal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TypeVar
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
-from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.heads import Head, HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
 
+MAX_UNPACKED = 1 << 6
+
 T = TypeVar("T")
+
+
+def extended(kept: Sequence[T], more: Iterable[T]) -> list[T]:
+    """`kept` with more, in the same list where it is a list already: most computations have nothing, and no list."""
+    if isinstance(kept, list):
+        kept.extend(more)
+        return kept
+    return [*kept, *more]
 
 
 @dataclass(slots=True)
@@ -36,55 +46,33 @@ class ParameterReads:
     known: bool = True
 
 
+@dataclass(slots=True, eq=False)
 class Computation:
     """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
 
+    `values`: what the attributes of the module's instructions mean.
     `opcodes`: one opcode per instruction where every line was read, else nothing.
     `instructions`: those that were kept.
     `reads`: of the entry, where asked for, which parameters something reads.
-    `rows`: every instruction where the graph is wanted, and `lines` on which they stand, a range where these are consecutive.
     `is_cut_off`: its end is not in the text.
-    `values`: what the attributes of the module's instructions mean.
-    `scalars`: by name, what feeds its loops, calls and root as integer scalars, where asked for.
-    `faults`: the kept instructions whose attributes make no sense, with line and reason, as far as they were looked at.
+    `packed_scalars`: the rows of `scalars`, with their lines.
+    `rows`: every instruction where the graph is wanted, and `lines` on which they stand, a range where these are consecutive.
     """
 
-    __slots__ = (
-        "faults",
-        "instructions",
-        "is_cut_off",
-        "is_entry",
-        "line",
-        "lines",
-        "name",
-        "opcodes",
-        "reads",
-        "root_opcode",
-        "rows",
-        "scalars",
-        "values",
-    )
-
-    def __init__(self, name: str, line: int, *, is_entry: bool, values: ValueTable | None = None) -> None:
-        self.name = name
-        self.line = line
-        self.is_entry = is_entry
-        self.opcodes: list[str] = _NO_OPCODES
-        self.root_opcode: str | None = None
-        self.instructions: list[Instruction] = _NO_INSTRUCTIONS
-        self.reads: ParameterReads | None = None
-        self.is_cut_off = False
-        self.rows: Sequence[Row] = ()
-        self.lines: Sequence[int] = _NO_LINES
-        self.scalars: Mapping[str, Instruction] = _NO_SCALARS
-        self.values = values or ValueTable()
-        self.faults: Mapping[str, tuple[int, str]] = _NO_FAULTS
-
-    def add_opcodes(self, opcodes: list[str]) -> None:
-        if self.opcodes is _NO_OPCODES:
-            self.opcodes = opcodes.copy()
-        else:
-            self.opcodes += opcodes
+    name: str
+    line: int
+    is_entry: bool
+    values: ValueTable = field(default_factory=ValueTable)
+    opcodes: Sequence[str] = ()
+    root_opcode: str | None = None
+    instructions: Sequence[Instruction] = ()
+    reads: ParameterReads | None = None
+    is_cut_off: bool = False
+    rows: Sequence[Row] = ()
+    lines: Sequence[int] = range(0)
+    _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
+    packed_scalars: bytes = b""
+    _faults: dict[str, tuple[int, str]] | None = None
 
     def keep_rows(self, rows: list[Row], first: int) -> None:
         """Keeps more rows; the first one is at line `first`, each other one line below the one before it."""
@@ -92,15 +80,42 @@ class Computation:
         if not self.rows:
             self.rows, self.lines = rows, lines
             return
-        self.rows = _extended(self.rows, rows)
+        self.rows = extended(self.rows, rows)
         if isinstance(self.lines, range) and self.lines.stop == first:
             self.lines = range(self.lines.start, lines.stop)
         else:
-            self.lines = _extended(self.lines, lines)
+            self.lines = extended(self.lines, lines)
 
     def note_fault(self, name: str, line: int, reason: str) -> None:
         """Notes that the attributes of a kept instruction make no sense."""
-        self.faults = {**self.faults, name: (line, reason)}
+        self._faults = {**self.faults, name: (line, reason)}
+
+    @property
+    def faults(self) -> Mapping[str, tuple[int, str]]:
+        """The kept instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
+        return self._faults or {}
+
+    def keep_scalars(self, rows: Iterable[tuple[Row, int]]) -> None:
+        """Keeps rows with their lines for `scalars`: as bytes, since a large module has many loops."""
+        packed = [(root, name, head.rpartition(" ")[::2], tail, line) for (root, name, head, tail), line in rows]
+        self.packed_scalars = marshal.dumps(packed)
+
+    @property
+    def scalars(self) -> Mapping[str, Instruction]:
+        """By name, what feeds its loops, calls and root as integer scalars, where asked for."""
+        if not self.packed_scalars:
+            return {}
+        known = self._unpacked
+        if self not in known:
+            if len(known) >= MAX_UNPACKED:
+                known.clear()
+            rows = marshal.loads(self.packed_scalars)  # noqa: S302 - bytes that `keep_scalars` made
+            shapes = self.values.shapes
+            known[self] = {
+                name: Instruction(self, (root, name, "", tail), Head(opcode, shapes.get(shape)), line)
+                for root, name, (shape, opcode), tail, line in rows
+            }
+        return known[self]
 
     @property
     def unread(self) -> set[str]:
@@ -118,21 +133,6 @@ class Computation:
         """The kept root: the one marked so, else the last instruction."""
         marked = [i for i in self.instructions if i.is_root]
         return marked[-1] if marked else None
-
-
-_NO_FAULTS: Mapping[str, tuple[int, str]] = MappingProxyType({})
-_NO_LINES = range(0)
-_NO_INSTRUCTIONS: list[Instruction] = []  # shared by all computations of which none is kept
-_NO_OPCODES: list[str] = []  # shared by all computations whose opcodes nobody wants
-_NO_SCALARS: Mapping[str, Instruction] = MappingProxyType({})
-
-
-def _extended(kept: Sequence[T], more: Iterable[T]) -> list[T]:
-    """`kept` with more, in the same list where it is a list already."""
-    if isinstance(kept, list):
-        kept.extend(more)
-        return kept
-    return [*kept, *more]
 
 
 @dataclass
@@ -166,6 +166,11 @@ class Module:
     problems: Problems = field(default_factory=Problems)
     origin: Format | None = None
     values: ValueTable = field(default_factory=ValueTable)
+    _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
+
+    def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
+        """A computation that shares the tables of the module, and is not in `computations` yet."""
+        return Computation(name, line, is_entry, self.values, _unpacked=self._unpacked)
 
     @cached_property
     def heads(self) -> HeadTable:

@@ -20,7 +20,6 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import DEFINITION, Rows, read_row
 from hlo_inspect.hlo.heads import Head, HeadTable
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.shapes import TupleShape
@@ -49,24 +48,30 @@ _SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind 
 class OpenComputation:
     """What is known of a computation before its end.
 
-    `reads_all`: each of its lines is wanted. `may_be_entry`: it is needed whole in case that no computation is marked ENTRY;
-    `candidate` are its rows then. `counts`: its scalars can say how often a loop runs. `last` is its last row, with its line;
-    `roots` counts the rows that are marked, `skipped_root` tells of one that was not read.
+    `reads_all`: each of its lines is wanted.
+    `in_place`: it is written among the attributes of an instruction.
+    `may_be_entry`: it is needed whole in case that no computation is marked ENTRY; `candidate` are its rows then.
+    `counts`: its scalars can say how often a loop runs.
+    `roots` counts the rows that are marked, `skipped_root` tells of one that was not read; `last` is the last row, with its
+    line.
+    `scalars`: its integer scalars, and the tuples that hold some.
+    `unread_lines`: the last lines of which most were not read; `unread` is what they define, found when it is asked for.
     """
 
     computation: Computation
     heads: HeadTable
     reads_all: bool = True
+    in_place: bool = False
     may_be_entry: bool = False
     counts: bool = True
     roots: int = 0
     skipped_root: bool = False
     last: tuple[Row, int] | None = None
     candidate: list[Rows] = field(default_factory=list)
+    scalars: dict[str, tuple[Row, Head, int]] = field(default_factory=dict)
     unread_lines: str = ""
+    unread: Mapping[str, str] | None = None
     _read: dict[str, Head] = field(default_factory=dict)
-    _unread: Mapping[str, str] | None = None
-    _scalars: dict[str, tuple[Row, Head, int]] = field(default_factory=dict)
     _scalar_root: str | None = None
 
     # -- the heads of its instructions by name --------------------------------------------------------------------------
@@ -77,18 +82,14 @@ class OpenComputation:
         if len(self._read) > MAX_DEFINITIONS:  # the first ones go, many at once: taking one after the other is quadratic
             self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
-    def define_unread(self, lines: str) -> None:
-        """Takes lines of which most are not read, in place of those before; what they define is found when it is asked for."""
-        self.unread_lines, self._unread = lines, None
-
     def get(self, name: str) -> Head | None:
         """The head of an instruction: one that was read, or in the last lines that were not."""
         known = self._read.get(name)
         if known is not None or not self.unread_lines:
             return known
-        if self._unread is None:
-            self._unread = dict(DEFINITION.findall(self.unread_lines))
-        text = self._unread.get(name)
+        if self.unread is None:
+            self.unread = dict(DEFINITION.findall(self.unread_lines))
+        text = self.unread.get(name)
         return self.heads[text] if text is not None and self.heads.learn([text]) is not None else None
 
     # -- its scalars ----------------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class OpenComputation:
         for number, row in enumerate(rows, line):
             head = self.heads[row[2]]
             if head.holds_scalar:
-                self._scalars[row[1]] = (row, head, number)
+                self.scalars[row[1]] = (row, head, number)
                 self._scalar_root = row[1] if row[0] else self._scalar_root
 
     def search_scalars(self, lines: Span) -> None:
@@ -112,8 +113,8 @@ class OpenComputation:
             if row is not None and self.heads.learn([row[2]]) is not None:
                 self.take_scalars([row], line)
 
-    def feeding_scalars(self, last: str | None) -> dict[str, Instruction]:
-        """The scalars that feed the root or what the computation's loops and calls are handed, by name.
+    def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:
+        """The scalars that feed the root or what the computation's loops and calls are handed, with their lines.
 
         The root is the one marked so, else the `last` instruction. It counts where it is a scalar, or where the computation can
         be a loop's body: from a tuple to a tuple. The entry's root feeds nothing.
@@ -122,22 +123,25 @@ class OpenComputation:
         names = [o.name for i in computation.instructions if i.opcode in HANDING_OPCODES for o in i.operands]
         if root is not None and not computation.is_entry and self._may_count(root):
             names.append(root)
-        kept: dict[str, Instruction] = {}
+        kept: dict[str, tuple[Row, int]] = {}
         while names:
             name = names.pop()
-            if name is None or name in kept or name not in self._scalars:
+            if name is None or name in kept or name not in self.scalars:
                 continue
-            row, head, line = self._scalars[name]
+            (_, _, text, tail), head, line = self.scalars[name]
             try:
-                instruction = Instruction(computation, ("ROOT " if name == root else "", *row[1:]), head, line)
+                operands = operands_of(tail)
             except tokens.ScanError:
                 continue  # whoever wants the instruction itself notes the fault
-            kept[name] = instruction
+            attributes, mark, _ = tail.partition(", metadata={")
+            if mark and '"' not in attributes:
+                tail = attributes
+            kept[name] = ("ROOT " if name == root else "", name, text, tail), line
             if head.opcode in _FOLLOWED:
-                names += [operand.name for operand in operands_of(row[3])]  # not kept, as the instruction would
-        return kept
+                names += [operand.name for operand in operands]
+        return list(kept.values())
 
     def _may_count(self, root: str) -> bool:
-        if root not in self._scalars or not isinstance(self._scalars[root][1].shape, TupleShape):
+        if root not in self.scalars or not isinstance(self.scalars[root][1].shape, TupleShape):
             return True
-        return any(h.opcode == "parameter" and isinstance(h.shape, TupleShape) for _, h, _ in self._scalars.values())
+        return any(h.opcode == "parameter" and isinstance(h.shape, TupleShape) for _, h, _ in self.scalars.values())

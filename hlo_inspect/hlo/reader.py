@@ -17,8 +17,9 @@ from hlo_inspect.hlo.cursor import Cursor, Span
 from hlo_inspect.hlo.fast_path import find_run
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
 from hlo_inspect.hlo.keep import Keeper
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.nested import NestedComputation, nested_computations, with_nested_operands
+from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.problems import UNREADABLE, Problem
 from hlo_inspect.hlo.selective import Selection
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
@@ -126,7 +127,7 @@ class ModuleReader:
         self._keeper = keeper = Keeper(module)
         self._selection = Selection(module, keeper.holders)
         self._reads_every_line = module.wants.reads_every_line
-        self._computation: Computation | None = None
+        self._open: OpenComputation | None = None
         self._seen_entry = False
         self._unreadable_run = 0
         self._run_mark = (0, 0)
@@ -145,18 +146,18 @@ class ModuleReader:
             if not (self._lines() or self._item()):
                 break
         else:
-            if self._computation is not None:
-                message = f"the text ends inside computation {self._computation.name}"
-                self._module.note("HI002", message, self._cursor.line - 1, self._computation.name)
-        if self._computation is not None:
-            self._computation.is_cut_off = True
-            self._close(self._computation)
+            if self._open is not None:
+                name = self._open.computation.name
+                self._module.note("HI002", f"the text ends inside computation {name}", self._cursor.line - 1, name)
+        if self._open is not None:
+            self._open.computation.is_cut_off = True
+            self._close(self._open)
         self._keeper.finish()
 
-    def _close(self, computation: Computation) -> None:
+    def _close(self, opened: OpenComputation) -> None:
         """Ends a computation, and reads those that are written in place among its attributes."""
-        self._keeper.end(computation)
-        self._computation = None
+        self._keeper.end(opened)
+        self._open = None
         while self._nested:
             self._read_nested(self._nested.pop(0))
         self._mark_end()
@@ -186,13 +187,13 @@ class ModuleReader:
 
     def _lines(self) -> bool:
         """Passes over whole lines, picks from them or reads them; false where the next one is left to the grammar."""
-        cursor, computation = self._cursor, self._computation
+        cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
         if self._reads_every_line:
             return self._run()
-        if computation is not None:
-            return self._pick(computation) or self._run()
+        if opened is not None:
+            return self._pick(opened) or self._run()
         end = self._selection.skip(cursor.text, cursor.position, cursor.line) if not self._seen_entry else cursor.position
         if end == cursor.position:
             return False
@@ -200,10 +201,10 @@ class ModuleReader:
         self._mark_end()
         return True
 
-    def _pick(self, computation: Computation) -> bool:
+    def _pick(self, opened: OpenComputation) -> bool:
         """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
         cursor, keeper = self._cursor, self._keeper
-        if cursor.line < self._read_up_to or keeper.reads_all:
+        if cursor.line < self._read_up_to or opened.reads_all:
             return False
         close = _CLOSE.search(cursor.text, cursor.position - 1)
         closer = _PRINTED_CLOSER.match(cursor.text, close.start() + 1) if close is not None else None
@@ -216,10 +217,10 @@ class ModuleReader:
         if picked is None:
             self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
             return False
-        cursor.advance(end, keeper.take_picked(computation, picked, lines))
+        cursor.advance(end, keeper.take_picked(opened, picked, lines))
         if closer is not None:
             cursor.advance(closer.end())
-            self._close(computation)
+            self._close(opened)
         return True
 
     def _run(self) -> bool:
@@ -227,7 +228,7 @@ class ModuleReader:
 
         Where they are not, it is tried again with fewer.
         """
-        cursor, inside = self._cursor, self._computation is not None
+        cursor, inside = self._cursor, self._open is not None
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
         last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
@@ -237,7 +238,7 @@ class ModuleReader:
             if run is not None and self._seen_entry and not inside and run.starts[:2] == [0, 1]:
                 return False  # the entry may be followed by other text
             if run is not None:
-                taken, self._computation = self._keeper.take_run(run, cursor.line, cursor.text, self._computation)
+                taken, self._open = self._keeper.take_run(run, cursor.line, cursor.text, self._open)
                 if taken:
                     break
             if self._run_chars <= MIN_RUN_CHARS:
@@ -255,14 +256,14 @@ class ModuleReader:
         cursor = self._cursor
         while True:
             try:
-                return self._between() if self._computation is None else self._inside(self._computation)
+                return self._between() if self._open is None else self._inside(self._open)
             except tokens.IncompleteError as error:
                 if not cursor.is_final and (cursor.more() or cursor.is_final):
                     continue
                 fault: tokens.ScanError = error
             except tokens.ScanError as error:
                 fault = error
-            if self._computation is not None:
+            if self._open is not None:
                 return self._pass_unreadable(fault.message, max(fault.position, cursor.position))
             return not self._seen_entry and (
                 self._ends_here() or self._pass_unreadable("expected a computation", cursor.position)
@@ -292,28 +293,29 @@ class ModuleReader:
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
         self._unreadable_run = 0
-        self._computation = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry)
+        self._open = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry)
         return True
 
-    def _inside(self, computation: Computation) -> bool:
+    def _inside(self, opened: OpenComputation) -> bool:
         """Reads an instruction or the end of a computation. `ScanError` where there is neither."""
         cursor = self._cursor
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
             cursor.advance(parser.closer_end(cursor.text, start))
-            self._close(computation)
+            self._close(opened)
             return True
         if _MODULE.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
-            self._module.note("HI002", f"computation {computation.name} is not closed", cursor.line, computation.name)
-            self._close(computation)
+            name = opened.computation.name
+            self._module.note("HI002", f"computation {name} is not closed", cursor.line, name)
+            self._close(opened)
             return True
         found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
         while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and cursor.more():  # an attribute may follow
             start = cursor.position
             found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
         for row in with_nested_operands(found.row):
-            if not self._keeper.take_row(computation, row, cursor.line):
+            if not self._keeper.take_row(opened, row, cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
         self._nested += nested_computations(found.row, cursor.line)
@@ -327,21 +329,20 @@ class ModuleReader:
         name, text, line = nested
         if name in self._module.computations:  # instructions of two computations may have one name
             name = f"{name} (line {line})"
-        with self._keeper.aside():
-            computation = self._keeper.begin(name, line, is_entry=False)
-            position = tokens.skip_space(text, 0)
-            while position < len(text):
-                at = line + text.count("\n", 0, position)
-                try:
-                    found = parser.parse_instruction(text, position)
-                except tokens.ScanError as error:
-                    self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
-                    break
-                for row in with_nested_operands(found.row):
-                    self._keeper.take_row(computation, row, at)
-                self._nested += nested_computations(found.row, at)
-                position = tokens.skip_space(text, found.end)
-            self._keeper.end(computation)
+        opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
+        position = tokens.skip_space(text, 0)
+        while position < len(text):
+            at = line + text.count("\n", 0, position)
+            try:
+                found = parser.parse_instruction(text, position)
+            except tokens.ScanError as error:
+                self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
+                break
+            for row in with_nested_operands(found.row):
+                self._keeper.take_row(opened, row, at)
+            self._nested += nested_computations(found.row, at)
+            position = tokens.skip_space(text, found.end)
+        self._keeper.end(opened)
 
     def _ends_here(self) -> bool:
         """Whether the text ends at the start of a computation, which is passed then."""
@@ -376,7 +377,7 @@ class ModuleReader:
             return True
         first, module.unparsed_lines = self._run_mark
         module.problems.drop_from(UNREADABLE, first)
-        inside = self._computation.name if self._computation is not None else None
+        inside = self._open.computation.name if self._open is not None else None
         module.note("HI002", "the module is cut off here: what follows is no HLO", first, inside)
         return False
 

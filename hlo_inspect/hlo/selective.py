@@ -12,8 +12,8 @@ import sys
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, find_marks, read_row
-from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
 from hlo_inspect.hlo.tokens import Row
 
@@ -50,7 +50,7 @@ class Selection:
         self.is_empty = not wants.opcodes
         self._module = module
         self._holders = holders
-        words = sorted(set(map(base_opcode, wants.opcodes)))
+        words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in wants.opcodes})
         firsts = "".join(sorted({word[0] for word in words}))  # few blanks are followed by such a letter
         rest = "|".join(re.escape(word[1:]) for word in words)
         self._opcodes = re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")  # asynchronous halves included
@@ -96,12 +96,12 @@ class Selection:
         name, shape, opcode = skipped[1], skipped[2], sys.intern(skipped[3])
         self._module.root_opcodes[name] = opcode
         if self._module.wants.loops and SCALAR_ROOT.match(shape):
-            computation = Computation(name, line, is_entry=False, values=self._module.values)
+            computation = self._module.new_computation(name, line, is_entry=False)
             computation.root_opcode = opcode
             text = skipped.string
             opened = OpenComputation(computation, self._module.heads)
             opened.search_scalars(Span(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1))
-            computation.scalars = opened.feeding_scalars(None)
+            computation.keep_scalars(opened.feeding_scalars(None))
             self._module.computations.setdefault(name, computation)
 
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:

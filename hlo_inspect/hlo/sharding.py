@@ -44,15 +44,17 @@ class DeviceListError(ValueError):
 
 
 class Iota(NamedTuple):
-    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed, in row-major order."""
+    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed unless the permutation is empty, in row-major order."""
 
     shape: tuple[int, ...]
-    permutation: tuple[int, ...]
+    permutation: tuple[int, ...] = ()
 
     def ids(self, count: int) -> list[int]:
         """The ids, of which there have to be `count`."""
         if count > MAX_DEVICES or math.prod(self.shape) != count:
             raise DeviceListError(f"{count} devices in {list(self.shape)}")
+        if not self.permutation:
+            return list(range(count))
         if sorted(self.permutation) != list(range(len(self.shape))):
             raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
         strides = [math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
@@ -62,15 +64,10 @@ class Iota(NamedTuple):
         return ids
 
 
-def _iota(shape: str, permutation: str | None) -> Iota:
-    sizes = _integers(shape)
-    return Iota(sizes, _integers(permutation) if permutation else tuple(range(len(sizes))))
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+def _integers(text: str | None) -> tuple[int, ...]:
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
-        raise DeviceListError(f"{text[:40]!r} is no list of device ids")
+        raise DeviceListError(f"{(text or '')[:40]!r} is no list of device ids")
     return tuple(map(int, parts))
 
 
@@ -190,7 +187,7 @@ def _mesh(match: re.Match[str]) -> NamedMesh:
     if device_ids is None:
         return NamedMesh(named)
     tiled = _IOTA.fullmatch(device_ids)
-    return NamedMesh(named, _iota(tiled[1], tiled[2]) if tiled is not None else _integers(device_ids))
+    return NamedMesh(named, Iota(*map(_integers, tiled.groups())) if tiled is not None else _integers(device_ids))
 
 
 def shardy_meshes(text: str) -> dict[str, NamedMesh]:
@@ -218,14 +215,14 @@ class DeviceGroups:
 
 
 def parse_groups(text: str) -> DeviceGroups:
-    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`."""
-    plain = tokens.without_comments(text).strip()
+    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments."""
+    plain = text.strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:
-        sizes = _integers(iota[1])
+        sizes, *shape = map(_integers, iota.groups())
         if len(sizes) != 2:
             raise DeviceListError(f"groups of {len(sizes)} dimensions")
-        ids, size = _iota(iota[2], iota[3]).ids(math.prod(sizes)), sizes[1]
+        ids, size = Iota(*shape).ids(math.prod(sizes)), sizes[1]
         return DeviceGroups(text, tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)) if size else ())
     printed = _MESH.match(plain)
     rest = plain[printed.end() :].strip() if printed is not None else ""
@@ -246,8 +243,8 @@ class DevicePairs:
 
 
 def parse_pairs(text: str) -> DevicePairs:
-    """`{{0,1},{1,0}}`."""
-    plain = tokens.without_comments(text).strip()
+    """`{{0,1},{1,0}}`, without comments."""
+    plain = text.strip()
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
     pairs = []
@@ -412,7 +409,7 @@ def parse_sharding(text: str) -> Sharding:
     tiles = _TILES.search(inside)
     word = _WORD.search(inside)
     if tiles is not None:
-        ids = _iota(tiles[2], tiles[3]) if tiles[2] else _integers(tiles[4])
+        ids = Iota(_integers(tiles[2]), _integers(tiles[3])) if tiles[2] else _integers(tiles[4])
         listed = _SUBGROUPS.search(inside)
         kinds = tuple(kind.strip() for kind in listed[1].split(",")) if listed else ()
         if not kinds and "last_tile_dim_replicate" in inside:

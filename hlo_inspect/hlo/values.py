@@ -1,7 +1,7 @@
 """The values of attributes: which kind of value each attribute has, and how that is read from its text.
 
 The grammar is that of `HloParserImpl::ParseAttributeHelper` (xla/hlo/parser/hlo_parser.cc), and of older printers where these
-wrote otherwise. A reader raises `ValueError` where a text is no such value.
+wrote otherwise. A text that is no such value becomes a `MalformedValue`.
 """
 
 from __future__ import annotations
@@ -49,92 +49,6 @@ TextAttribute = Literal[
 ]  # fmt: skip
 """Attributes that no analysis looks into: their text is their value."""
 
-_INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
-_INTEGERS = re.compile(r"\{\s*+((?:-?\d{1,19}(?:\s*+,\s*+-?\d{1,19})*+)?+)\s*+\}", re.ASCII)
-_FLOAT = re.compile(r"-?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
-_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
-_NAMES = re.compile(rf"{_NAME.pattern}(?:\s*+,\s*+{_NAME.pattern})*+", re.ASCII)
-
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text == "true"
-
-
-def _integer(text: str) -> int:
-    if _INTEGER.fullmatch(text) is None:
-        raise ValueError("expected an integer")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    if _FLOAT.fullmatch(text) is None:
-        raise ValueError("expected a number")
-    return float(text)
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    found = _INTEGERS.fullmatch(text)
-    if found is None and _INTEGER.fullmatch(text):  # texts of 2018 wrote one without braces
-        return (int(text),)
-    if found is None:
-        raise ValueError("expected integers in braces")
-    return tuple(map(int, found[1].split(","))) if found[1] else ()
-
-
-def _integers_or_lists(text: str) -> tuple[int, ...]:
-    """`slice_sizes` of a gather is a list; that of a permute in place is a list for each slice, of which the first counts."""
-    inside = text[1:-1].strip()
-    if not inside.startswith("{"):
-        return _integers(text)
-    return tuple(number for start, end in tokens.split_items(inside) for number in _integers(inside[start:end].strip()))
-
-
-def _items(text: str) -> list[str]:
-    """The items between the commas of a list in braces."""
-    if len(text) < 2 or text[0] != "{" or text[-1] != "}":
-        raise ValueError("expected a list in braces")
-    inside = text[1:-1]
-    return [inside[start:end].strip() for start, end in tokens.split_items(inside)]
-
-
-def _word(text: str) -> str:
-    if _WORD.fullmatch(text) is None:
-        raise ValueError("expected a word")
-    return text
-
-
-def _string(text: str) -> str:
-    if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
-        raise ValueError("expected a string")
-    return tokens.unquote(text)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Names of computations or instructions: one, or several in braces or between commas. A computation that is written in
-    place has no name here.
-    """
-    single = _NAME.fullmatch(text)
-    if single is not None:
-        return (single[1],)
-    inside = text[1:-1].strip() if text.startswith("{") else text
-    if "=" in inside or not inside:
-        return ()
-    if _NAMES.fullmatch(inside) is None:
-        raise ValueError("expected names")
-    return tuple(_NAME.findall(inside))
-
-
-# -- dimensions -------------------------------------------------------------------------------------------------------------
-
-_WINDOW = re.compile(r"\{\s*+(?:\w++=[\dx_\-]++\s*+)*+\}", re.ASCII)
-_WINDOW_FIELD = re.compile(r"(\w++)=([\dx_\-]++)", re.ASCII)
-_PAD = re.compile(r"(-?\d{1,18})_(-?\d{1,18})(?:_(-?\d{1,18}))?", re.ASCII)
-_SLICE = re.compile(r"\[\s*+(-?\d{1,18})\s*+:\s*+(-?\d{1,18})\s*+(?::\s*+(-?\d{1,18})\s*+)?\]", re.ASCII)
-_LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)", re.ASCII)
-
 
 class WindowDimension(NamedTuple):
     """One dimension of a `window={…}`, with the values that a printer leaves out. `lhs_dilate` is the base dilation,
@@ -150,43 +64,12 @@ class WindowDimension(NamedTuple):
     is_reversed: bool = False
 
 
-def _window(text: str) -> tuple[WindowDimension, ...]:
-    """The dimensions of `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`."""
-    if _WINDOW.fullmatch(text) is None:
-        raise ValueError("expected a window such as {size=3x3 pad=0_1x0_1}")
-    fields = {name: value.split("x") for name, value in _WINDOW_FIELD.findall(text)}
-    sizes = fields.get("size", [])
-    found = []
-    for i, size in enumerate(sizes):
-        if any(len(values) != len(sizes) for values in fields.values()):
-            raise ValueError("the parts of the window differ in dimensions")
-        pad = _PAD.fullmatch(fields["pad"][i]) if "pad" in fields else None
-        if "pad" in fields and (pad is None or pad[3] is not None):
-            raise ValueError("expected low and high padding such as 0_1")
-        stride, rhs, lhs, is_reversed = (
-            _integer(fields[field][i]) if field in fields else default
-            for field, default in (("stride", 1), ("rhs_dilate", 1), ("lhs_dilate", 1), ("rhs_reversal", 0))
-        )
-        low, high = (int(pad[1]), int(pad[2])) if pad is not None else (0, 0)
-        found.append(WindowDimension(_integer(size), stride, low, high, rhs, lhs, bool(is_reversed)))
-    return tuple(found)
-
-
 class PaddingDimension(NamedTuple):
     """Elements added before, after and between those of one dimension."""
 
     low: int
     high: int
-    interior: int
-
-
-def _padding(text: str) -> tuple[PaddingDimension, ...]:
-    """`0_0_0x1_1`."""
-    found = [_PAD.fullmatch(part) for part in text.split("x")]
-    pads = [PaddingDimension(int(pad[1]), int(pad[2]), int(pad[3] or 0)) for pad in found if pad is not None]
-    if len(pads) != len(found):
-        raise ValueError("expected padding such as 0_0_0x1_1")
-    return tuple(pads)
+    interior: int = 0
 
 
 class SliceDimension(NamedTuple):
@@ -194,17 +77,7 @@ class SliceDimension(NamedTuple):
 
     start: int
     limit: int
-    stride: int
-
-
-def _slice(text: str) -> tuple[SliceDimension, ...]:
-    """`{[0:8:2], [1:3]}`."""
-    items = _items(text)
-    found = [_SLICE.fullmatch(item) for item in items]
-    parts = [SliceDimension(int(part[1]), int(part[2]), int(part[3] or 1)) for part in found if part is not None]
-    if len(parts) != len(items):
-        raise ValueError("expected slices such as {[0:8:2], [1:3]}")
-    return tuple(parts)
+    stride: int = 1
 
 
 class ConvolutionLabels(NamedTuple):
@@ -215,12 +88,49 @@ class ConvolutionLabels(NamedTuple):
     output: str
 
 
+_INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
+_NAME = re.compile(rf"%?({_WORD.pattern})", re.ASCII)
+_WINDOW_FIELD = re.compile(r"(\w++)=([\dx_\-]++)", re.ASCII)
+_LABELS_BREAK = re.compile("_|->")
+_SLICE = re.compile(r"\[([^\]]*+)\]")
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, _INTEGER.findall(text)))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Names of computations or instructions. A computation that is written in place has no name here."""
+    return tuple(_NAME.findall(text)) if "=" not in text else ()
+
+
+def _window(text: str) -> tuple[WindowDimension, ...]:
+    fields = {name: value.split("x") for name, value in _WINDOW_FIELD.findall(text)}
+    sizes = fields.get("size", [])
+    if sizes and any(len(values) != len(sizes) for values in fields.values()):
+        raise ValueError("the parts of the window differ in dimensions")
+    found = []
+    for i, size in enumerate(sizes):
+        low, high = fields["pad"][i].split("_") if "pad" in fields else ("0", "0")
+        stride, rhs, lhs, is_reversed = (
+            int(fields[field][i]) if field in fields else default
+            for field, default in (("stride", 1), ("rhs_dilate", 1), ("lhs_dilate", 1), ("rhs_reversal", 0))
+        )
+        found.append(WindowDimension(int(size), stride, int(low), int(high), rhs, lhs, bool(is_reversed)))
+    return tuple(found)
+
+
+def _padding(text: str) -> tuple[PaddingDimension, ...]:
+    return tuple(PaddingDimension(*map(int, part.split("_"))) for part in text.split("x"))
+
+
+def _slice(text: str) -> tuple[SliceDimension, ...]:
+    return tuple(SliceDimension(*map(int, part.split(":"))) for part in _SLICE.findall(text))
+
+
 def _labels(text: str) -> ConvolutionLabels:
-    """`b01f_01io->b01f`."""
-    labels = _LABELS.fullmatch(text)
-    if labels is None:
-        raise ValueError("expected labels such as b01f_01io->b01f")
-    return ConvolutionLabels(*labels.groups())
+    return ConvolutionLabels(*_LABELS_BREAK.split(text))
 
 
 # -- text about the instruction ---------------------------------------------------------------------------------------------
@@ -330,8 +240,8 @@ def _json_object(text: str) -> dict[str, Any] | None:
 def _frontend_attributes(text: str) -> Mapping[str, str]:
     """`{key="value",other={…}}`: the values without quotes, dictionaries as they are."""
     found: dict[str, str] = {}
-    for item in _items(text):
-        name, equals, value = item.partition("=")
+    for start, end in tokens.split_items(text, 1, len(text) - 1):
+        name, equals, value = text[start:end].partition("=")
         if not equals or _WORD.fullmatch(name.strip()) is None:
             raise ValueError('expected attributes such as {key="value"}')
         found[name.strip()] = tokens.unquote(value.strip())
@@ -342,27 +252,60 @@ def _frontend_attributes(text: str) -> Mapping[str, str]:
 
 Value = bool | int | float | str | tuple[Any, ...] | DeviceGroups | DevicePairs | Sharding | Mapping[str, str] | Shape
 
-_READERS: dict[str, Callable[[str], Value]] = {
-    **dict.fromkeys(get_args(BooleanAttribute), _boolean),
-    **dict.fromkeys(get_args(IntegerAttribute), _integer),
-    **dict.fromkeys(get_args(IntegersAttribute), _integers),
-    **dict.fromkeys(get_args(WordAttribute), _word),
-    **dict.fromkeys(get_args(StringAttribute), _string),
-    **dict.fromkeys(CALLEE_ATTRIBUTES, _names),
-    **dict.fromkeys(get_args(TextAttribute), str),
-    "backend_config": _backend_config,
-    "control-predecessors": _names,
-    "dim_labels": _labels,
-    "epsilon": _float,
-    "frontend_attributes": _frontend_attributes,
-    "metadata": parse_metadata,
-    "padding": _padding,
-    "replica_groups": parse_groups,
-    "sharding": parse_sharding,
-    "slice": _slice,
-    "slice_sizes": _integers_or_lists,
-    "source_target_pairs": parse_pairs,
-    "window": _window,
+
+class AttributeKind(NamedTuple):
+    """One kind of value: how a text of it is read, and the pattern that such a text fits, in words what the pattern asks."""
+
+    read: Callable[[str], Value]
+    pattern: re.Pattern[str] | None = None
+    expected: str = ""
+
+
+def _kind(read: Callable[[str], Value], pattern: str, expected: str) -> AttributeKind:
+    return AttributeKind(read, re.compile(pattern, re.ASCII | re.DOTALL), expected)
+
+
+def _listed(item: str) -> str:
+    """The pattern of a list in braces."""
+    return rf"\{{\s*+(?:{item}(?:\s*+,\s*+{item})*+)?+\s*+\}}"
+
+
+_N = _INTEGER.pattern
+_PAD = f"{_N}_{_N}"
+_FLOAT = r"-?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan"
+_SLICED = rf"\[\s*+{_N}\s*+:\s*+{_N}\s*+(?::\s*+{_N}\s*+)?+\]"
+_NAMED = _NAME.pattern
+
+_INTEGERS = f"{_listed(_N)}|{_N}"  # texts of 2018 wrote one without braces
+_INTEGER_LISTS = f"{_INTEGERS}|{_listed(_listed(_N))}"  # of a permute in place, a list for each slice
+_NAMES = rf"{_listed(_NAMED)}|{_NAMED}(?:\s*+,\s*+{_NAMED})*+|[^=]*+=.*"
+_WINDOW = rf"\{{\s*+(?:(?:pad={_PAD}(?:x{_PAD})*+|(?!pad=)\w++={_N}(?:x{_N})*+)\s*+)*+\}}"
+
+_TEXT = AttributeKind(str)
+_WORDS = _kind(str, _WORD.pattern, "a word")
+_STRING = _kind(tokens.unquote, r"([\"']).*\1", "a string")
+_CALLEES = _kind(_names, _NAMES, "names")
+_KINDS: dict[str, AttributeKind] = {
+    **dict.fromkeys(get_args(BooleanAttribute), _kind("true".__eq__, "true|false", "true or false")),
+    **dict.fromkeys(get_args(IntegerAttribute), _kind(int, _N, "an integer")),
+    **dict.fromkeys(get_args(IntegersAttribute), _kind(_integers, _INTEGERS, "integers in braces")),
+    **dict.fromkeys(get_args(WordAttribute), _WORDS),
+    **dict.fromkeys(get_args(StringAttribute), _STRING),
+    **dict.fromkeys(CALLEE_ATTRIBUTES, _CALLEES),
+    **dict.fromkeys(get_args(TextAttribute), _TEXT),
+    "backend_config": AttributeKind(_backend_config),
+    "control-predecessors": _CALLEES,
+    "dim_labels": _kind(_labels, r"[0-9bf?]+_[0-9io?]+->[0-9bf?]+", "labels such as b01f_01io->b01f"),
+    "epsilon": _kind(float, _FLOAT, "a number"),
+    "frontend_attributes": _kind(_frontend_attributes, r"\{.*\}", "a list in braces"),
+    "metadata": AttributeKind(parse_metadata),
+    "padding": _kind(_padding, rf"{_PAD}(?:_{_N})?(?:x{_PAD}(?:_{_N})?)*+", "padding such as 0_0_0x1_1"),
+    "replica_groups": AttributeKind(parse_groups),
+    "sharding": AttributeKind(parse_sharding),
+    "slice": _kind(_slice, _listed(_SLICED), "slices such as {[0:8:2], [1:3]}"),
+    "slice_sizes": _kind(_integers, _INTEGER_LISTS, "integers in braces"),
+    "source_target_pairs": AttributeKind(parse_pairs),
+    "window": _kind(_window, _WINDOW, "a window such as {size=3x3 pad=0_1x0_1}"),
 }
 _VERBATIM = frozenset(
     {"backend_config", "frontend_attributes", "metadata", *get_args(StringAttribute), *get_args(TextAttribute)}
@@ -398,8 +341,10 @@ class ValueTable:
         if value is not None:
             return value
         spelled = tokens.without_comments(text).strip() if "/" in text and name not in _VERBATIM else text
+        kind = _KINDS.get(name, _TEXT)
         try:
-            value = _READERS.get(name, str)(spelled)
+            fits = kind.pattern is None or kind.pattern.fullmatch(spelled) is not None
+            value = kind.read(spelled) if fits else MalformedValue(text, f"expected {kind.expected}")
         except ValueError as error:
             value = MalformedValue(text, str(error))
         if name in _REPEATED:

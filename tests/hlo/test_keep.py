@@ -320,7 +320,7 @@ def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) ->
 def test_heads_of_definitions_in_lines_that_are_not_read() -> None:
     heads = opened(HeadTable())
     assert heads.get("a") is None
-    heads.define_unread("\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n")
+    heads.unread_lines = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
     assert [head and head.opcode for head in map(heads.get, "abc")] == ["negate", "constant", None]
 
 

@@ -6,7 +6,7 @@ from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module, extended
 from hlo_inspect.hlo.wants import Wants
 
 
@@ -48,12 +48,23 @@ def test_instructions_of_a_module() -> None:
     assert str(module.location(3, 4)) == "a.txt:3:4"
 
 
-def test_opcodes_are_collected_one_stretch_after_the_other() -> None:
-    one, other = Computation("one", 1, is_entry=False), Computation("other", 1, is_entry=False)
-    assert one.opcodes == []
-    one.add_opcodes(["add"])
-    one.add_opcodes(["negate", "add"])
-    assert (one.opcodes, other.opcodes) == (["add", "negate", "add"], [])
+def test_what_is_kept_grows_in_one_list() -> None:
+    first = extended((), ["add"])
+    assert extended(first, ["negate", "add"]) is first
+    assert first == ["add", "negate", "add"]
+
+
+def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
+    module = Module(Header("m"), "a.txt", 1, Wants())
+    computations = [module.new_computation(f"f{number}", 1, is_entry=False) for number in range(MAX_UNPACKED + 2)]
+    for computation in computations:
+        assert (computation.packed_scalars, computation.scalars) == (b"", {})
+        computation.keep_scalars([(("", "a", "s32[] constant", "3)"), 7), (("ROOT ", "b", "s32[] copy", "%a), x=1"), 8)])
+    for computation in (*computations, computations[0]):
+        a, b = computation.scalars.values()
+        assert (a.name, a.opcode, str(a.shape), a.literal, a.line, a.is_root) == ("a", "constant", "s32[]", "3", 7, False)
+        assert (b.operands[0].name, b.line, b.is_root, b.computation) == ("a", 8, True, computation)
+    assert computations[0].scalars["a"] is computations[0].scalars["a"]
 
 
 def test_faults_of_a_computation() -> None:

@@ -87,6 +87,7 @@ def test_values(name: str, text: str, value: object) -> None:
 
 def test_devices_are_values() -> None:
     assert isinstance(read("replica_groups", "[2,2]<=[4]"), DeviceGroups)
+    assert read("replica_groups", "{{0,1},/*index=1*/{2,3}}").groups == ((0, 1), (2, 3))
     assert isinstance(read("source_target_pairs", "{{0,1}}"), DevicePairs)
     assert isinstance(read("sharding", "{replicated}"), Sharding)
 
@@ -119,11 +120,11 @@ def test_numbers(text: str, value: float) -> None:
         ("custom_call_target", "target", "expected a string"),
         ("calls", "{%a, 1}", "expected names"),
         ("slice", "{[0]}", "expected slices"),
-        ("slice", "[0:1]", "expected a list in braces"),
+        ("slice", "[0:1]", "expected slices"),
         ("padding", "1x2", "expected padding"),
         ("window", "size=3", "expected a window"),
-        ("window", "{size=3 pad=1x1}", "differ in dimensions"),
-        ("window", "{size=3 pad=1_1_1}", "expected low and high padding"),
+        ("window", "{size=3 pad=1_1x1_1}", "differ in dimensions"),
+        ("window", "{size=3 pad=1_1_1}", "expected a window"),
         ("dim_labels", "b01f", "expected labels"),
         ("replica_groups", "{0,1}", "no replica groups"),
         ("sharding", "{something}", "no sharding"),
@@ -178,7 +179,7 @@ def test_every_attribute_has_one_kind() -> None:
     names = [name for kind in kinds for name in get_args(kind)]
     assert len(set(names)) == len(names)
     own = {attribute for opcode in opcodes.TABLE.values() for attribute in opcode.attributes}
-    known = set(values._READERS)
+    known = set(values._KINDS)
     assert own | set(opcodes.COMMON_ATTRIBUTES) <= known
 
 
