@@ -19,7 +19,17 @@ from hlo_inspect.rules import RULES, rule_pages
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
 
-NO_PASS = {"base", "headline", "modules", "grouping", "collective_tables", "loop_table", "profiles", "rule_pages"}
+NO_PASS = {
+    "base",
+    "cost_tables",
+    "headline",
+    "modules",
+    "grouping",
+    "collective_tables",
+    "loop_table",
+    "profiles",
+    "rule_pages",
+}
 """Files of `passes` that hold no pass: what a pass is, the summary's first lines, how rows are joined, tables that several
 passes show, and the reports on modules, profiles and rules.
 """

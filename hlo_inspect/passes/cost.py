@@ -6,20 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.computation import UnknownCall
-from hlo_inspect.analysis.cost.figures import FIGURES, Figure, Tally
-from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.cost.roofline import (
-    bound,
-    compute_seconds,
-    memory_seconds,
-    why_no_compute_time,
-    why_no_memory_time,
-)
+from hlo_inspect.analysis.cost.figures import Figure, Tally
+from hlo_inspect.analysis.cost.kernel_times import kernels_time
+from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.base import Pass, with_lower_bound
+from hlo_inspect.passes.cost_tables import cost_table
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {
@@ -33,14 +29,7 @@ _EXECUTED: dict[str, Figure] = {
     "cost.executed_matmul_flops": "matmul_flops",
     "cost.executed_bytes_accessed": "bytes",
 }
-_Labelled = tuple[str, Tally]
-_FIGURES = (
-    Column("flops", "flops", summed=True, get=lambda one: one[1].total("flops")),
-    Column("transcendentals", "count", summed=True, detail=3, get=lambda one: one[1].total("transcendentals")),
-    Column("matmul_flops", "flops", summed=True, detail=1, get=lambda one: one[1].total("matmul_flops")),
-    Column("bytes_accessed", "bytes", summed=True, get=lambda one: one[1].total("bytes")),
-)
-_LATER = ("time.collective_s", "time.exposed_collective_s", "time.step_s")
+_LATER = ("time.collective_s", "time.exposed_collective_s")
 """Times that need a model of collectives."""
 
 
@@ -69,6 +58,7 @@ class Cost(Pass):
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
         FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks"),
         FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth"),
+        FactSpec("time.kernels_s", "seconds", "time of one run's kernels, each bound by its FLOPs or its bytes"),
         FactSpec("time.collective_s", "seconds", "time of one run's collectives"),
         FactSpec("time.exposed_collective_s", "seconds", "the part of it that nothing hides"),
         FactSpec("time.step_s", "seconds", "time of one run"),
@@ -76,76 +66,76 @@ class Cost(Pass):
 
     def run(self, context: Context) -> Section:
         cost, profile = context.cost, context.profile
-        facts: dict[str, Value] = {name: cost.as_xla.total(figure) for name, figure in _AS_XLA.items()}
-        facts |= {name: cost.step[figure].exact for name, figure in _EXECUTED.items()}
+        facts: dict[str, Value] = {}
+        notes: dict[str, str] = {}
+        for name, figure in _AS_XLA.items():
+            with_lower_bound(facts, name, cost.as_xla.total(figure), cost.as_xla.least(figure) or None)
+            notes[name] = cost.as_xla.why_unknown(figure)
+        for name, figure in _EXECUTED.items():
+            amount = cost.step[figure]
+            with_lower_bound(facts, name, amount.exact, amount.least or None)
+            notes[name] = "" if amount.is_exact else step_reason(amount)
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
-        facts["time.compute_s"] = compute_seconds(cost.opcodes, profile) if profile else None
-        facts["time.memory_s"] = memory_seconds(cost.opcodes, profile) if profile else None
-        return Section(facts | dict.fromkeys(_LATER), _tables(context), _notes(context))
+        for name, time in _times(context).items():
+            with_lower_bound(facts, name, time.exact, time.least or None)
+            notes[name] = time.reason
+        reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
+        return Section(facts, _tables(context), [*reasons, *_rates(cost.opcodes, profile), *_uncounted(context)])
 
 
 def _tables(context: Context) -> Iterator[Table]:
     cost, profile = context.cost, context.profile
-    yield _table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile)
-    yield _table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
+    yield cost_table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile)
     yield by_phase(context)
-    yield _table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
+    yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), profile)
+    yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
+    yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
     yield _unknown_calls(cost.unknown_calls)
-
-
-def _notes(context: Context) -> list[str]:
-    cost = context.cost
-    reasons = {name: cost.as_xla.why_unknown(figure) for name, figure in _AS_XLA.items()}
-    reasons |= {name: cost.step[figure].reason for name, figure in _EXECUTED.items() if not cost.step[figure].is_exact}
-    reasons |= _why_no_times(cost, context.profile)
-    notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
-    if cost.unknown_calls:
-        targets = ", ".join(f"{target} ({count:,})" for target, count in _by_target(cost.unknown_calls).most_common())
-        notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
-    if context.module.unparsed_lines:
-        notes.append(f"cost.flops: {context.module.unparsed_lines:,} lines could not be read, no figure counts them")
-    return notes
 
 
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
-    return _table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)
+    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)
 
 
-def _why_no_times(cost: ModuleCost, profile: HardwareProfile | None) -> dict[str, str]:
+def step_reason(amount: Bounds) -> str:
+    """Why a figure of one run is not known, and how much more than its lower bound it is at most, where that has a limit."""
+    if amount.greatest is None or not amount.least:
+        return amount.reason
+    more = amount.greatest / amount.least - 1
+    return f"{amount.reason}: the cheapest is counted, the dearest makes {percent(more)} more"
+
+
+def _times(context: Context) -> dict[str, Seconds]:
+    names = ("time.compute_s", "time.memory_s", "time.kernels_s", *_LATER, "time.step_s")
+    profile = context.profile
     if profile is None:
-        return dict.fromkeys(("time.compute_s", "time.memory_s", *_LATER), "a time needs a hardware profile: --profile NAME")
-    reasons = dict.fromkeys(_LATER, "the time of collectives is not modelled yet")
-    reasons["time.compute_s"] = why_no_compute_time(cost.opcodes, profile)
-    reasons["time.memory_s"] = why_no_memory_time(cost.opcodes, profile)
-    return reasons
+        return dict.fromkeys(names, Seconds(0.0, "a time needs a hardware profile: --profile NAME"))
+    not_modelled = Seconds(0.0, "the time of collectives is not modelled yet")
+    kernels = kernels_time(context.kernels, profile)
+    step = Seconds(kernels.least, "the time of collectives is not in it")
+    times = (compute_time(context.cost.opcodes, profile), memory_time(context.cost.opcodes, profile), kernels)
+    return dict(zip(names, (*times, not_modelled, not_modelled, step), strict=True))
 
 
-def _table(name: str, title: str, label: str, tally: Tally, profile: HardwareProfile | None) -> Table:
-    """One row a label; rows add up to the facts of one run. What has most FLOPs comes first.
-
-    By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
-    """
-    times = _times(profile) if profile is not None else ()
-    shown = [column for column in times if column.name != "bound" or label != "opcode"]
-    by_label = sorted(tally.by_label(), key=lambda one: one[0])
-    return Table.of(name, title, (Column(label, get=lambda one: one[0]), *_FIGURES, *shown), sorted(by_label, key=_weight))
+def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
+    """Which rate was taken where the profile states none of a unit."""
+    taken = rates_taken(tally, profile) if profile is not None else {}
+    return [f"time.compute_s: FLOPs of {unit} at the rate of {figure}{_WHY.get(unit, '')}" for unit, figure in taken.items()]
 
 
-def _times(profile: HardwareProfile) -> tuple[Column, ...]:
-    def bound_by(one: _Labelled) -> str | None:
-        return bound(compute_seconds(one[1], profile), memory_seconds(one[1], profile))
-
-    return (
-        Column("compute_s", "seconds", summed=True, get=lambda one: compute_seconds(one[1], profile)),
-        Column("memory_s", "seconds", summed=True, get=lambda one: memory_seconds(one[1], profile)),
-        Column("bound", detail=2, optional=True, get=bound_by),
-    )
+_WHY = {"matmul.f32": ", as XLA rounds f32 there unless operand_precision or the algorithm asks for more"}
 
 
-def _weight(one: _Labelled) -> tuple[int, ...]:
-    """For the order only: an unknown figure counts nothing."""
-    return tuple(-(one[1].total(figure) or 0) for figure in FIGURES)
+def _uncounted(context: Context) -> list[str]:
+    calls, lines = context.cost.unknown_calls, context.module.unparsed_lines
+    notes = []
+    if calls:
+        targets = ", ".join(f"{target} ({count:,})" for target, count in _by_target(calls).most_common())
+        notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
+    if lines:
+        notes.append(f"cost.flops: {lines:,} lines could not be read, no figure counts them")
+    return notes
 
 
 def _by_target(calls: tuple[UnknownCall, ...]) -> Counter[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import bound, compute_seconds, memory_seconds
+from hlo_inspect.analysis.cost.roofline import bound, compute_time, memory_time
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
@@ -99,12 +99,12 @@ def _time(context: Context) -> Parts:
     profile = context.profile
     if profile is None:
         return
-    times = compute_seconds(context.cost.opcodes, profile), memory_seconds(context.cost.opcodes, profile)
-    by = bound(*times)
-    known = [time for time in times if time is not None]
-    if known:
+    tally = context.cost.opcodes
+    compute, memory = compute_time(tally, profile).least, memory_time(tally, profile).least
+    by = bound(compute, memory)
+    if compute or memory:
         yield ": "
-        yield Amount(None, "seconds", at_least=max(known))
+        yield Amount(None, "seconds", at_least=max(compute, memory))
         yield f" on {profile.name}" + (f" ({by})" if by else "")
 
 

@@ -2,90 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from hlo_inspect.analysis.cost.operation import Operation, leaf_size, shape_size
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
+from hlo_inspect.analysis.cost.operation import Operation, Traffic, shape_size
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves
 
 _FREE = "add-dependency after-all bitcast constant domain get-tuple-element parameter"
 FREE = frozenset(_FREE.split())
 """Neither work nor bytes: they forward pointers or order others (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …)."""
 
+Access = tuple[int, Shape]
+"""Bytes that are read or written, and the array or table of pointers that they are part of."""
 
-def accessed_bytes(op: Operation) -> int:
+
+def accessed_bytes(op: Operation) -> Traffic:
     """By the opcode's own rule, else as `HloCostAnalysis::Preprocess` has it: all results and all operands once."""
-    if op.opcode in FREE:
-        return 0
-    rule = _RULES.get(op.opcode)
-    return rule(op) if rule else leaf_size(op.shape) + _operand_sizes(op)
+    traffic = Traffic()
+    if op.opcode not in FREE:
+        rule = _RULES.get(op.opcode)
+        for size, shape in rule(op) if rule else _all(op):
+            traffic.add(size, shape)
+    return traffic
 
 
-def _operand_sizes(op: Operation) -> int:
-    return sum(map(shape_size, op.operand_shapes()))
+def _all(op: Operation) -> Iterable[Access]:
+    return [*_leaves(op.shape), *_operands(op)]
 
 
-def _slice(op: Operation) -> int:
+def _operands(op: Operation) -> Iterable[Access]:
+    return [(shape_size(shape), shape) for shape in op.operand_shapes()]
+
+
+def _leaves(shape: Shape) -> list[Access]:
+    """All leaves of a shape, without the tables of its tuples."""
+    if isinstance(shape, TupleShape):
+        return [leaf for element in shape.elements for leaf in _leaves(element)]
+    return [(shape_size(shape), shape)]
+
+
+def _operand(op: Operation, number: int) -> Access:
+    shape = op.operand_shape(number)
+    return shape_size(shape), shape
+
+
+def _slice(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleSlice`: what is sliced out, read and written."""
-    return 2 * shape_size(op.shape)
+    size = shape_size(op.shape)
+    return (size, op.operand_shape(0)), (size, op.shape)
 
 
-def _dynamic_slice(op: Operation) -> int:
+def _dynamic_slice(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleDynamicSlice`: a slice, and the first of the start indices."""
-    return 2 * shape_size(op.shape) + shape_size(op.operand_shape(1))
+    return *_slice(op), _operand(op, 1)
 
 
-def _dynamic_update_slice(op: Operation) -> int:
+def _dynamic_update_slice(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleDynamicUpdateSlice`: the update is read and written, in place, with the first start index."""
-    return 2 * shape_size(op.operand_shape(1)) + shape_size(op.operand_shape(2))
+    update = _operand(op, 1)
+    return update, (update[0], op.shape), _operand(op, 2)
 
 
-def _gather(op: Operation) -> int:
+def _gather(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleGather`: what is gathered, read and written, and the indices."""
-    return 2 * shape_size(op.shape) + shape_size(op.operand_shape(1))
+    return *_slice(op), _operand(op, 1)
 
 
-def _scatter(op: Operation) -> int:
+def _scatter(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleScatter`: each update is read, and what it changes read and written; and the indices."""
     arrays = op.operand_count // 2
-    updates = sum(shape_size(op.operand_shape(i)) for i in range(arrays + 1, 2 * arrays + 1))
-    return 3 * updates + shape_size(op.operand_shape(arrays))
+    updates = [_operand(op, i) for i in range(arrays + 1, 2 * arrays + 1)]
+    changed = [(2 * size, op.operand_shape(i)) for i, (size, _) in enumerate(updates)]
+    return *updates, *changed, _operand(op, arrays)
 
 
-def _tuple(op: Operation) -> int:
+def _tuple(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleTuple`: its table of pointers."""
-    return shape_size(op.shape)
+    return [(shape_size(op.shape), op.shape)]
 
 
-def _infeed(op: Operation) -> int:
+def _infeed(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleInfeed`: the results."""
-    return leaf_size(op.shape)
+    return _leaves(op.shape)
 
 
-def _outfeed(op: Operation) -> int:
+def _outfeed(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleOutfeed`: the arrays of the operands."""
-    return sum(map(leaf_size, op.operand_shapes()))
+    return [leaf for shape in op.operand_shapes() for leaf in _leaves(shape)]
 
 
-def _triangular_solve(op: Operation) -> int:
+def _triangular_solve(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleTriangularSolve`: half of the matrix is read."""
-    return shape_size(op.shape) + shape_size(op.operand_shape(0)) // 2 + shape_size(op.operand_shape(1))
+    size, matrix = _operand(op, 0)
+    return (shape_size(op.shape), op.shape), (size // 2, matrix), _operand(op, 1)
 
 
-def _cholesky(op: Operation) -> int:
+def _cholesky(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleCholesky`: half of the matrix is read, half is written."""
-    return shape_size(op.operand_shape(0))
+    size, matrix = _operand(op, 0)
+    return (size // 2, matrix), (size - size // 2, op.shape)
 
 
-def _all_reduce(op: Operation) -> int:
+def _all_reduce(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleAllReduce`: the arrays of the result and the operands."""
-    return sum(shape_size(leaf) for _, leaf in array_leaves(op.shape)) + _operand_sizes(op)
+    return [*((shape_size(leaf), leaf) for _, leaf in array_leaves(op.shape)), *_operands(op)]
 
 
-def _transpose(op: Operation) -> int:
+def _transpose(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleTranspose`: nothing where the layouts make it a bitcast."""
     if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")):
-        return 0
-    return leaf_size(op.shape) + _operand_sizes(op)
+        return ()
+    return _all(op)
 
 
 def _is_bitcast(operand: Shape, result: Shape, permutation: tuple[int, ...]) -> bool:
@@ -105,7 +131,7 @@ def _memory_order(shape: ArrayShape) -> tuple[int, ...]:
     return tuple(reversed(range(len(shape.dimensions))))
 
 
-_RULES: dict[str, Callable[[Operation], int]] = {
+_RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
     "slice": _slice,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,

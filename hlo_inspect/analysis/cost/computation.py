@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
-from hlo_inspect.analysis.cost.custom_calls import call_cost
+from hlo_inspect.analysis.cost.custom_calls import bytes_by_space, call_cost
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
@@ -90,10 +90,10 @@ class Costs:
         if op.opcode == CUSTOM_CALL:
             return self._custom_call(op)
         try:
-            size: int | Gap = accessed_bytes(op)
+            traffic = accessed_bytes(op)
         except UnknownCostError as error:
-            size = op.gap(error)
-        return InstructionCost.of(op.opcode, self._work(op), size)
+            return InstructionCost.of(op.opcode, self._work(op), op.gap(error))
+        return InstructionCost.of(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
 
     def _work(self, op: Operation) -> Tally:
         """The work of what is no fusion, no custom call and runs nothing."""
@@ -127,7 +127,7 @@ class Costs:
             work.miss(TallyKey(CUSTOM_CALL), WORK, gap)
         else:
             work.add(tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL), cost.work)
-        return InstructionCost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes)
+        return InstructionCost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes, bytes_by_space(op))
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
@@ -143,8 +143,11 @@ class Costs:
         """Counts a fused computation."""
         name = view.computation.name
         traffic = self._traffic(view)
-        size = traffic if isinstance(traffic, Gap) else traffic.bytes
-        cost = InstructionCost.of("fusion", self._work_by_opcode(view), size)
+        work = self._work_by_opcode(view)
+        if isinstance(traffic, Gap):
+            cost = InstructionCost.of("fusion", work, traffic)
+        else:
+            cost = InstructionCost.of("fusion", work, traffic.total.bytes, traffic.total.spaces)
         fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
         fingerprint = self._fingerprints.of(name)
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):

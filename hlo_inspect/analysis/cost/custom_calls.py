@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.cost.contraction import convolution_flops, dot_flops, matmul
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import Operation, elements, shape_size
+from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size
+from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.hlo.values import BackendConfig
 
 _ANNOTATIONS = """
@@ -52,6 +53,18 @@ def call_cost(op: Operation) -> CallCost | None:
 def _operands_and_result(op: Operation) -> int:
     """`GpuHloCostAnalysis::HandleCustomCall`: what follows the first result is scratch memory."""
     return sum(map(shape_size, op.operand_shapes())) + shape_size(op.array)
+
+
+def bytes_by_space(op: Operation) -> dict[int, int]:
+    """The bytes of the operands and results that lie outside of the default memory, by memory space."""
+    traffic = Traffic()
+    try:
+        for shape in (*op.operand_shapes(), op.shape):
+            for _, leaf in array_leaves(shape):
+                traffic.add(shape_size(leaf), leaf)
+    except UnknownCostError:
+        return {}
+    return traffic.spaces
 
 
 def _gemm(op: Operation) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
@@ -18,6 +18,7 @@ MAX_COUNT = 2**127
 TOO_LARGE = "more than can be counted"
 
 CUSTOM_CALL = "custom-call"
+SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")
 _EXACT_UP_TO = 2**24
@@ -68,7 +69,8 @@ class Work(NamedTuple):
 class TallyKey(NamedTuple):
     """What a sum is for: a label (an opcode, a phase, a line of source) and the unit of the hardware that does the work.
 
-    A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty for bytes, and where it is not known.
+    A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty where it is not known. Of bytes it is the
+    memory space, `space.1` for `S(1)`; empty for the default one.
     """
 
     label: str
@@ -179,7 +181,8 @@ class InstructionCost:
 
     `work` is by the opcodes that do it: of a fusion those inside of it. `amounts` are the sums, one for each of `FIGURES`.
     `as_xla` and `gaps_of_xla` are the same without custom calls, except that matrix multiplications count in
-    `matmul_flops`, which is no figure of XLA's.
+    `matmul_flops`, which is no figure of XLA's. `spaces` are those of the bytes that are in other memory spaces than the
+    default one, by the number of the space.
     """
 
     opcode: str
@@ -188,20 +191,27 @@ class InstructionCost:
     gaps: dict[Figure, Gap]
     as_xla: tuple[int, ...]
     gaps_of_xla: dict[Figure, Gap]
+    spaces: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, opcode: str, work: Tally, size: int | Gap) -> InstructionCost:
+    def of(cls, opcode: str, work: Tally, size: int | Gap, spaces: Mapping[int, int] | None = None) -> InstructionCost:
         """From the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
+        held = _at_most(spaces or {}, amounts[-1])
         if all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
-            return cls(opcode, work, amounts, gaps, amounts, gaps)
+            return cls(opcode, work, amounts, gaps, amounts, gaps, held)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}
         counted.gaps = {(key, of): gap for (key, of), gap in work.gaps.items() if key.label != CUSTOM_CALL}
         (flops, transcendentals, *_, moved), gaps_of_xla = _figures(counted, 0 if opcode == CUSTOM_CALL else size)
         if "matmul_flops" in gaps:
             gaps_of_xla["matmul_flops"] = gaps["matmul_flops"]
-        return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla)
+        return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla, held)
+
+    @property
+    def bytes_by_unit(self) -> Iterator[tuple[str, int]]:
+        """The bytes of each memory space, which is named as a unit of `TallyKey`."""
+        return bytes_by_unit(self.amounts[-1], self.spaces)
 
     @classmethod
     def unknown(cls, opcode: str, gap: Gap) -> InstructionCost:
@@ -209,6 +219,21 @@ class InstructionCost:
         work = Tally()
         work.miss(TallyKey(opcode), WORK, gap)
         return cls.of(opcode, work, gap)
+
+
+def bytes_by_unit(size: int, spaces: Mapping[int, int]) -> Iterator[tuple[str, int]]:
+    """Bytes, and those of them that are in other memory spaces than the default one, each under the name of a unit."""
+    yield "", size - sum(spaces.values())
+    yield from ((f"{SPACE}{space}", part) for space, part in spaces.items())
+
+
+def _at_most(spaces: Mapping[int, int], size: int) -> Mapping[int, int]:
+    """The bytes of memory spaces, as far as there are so many: a custom call may say that it moves less than its operands."""
+    held: dict[int, int] = {}
+    for space, part in spaces.items():
+        held[space] = min(part, size)
+        size -= held[space]
+    return held
 
 
 def _figures(work: Tally, size: int | Gap) -> tuple[tuple[int, ...], dict[Figure, Gap]]:
@@ -272,7 +297,11 @@ class XlaSum:
 
     def total(self, figure: Figure) -> int | None:
         """The sum, `None` where part of it is not known."""
-        return None if self.why_unknown(figure) else int(self.amounts[FIGURES.index(figure)])
+        return None if self.why_unknown(figure) else self.least(figure)
+
+    def least(self, figure: Figure) -> int:
+        """The sum of what is known."""
+        return int(min(self.amounts[FIGURES.index(figure)], MAX_COUNT))
 
     def why_unknown(self, figure: Figure) -> str:
         """Why a figure has no total; nothing where it has one."""

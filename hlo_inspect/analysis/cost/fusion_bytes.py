@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
-from hlo_inspect.analysis.cost.operation import Operation, elements, shape_size
+from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves
+from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves, subshape
 
 Index = tuple[int, ...]
 
@@ -20,19 +20,13 @@ Value = int | tuple[int | None, Index] | None
 class FusedTraffic:
     """The memory that a fused computation reads and writes, whatever calls it.
 
-    `written` and `constants` are bytes, `reads` the bytes read of each parameter, by its number. `straight` are the numbers of
-    the parameters that are the root, or the root's first operand.
+    `total` is that of outputs, constants and parameters (`HloCostAnalysis::HandleFusion`), `reads` the bytes read of each
+    parameter, by its number. `straight` are the numbers of the parameters that are the root, or the root's first operand.
     """
 
-    written: int = 0
-    constants: int = 0
+    total: Traffic = field(default_factory=Traffic)
     reads: dict[int, int] = field(default_factory=dict)
     straight: set[int] = field(default_factory=set)
-
-    @property
-    def bytes(self) -> int:
-        """`HloCostAnalysis::HandleFusion`: outputs, constants and parameters."""
-        return self.written + self.constants + sum(self.reads.values())
 
 
 def fused_traffic(view: View, nested: Mapping[int, FusedTraffic | None]) -> FusedTraffic:
@@ -73,42 +67,46 @@ class _FusionReader:
         root = self._view.root
         if root is None:
             raise UnknownCostError("the fused computation is empty")
-        found = FusedTraffic(self._written(root))
+        found = FusedTraffic()
+        self._write(root, found.total)
         first_of_root = next(iter(self._operands[root]), None)
         for row, (opcode, shape) in enumerate(zip(self._view.opcodes, self._view.shapes, strict=True)):
             if opcode == "constant":
-                found.constants += _constant_size(shape)
+                found.total.add(_constant_size(shape), shape)
             elif opcode == "parameter":
                 number = self._view.parameter_number(row)
                 if number is None:
                     raise UnknownCostError("a parameter's number cannot be read")
-                found.reads[number] = self._parameter(row, shape)
+                found.reads[number] = self._read_parameter(row, shape, found.total)
                 if first_of_root is None or first_of_root == row:
                     found.straight.add(number)
         return found
 
-    def _written(self, root: int) -> int:
+    def _write(self, root: int, traffic: Traffic) -> None:
         """`HloCostAnalysis::FusionProcessOutputBytesAccessed`: all arrays of the root. A dynamic-update-slice
         works in place on its operand and writes only the update.
         """
         sources: dict[Index, int | None] = {(): root}
         if self._opcode(root) == "tuple":
             sources = {(i,): value if isinstance(value, int) else None for i, value in enumerate(self._operands[root])}
-        size = 0
         for index, leaf in array_leaves(Operation(self._view, root).shape):
             source = sources.get(index)
             in_place = source is not None and self._opcode(source) == "dynamic-update-slice"
-            size += shape_size(Operation(self._view, source).operand_shape(1) if source is not None and in_place else leaf)
-        return size
+            written = Operation(self._view, source).operand_shape(1) if source is not None and in_place else leaf
+            traffic.add(shape_size(written), leaf)
 
     def _opcode(self, row: int) -> str:
         return self._view.opcodes[row]
 
-    def _parameter(self, row: int, shape: Shape | None) -> int:
+    def _read_parameter(self, row: int, shape: Shape | None, traffic: Traffic) -> int:
         """`HloCostAnalysis::FusionProcessOperandBytesRead`: of a tuple each leaf as its get-tuple-element is used."""
         if not isinstance(shape, TupleShape):
-            return self._read(row, shape)
-        return sum(self._leaf(row, shape, index) for index in _leaf_indices(shape))
+            leaves: list[tuple[int, Shape | None]] = [(self._read(row, shape), shape)]
+        else:
+            leaves = [(self._leaf(row, shape, index), subshape(shape, index)) for index in _leaf_indices(shape)]
+        for size, leaf in leaves:
+            traffic.add(size, leaf)
+        return sum(size for size, _ in leaves)
 
     def _leaf(self, value: Value, shape: Shape, index: Index) -> int:
         """What is read of one leaf of a tuple; a leaf that no instruction takes out counts as the tuple that it is part of."""

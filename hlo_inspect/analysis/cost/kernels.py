@@ -6,7 +6,7 @@ names, orders or forwards values is none, nor is what runs other computations. A
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -15,13 +15,14 @@ from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls import ANNOTATIONS
 from hlo_inspect.analysis.cost.executed import FigureRuns
-from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, bytes_by_unit
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.cost.operation import RUNNERS, callee_names, wrapped
+from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.shapes import Shape, array_leaves
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
@@ -52,8 +53,9 @@ class CountedCost(NamedTuple):
 class Kernel(NamedTuple):
     """One instruction that runs as a kernel, or a start with its done.
 
-    `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones. A custom
-    call without a rule `is_unknown`.
+    `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
+    counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. A custom call
+    without a rule `is_unknown`.
     """
 
     instruction: Instruction
@@ -61,6 +63,14 @@ class Kernel(NamedTuple):
     labels: Labels
     parts: tuple[CountedCost, ...]
     is_unknown: bool = False
+    started: Traffic | None = None
+
+    @property
+    def moved(self) -> Iterator[tuple[str, int]]:
+        """The bytes that one run moves in each memory space, which is named as a unit of a tally."""
+        if self.started is None:
+            return self.parts[0].cost.bytes_by_unit
+        return bytes_by_unit(self.started.bytes, self.started.spaces)
 
     @property
     def runs(self) -> Runs:
@@ -93,6 +103,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     """The kernels of a module whose cost is known."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
+    results: dict[tuple[str, int], Shape | None] = {}
     kernels: dict[tuple[str, int], tuple[Labels, CountedCost]] = {}
     beside = []
     for name, running in cost.running.items():
@@ -100,7 +111,9 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         for (row, one), labels in zip(running.rows, cost.labels[name], strict=True):
             part = CountedCost(one, runs, least)
             if is_end(view.opcodes[row]):
-                ends.setdefault(_kernel_of_start(cost, name, starts.of(row)), []).append(part)
+                start = _kernel_of_start(cost, name, starts.of(row))
+                ends.setdefault(start, []).append(part)
+                results[start] = view.shapes[row]
             elif _is_kernel(view, row):
                 kernels[name, row] = (labels, part)
             else:
@@ -109,10 +122,26 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     for (name, row), (labels, part) in kernels.items():
         instruction = cost.running[name].view.instruction(row)
         kind = TABLE[instruction.opcode].base if instruction.opcode in TABLE else instruction.opcode
-        parts = (part, *ends.pop((name, row), ()))
-        found.append(Kernel(instruction, kind, labels, parts, kind == CUSTOM_CALL and instruction.line in unknown))
+        is_unknown = kind == CUSTOM_CALL and instruction.line in unknown
+        started = _started(cost.running[name].view, row, results.get((name, row)))
+        found.append(Kernel(instruction, kind, labels, (part, *ends.pop((name, row), ())), is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
     return Kernels(sorted(found, key=lambda kernel: kernel.instruction.line), beside)
+
+
+def _started(view: View, row: int, result: Shape | None) -> Traffic | None:
+    """The bytes of the operands of a start and of the result of its done; `None` for what is no start. Sizes that are not
+    known are left out.
+    """
+    opcode = view.opcodes[row]
+    if opcode not in TABLE or TABLE[opcode].half != "start":
+        return None
+    traffic = Traffic()
+    operands = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
+    for shape in (*operands, result):
+        for _, leaf in array_leaves(shape):
+            traffic.add(leaf.array_bytes or 0, leaf)
+    return traffic
 
 
 def is_end(opcode: str) -> bool:

@@ -113,7 +113,8 @@ def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int
     least = [count * times for times in runs.least]
     for key, row in cost.work.rows.items():
         tally.add_runs(key if label is None else TallyKey(label, key.unit), row, least, runs.gap)
-    tally.add_runs(TallyKey(label or cost.opcode), (0, 0, 0, cost.amounts[-1]), least, runs.gap)
+    for unit, size in cost.bytes_by_unit:
+        tally.add_runs(TallyKey(label or cost.opcode, unit), (0, 0, 0, size), least, runs.gap)
     if runs.gap is not None or any(least):
         for (key, figure), gap in cost.work.gaps.items():
             tally.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)

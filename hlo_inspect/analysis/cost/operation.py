@@ -5,6 +5,7 @@ What a rule needs and the text does not say raises `UnknownCostError`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
@@ -181,8 +182,24 @@ def shape_size(shape: Shape | None) -> int:
     return size + DYNAMIC_DIMENSION_BYTES * len(shape.dimensions) if shape.dynamic else size
 
 
-def leaf_size(shape: Shape) -> int:
-    """The sizes of all leaves of a shape, without the tables of its tuples."""
-    if isinstance(shape, TupleShape):
-        return sum(map(leaf_size, shape.elements))
-    return shape_size(shape)
+@dataclass(slots=True)
+class Traffic:
+    """Bytes that are read and written. `spaces` are those of arrays outside of the default memory, by the memory space that
+    their layout names.
+    """
+
+    bytes: int = 0
+    spaces: dict[int, int] = field(default_factory=dict)
+
+    def add(self, size: int, shape: Shape | None) -> None:
+        """Adds bytes of an array, or of a tuple's table of pointers."""
+        self.bytes += size
+        space = memory_space(shape)
+        if space and size:
+            self.spaces[space] = self.spaces.get(space, 0) + size
+
+
+def memory_space(shape: Shape | None) -> int:
+    """The number of the memory space that holds an array, as `S(1)` of its layout; 0 for the default one."""
+    layout = shape.layout if isinstance(shape, ArrayShape) else None
+    return 0 if layout is None else layout.memory_space

@@ -1,52 +1,103 @@
 """Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth, each as if the other took no time.
 
-FLOPs run at the peak of the unit that does them, in the type that they have; transcendentals take no time of their own, as
-no profile states a rate for them. A peak that the profile does not state leaves the time unknown.
+All times are lower bounds. FLOPs run at the peak of the unit that does them, in the type that they have; transcendentals take
+no time of their own, as no profile states a rate for them. What has no rate takes no time: the reason says its share.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import FIGURES, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, MAX_COUNT, SPACE, Tally
+from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
 
-_FLOPS = FIGURES.index("flops")
+_FLOPS, _BYTES = FIGURES.index("flops"), FIGURES.index("bytes")
+
+_OTHER_RATES = {
+    "matmul.f32": ("matmul.tf32", "matmul.bf16"),
+    "vector.bf16": ("vector.f32",),
+    "vector.f16": ("vector.f32",),
+    "matmul.f16": ("matmul.bf16",),
+}
+"""Where a profile states no rate of a unit, the first of these that it states: matrix units round f32 where the precision is
+not the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of `jax.lax.Precision`); a vector unit
+without 16-bit arithmetic computes in f32.
+"""
+
+_HOST = 5
+_TPU_ON_CHIP = range(1, 7)
 
 
-def compute_seconds(tally: Tally, profile: HardwareProfile) -> float | None:
-    """The time of all FLOPs; `None` where it is not known, `why_no_compute_time` says why."""
-    if why_no_compute_time(tally, profile):
-        return None
-    return math.fsum(flops / (profile.value(unit) or 1) for unit, flops in sorted(_by_unit(tally).items()))
+class Seconds(NamedTuple):
+    """A time that is `least` or more; `reason` says what is missing where it is not known."""
+
+    least: float
+    reason: str = ""
+
+    @property
+    def exact(self) -> float | None:
+        """The time, `None` where a part of it is not known."""
+        return None if self.reason else self.least
 
 
-def why_no_compute_time(tally: Tally, profile: HardwareProfile) -> str:
-    """Why the compute time is not known; nothing where it is."""
-    unknown = tally.why_unknown("flops")
-    if unknown:
-        return unknown
+def rate(unit: str, profile: HardwareProfile) -> tuple[int, str] | None:
+    """The rate of a unit in operations/s and the figure of the profile that it is; `None` where none fits."""
+    others = _OTHER_RATES.get(unit, ())
+    if unit == HIGHEST:  # vector units compute f32 in full, TPUs take several passes of bf16
+        others = ("matmul.f32", "vector.f32" if profile.value("matmul.tf32") else "matmul.bf16")
+    for name in (unit, *others):
+        value = profile.value(name)
+        if value is not None:
+            return value, name
+    return None
+
+
+def rates_taken(tally: Tally, profile: HardwareProfile) -> dict[str, str]:
+    """The units with FLOPs for which the rate of another figure is taken, with that figure."""
+    taken = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
+    return {unit: found[1] for unit, found in taken.items() if found is not None and found[1] != unit}
+
+
+def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
+    """The time of all FLOPs."""
     by_unit = _by_unit(tally)
-    missing = [unit for unit, _ in by_unit.most_common() if profile.value(unit) is None]
+    rates = {unit: rate(unit, profile) for unit in sorted(by_unit)}
+    seconds = math.fsum(min(by_unit[unit], MAX_COUNT) / found[0] for unit, found in rates.items() if found is not None)
+    missing = [unit for unit, _ in by_unit.most_common() if rates[unit] is None]
     if not missing:
-        return ""
+        return Seconds(seconds, tally.why_unknown("flops"))
     share = sum(by_unit[unit] for unit in missing) / by_unit.total()
     named = ", ".join(unit or "work whose unit or type is not known" for unit in missing)
-    return f"the profile {profile.name} states no rate for {named} ({share:.2%} of the FLOPs)"
+    reason = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
+    return Seconds(seconds, "; ".join(filter(None, (reason, tally.why_unknown("flops")))))
 
 
-def memory_seconds(tally: Tally, profile: HardwareProfile) -> float | None:
-    """The time of all bytes; `None` where it is not known, `why_no_memory_time` says why."""
-    size, bandwidth = tally.total("bytes"), profile.memory_bandwidth
-    return None if size is None or bandwidth is None else size / bandwidth
+def percent(share: float) -> str:
+    """A share with two digits that say something: 0.09 %, 99.987 %, 12 %, 250 %."""
+    small = min(share, abs(1 - share))
+    digits = min(12, max(0, 1 - math.floor(math.log10(small * 100)))) if small and share < 1 else 0
+    return f"{share * 100:.{digits}f} %"
 
 
-def why_no_memory_time(tally: Tally, profile: HardwareProfile) -> str:
-    """Why the memory time is not known; nothing where it is."""
-    if profile.memory_bandwidth is None:
-        return f"the profile {profile.name} states no memory bandwidth"
-    return tally.why_unknown("bytes")
+def memory_time(tally: Tally, profile: HardwareProfile) -> Seconds:
+    """The time of all bytes that the device's memory has to move."""
+    bandwidth = profile.memory_bandwidth
+    if bandwidth is None:
+        return Seconds(0.0, f"the profile {profile.name} states no memory bandwidth")
+    elsewhere = units_elsewhere(profile)
+    size = sum(row[_BYTES] for key, row in tally.rows.items() if key.unit not in elsewhere)
+    return Seconds(min(size, MAX_COUNT) / bandwidth, tally.why_unknown("bytes"))
+
+
+def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
+    """The memory spaces, as units of a tally, that are not in the memory whose bandwidth the profile states: the host's, and
+    on TPUs those on the chip (`S(1)` is VMEM). GPUs number the memory that collectives share, which is no other one, `S(1)`.
+    """
+    spaces = _TPU_ON_CHIP if profile.maker == "Google" else (_HOST,)
+    return frozenset(f"{SPACE}{space}" for space in spaces)
 
 
 def bound(compute: float | None, memory: float | None) -> str | None:

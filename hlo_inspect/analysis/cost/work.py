@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -200,7 +201,8 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
     """The sum that an instruction's work belongs to."""
     try:
         if work.matmul_flops:
-            return TallyKey(op.opcode, matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype))
+            unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
+            return TallyKey(op.opcode, _with_precision(unit, op))
         shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
         return elementwise_key(op.opcode, first_array(shape).dtype)
     except UnknownCostError:
@@ -218,6 +220,31 @@ def matmul_unit(lhs: str, rhs: str) -> str:
     wider = max(lhs, rhs, key=lambda dtype: BITS.get(dtype, 0))
     name = _name(_MATMUL, wider)
     return f"matmul.{name}" if name else ""
+
+
+HIGHEST = "matmul.f32.highest"
+"""Products of f32 that are asked for in full precision, which no matrix unit computes in one pass."""
+
+_ALGORITHM = re.compile(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.IGNORECASE)
+_GIVEN_PRECISION = re.compile(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
+
+
+def _with_precision(unit: str, op: Operation) -> str:
+    """The unit of a product of f32 by its `algorithm`, else by its `operand_precision`: as XLA has it, each operand may be
+    rounded unless its precision is the highest (`IsTf32Allowed` in xla/service/gpu/matmul_utils.cc). Library calls have both
+    in their `backend_config`.
+    """
+    if unit != "matmul.f32":
+        return unit
+    config = op.instruction.attr("backend_config")
+    text = config.text if config is not None and op.opcode == CUSTOM_CALL else ""
+    given = _GIVEN_PRECISION.search(text)
+    algorithm = _ALGORITHM.match(op.instruction.attr("algorithm") or (given[1] if given else ""))
+    if algorithm is not None:
+        dtype = algorithm[1].lower()
+        return HIGHEST if dtype == "f32" else f"matmul.{dtype}"
+    precision = op.instruction.attr("operand_precision") or text
+    return HIGHEST if "highest" in precision.lower() else unit
 
 
 def _name(names: dict[str, str], dtype: str) -> str:

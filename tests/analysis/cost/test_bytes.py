@@ -13,7 +13,7 @@ ARRAY, INDEX = "f32[8,4]{1,0}", "s32[]"
 
 
 def read_and_written(line: str, *shapes: str) -> int:
-    return accessed_bytes(operation(*[f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)], line))
+    return accessed_bytes(operation(*[f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)], line)).bytes
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def read_and_written(line: str, *shapes: str) -> int:
         (f"%r = ({ARRAY}, {ARRAY}) scatter(%p0, %p0, %p1, %p2, %p2)", (ARRAY, "s32[3,1]", "f32[3,4]"), 3 * 96 + 12),
         (f"%r = ({ARRAY}, {ARRAY}) tuple(%p0, %p0)", (ARRAY,), 16),
         (f"%r = (({ARRAY}, {INDEX}), token[]) infeed(%p0)", ("token[]",), 128 + 4),
+        ("%r = (f32[100], (f32[100], token[]), bf16[<=3]) infeed(%p0)", ("token[]",), 400 + 400 + 6 + 4),
         ("%r = token[] outfeed(%p0, %p1)", (f"({ARRAY}, {INDEX})", "token[]"), 128 + 4),
         ("%r = f32[4,2] triangular-solve(%p0, %p1)", ("f32[4,4]", "f32[4,2]"), 32 + 32 + 32),
         ("%r = f32[4,4] cholesky(%p0)", ("f32[4,4]",), 64),
@@ -50,6 +51,44 @@ def read_and_written(line: str, *shapes: str) -> int:
 )
 def test_bytes(line: str, shapes: tuple[str, ...], size: int) -> None:
     assert read_and_written(line, *shapes) == size
+
+
+HERE = "f32[8,4]{1,0:S(1)}"
+"""The same array in memory space 1."""
+
+
+@pytest.mark.parametrize(
+    ("line", "shapes", "size"),
+    [
+        (f"%r = {ARRAY} add(%p0, %p1)", (HERE, ARRAY), 128),
+        (f"%r = {HERE} add(%p0, %p1)", (HERE, ARRAY), 256),
+        ("%r = f32[2,4]{1,0:S(1)} slice(%p0), slice={[0:2], [0:4]}", (ARRAY,), 32),
+        ("%r = f32[2,4]{1,0} dynamic-slice(%p0, %p1, %p2)", (HERE, INDEX, INDEX), 32),
+        (f"%r = {HERE} dynamic-update-slice(%p0, %p1, %p2, %p3)", (HERE, "f32[2,4]", INDEX, INDEX), 32),
+        (f"%r = {HERE} scatter(%p0, %p1, %p2)", (HERE, "s32[3,1]", "f32[3,4]"), 2 * 48),
+        (f"%r = ({HERE}, {ARRAY}) tuple(%p0, %p1)", (HERE, ARRAY), 0),  # pointers
+    ],
+)
+def test_bytes_in_another_memory_space(line: str, shapes: tuple[str, ...], size: int) -> None:
+    parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
+    assert accessed_bytes(operation(*parameters, line)).spaces == ({1: size} if size else {})
+
+
+def test_a_fusion_that_works_in_another_memory_space() -> None:
+    """It reads a slice of 32 bytes there, 16 bytes of the default memory, and writes 32 bytes there in place."""
+    before = f"""%f {{
+  %x = {HERE} parameter(0)
+  %u = bf16[2,4] parameter(1)
+  %i = s32[] constant(0)
+  %s = f32[2,4] dynamic-slice(%x, %i, %i), dynamic_slice_sizes={{2,4}}
+  %c = f32[2,4] convert(%u)
+  %a = f32[2,4] add(%s, %c)
+  ROOT %r = {HERE} dynamic-update-slice(%x, %a, %i, %i)
+}}
+"""
+    lines = (f"%x = {HERE} parameter(0)", "%u = bf16[2,4] parameter(1)", f"%f = {HERE} fusion(%x, %u), kind=kLoop, calls=%f")
+    (_, cost) = cost_of(*lines, before=before).running["main"].rows[0]
+    assert (cost.amounts[-1], dict(cost.spaces)) == (32 + 16 + 32, {1: 64})
 
 
 @pytest.mark.parametrize("opcode", sorted(FREE))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
-from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, leaf_size, shape_size
+from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, shape_size
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shape_text import parse_shape
@@ -28,10 +28,6 @@ from tests.analysis.cost.small import operation, view_of
 )
 def test_sizes(text: str, size: int) -> None:
     assert shape_size(parse_shape(text)) == size
-
-
-def test_the_leaves_of_a_tuple() -> None:
-    assert leaf_size(parse_shape("(f32[100], (f32[100], token[]), bf16[<=3])")) == 400 + 400 + 6 + 4
 
 
 def test_elements() -> None:

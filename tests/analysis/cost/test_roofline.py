@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.figures import WORK, Gap, Tally, TallyKey
-from hlo_inspect.analysis.cost.roofline import (
-    bound,
-    compute_seconds,
-    memory_seconds,
-    why_no_compute_time,
-    why_no_memory_time,
-)
+from hlo_inspect.analysis.cost.figures import WORK, Gap, Tally, TallyKey, Work
+from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time, percent, rates_taken
+from hlo_inspect.analysis.cost.work import HIGHEST, tally_key, work_of
 from hlo_inspect.analysis.hardware import load_profile
+from tests.analysis.cost.small import operation
 
 H100, V5E = load_profile("h100-sxm"), load_profile("tpu-v5e")
 
@@ -26,41 +22,103 @@ def tally(**flops: int) -> Tally:
 
 def test_each_unit_at_its_own_peak() -> None:
     """989.4 TFLOP/s of bf16 on the matrix unit, 66.9 TFLOP/s of f32 on the vector unit; transcendentals take no time."""
-    found = tally(matmul_bf16=989_400_000_000, vector_f32=669_000_000)
-    assert compute_seconds(found, H100) == pytest.approx(1e-3 + 1e-5, rel=1e-12)
-    assert why_no_compute_time(found, H100) == ""
+    found = compute_time(tally(matmul_bf16=989_400_000_000, vector_f32=669_000_000), H100)
+    assert found.exact == pytest.approx(1e-3 + 1e-5, rel=1e-12)
 
 
 def test_a_rate_that_no_source_states() -> None:
-    found = tally(matmul_f32=300, vector_f32=100)
-    assert compute_seconds(found, H100) is None
-    assert why_no_compute_time(found, H100) == "the profile h100-sxm states no rate for matmul.f32 (75.00% of the FLOPs)"
-    assert why_no_compute_time(found, V5E).startswith("the profile tpu-v5e states no rate for matmul.f32, vector.f32 (100.00%")
+    """66.9 TFLOP/s of f32; what has no rate is left out."""
+    found = compute_time(tally(matmul_s32=3, vector_f32=66_900_000), H100)
+    assert found.exact is None
+    assert found.least == pytest.approx(1e-6, rel=1e-12)
+    assert found.reason == "0.0000045 % of the FLOPs have no rate: the profile h100-sxm states none for matmul.s32"
+    assert compute_time(tally(matmul_s32=8), H100).reason.startswith("100 % of the FLOPs")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0009, "0.090 %"), (0.5, "50 %"), (0.99991, "99.9910 %"), (1, "100 %"), (2.5, "250 %")]
+)
+def test_shares(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_products_of_f32_are_rounded() -> None:
+    """To tf32 on the GPU, 494.7 TFLOP/s; to bf16 on the TPU, 197 TFLOP/s."""
+    found = tally(matmul_f32=4947 * 197 * 10**9)
+    assert compute_time(found, H100).exact == pytest.approx(1.97, rel=1e-12)
+    assert compute_time(found, V5E).exact == pytest.approx(4.947, rel=1e-12)
+    assert rates_taken(found, H100) == {"matmul.f32": "matmul.tf32"}
+    assert rates_taken(found, V5E) == {"matmul.f32": "matmul.bf16"}
+
+
+def test_products_in_full_precision() -> None:
+    """By the vector unit on the GPU, 66.9 TFLOP/s; in passes of bf16 on the TPU."""
+    found = Tally()
+    found.add(TallyKey("dot", HIGHEST), (669 * 197 * 10**9, 0, 0, 0))
+    assert compute_time(found, H100).exact == pytest.approx(1.97, rel=1e-12)
+    assert rates_taken(found, V5E) == {HIGHEST: "matmul.bf16"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "unit"),
+    [
+        ("", "matmul.f32"),
+        (", operand_precision={high,high}", "matmul.f32"),
+        (", operand_precision={default,highest}", HIGHEST),
+        (", algorithm=dot_f32_f32_f32", HIGHEST),
+        (", algorithm=dot_tf32_tf32_f32_x3", "matmul.tf32"),
+        (", algorithm=dot_bf16_bf16_f32_x6, operand_precision={highest,highest}", "matmul.bf16"),
+    ],
+)
+def test_how_precise_a_product_is(attributes: str, unit: str) -> None:
+    dot = f"%d = f32[4,4] dot(%p, %p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{attributes}"
+    op = operation("%p = f32[4,4] parameter(0)", dot)
+    assert tally_key(op, work_of(op, lambda *_: pytest.fail("nothing is applied"))).unit == unit
+
+
+@pytest.mark.parametrize(("precision", "unit"), [("HIGHEST", HIGHEST), ("DEFAULT", "matmul.f32")])
+def test_how_precise_a_library_call_is(precision: str, unit: str) -> None:
+    precisions = f'"precision_config":{{"operand_precision":["DEFAULT","{precision}"],"algorithm":"ALG_UNSET"}}'
+    config = f'{{"gemm_backend_config":{{{precisions}}}}}'
+    call = f'%c = f32[4,4] custom-call(%p, %p), custom_call_target="__cublas$gemm", backend_config={config}'
+    op = operation("%p = f32[4,4] parameter(0)", call)
+    assert tally_key(op, Work(8, 0, 8)).unit == unit
 
 
 def test_work_of_a_unit_that_is_not_told() -> None:
     found = Tally()
     found.add(TallyKey("x"), (8,))
-    assert compute_seconds(found, H100) is None
-    assert "not known" in why_no_compute_time(found, H100)
+    assert compute_time(found, H100).exact is None
+    assert "not known" in compute_time(found, H100).reason
 
 
 def test_nothing_takes_no_time() -> None:
-    assert (compute_seconds(Tally(), V5E), memory_seconds(Tally(), V5E)) == (0, 0)
+    assert (compute_time(Tally(), V5E), memory_time(Tally(), V5E)) == (Seconds(0), Seconds(0))
 
 
 def test_bytes_at_the_bandwidth() -> None:
     """3352 GB/s."""
     found = Tally()
     found.add(TallyKey("x"), (0, 0, 0, 3_352_000))
-    assert memory_seconds(found, H100) == pytest.approx(1e-6, rel=1e-12)
+    assert memory_time(found, H100).exact == pytest.approx(1e-6, rel=1e-12)
 
 
-def test_a_figure_that_is_not_known_has_no_time() -> None:
-    found = tally(vector_f32=8)
+def test_bytes_on_the_chip_are_not_charged() -> None:
+    """`S(1)` is VMEM on a TPU, and memory like all other on a GPU; `S(5)` is the host's on both."""
+    found = Tally()
+    for unit, size in (("", 819_000), ("space.1", 100_000), ("space.5", 10_000)):
+        found.add(TallyKey("x", unit), (0, 0, 0, size))
+    assert memory_time(found, V5E).exact == pytest.approx(819_000 / 819e9)
+    assert memory_time(found, H100).exact == pytest.approx(919_000 / 3352e9)
+
+
+def test_a_figure_of_which_a_part_is_not_known() -> None:
+    found = tally(vector_f32=669)
     found.miss(TallyKey("y"), (*WORK, "bytes"), Gap(4, "no shape"))
-    assert (compute_seconds(found, H100), memory_seconds(found, H100)) == (None, None)
-    assert why_no_compute_time(found, H100) == why_no_memory_time(found, H100) == "line 4: no shape"
+    found_time = compute_time(found, H100)
+    assert found_time.least == pytest.approx(1e-11)
+    assert (found_time.exact, found_time.reason) == (None, "line 4: no shape")
+    assert memory_time(found, H100) == Seconds(0, "line 4: no shape")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Tables of costs: a row for each label, what costs most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hlo_inspect.analysis.cost.figures import Figure, Tally
+from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time
+from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.report.model import Column, Table, Unit
+
+
+class _CostRow(NamedTuple):
+    """A label with its figures and times; `weight` orders the rows."""
+
+    label: str
+    tally: Tally
+    compute: Seconds
+    memory: Seconds
+    weight: float
+
+
+def cost_table(name: str, title: str, label: str, tally: Tally, profile: HardwareProfile | None) -> Table:
+    """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
+    bytes; `share` is that of the time or of the bytes.
+
+    By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
+    """
+    rows = [_row(*labelled, profile) for labelled in tally.by_label()]
+    whole = sum(row.weight for row in rows)
+    columns = [
+        Column(label, get=lambda row: row.label),
+        *_figure("flops", "flops", "flops"),
+        *_figure("transcendentals", "count", "transcendentals", detail=3),
+        *_figure("matmul_flops", "flops", "matmul_flops", detail=1),
+        *_figure("bytes_accessed", "bytes", "bytes"),
+        Column("share", "share", detail=1, get=lambda row: row.weight / whole if whole else None),
+    ]
+    if profile is not None:
+        columns += [*_time("compute_s", lambda row: row.compute), *_time("memory_s", lambda row: row.memory)]
+        if label != "opcode":
+            columns.append(Column("bound", detail=2, optional=True, get=lambda row: bound(row.compute.least, row.memory.least)))
+    return Table.of(name, title, columns, sorted(rows, key=_order))
+
+
+def _row(label: str, tally: Tally, profile: HardwareProfile | None) -> _CostRow:
+    if profile is None:
+        return _CostRow(label, tally, _NO_TIME, _NO_TIME, tally.least("bytes"))
+    compute, memory = compute_time(tally, profile), memory_time(tally, profile)
+    return _CostRow(label, tally, compute, memory, max(compute.least, memory.least))
+
+
+_NO_TIME = Seconds(0.0)
+
+
+def _order(row: _CostRow) -> tuple[float | str, ...]:
+    return (-row.weight, -row.tally.least("flops"), -row.tally.least("transcendentals"), row.label)
+
+
+def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, detail=detail, get=lambda row: row.tally.total(figure))
+    return column, column.lower_bound(lambda row: row.tally.least(figure))
+
+
+def _time(name: str, time: Callable[[_CostRow], Seconds]) -> tuple[Column, Column]:
+    column = Column(name, "seconds", summed=True, get=lambda row: time(row).exact)
+    return column, column.lower_bound(lambda row: time(row).least)
