@@ -53,11 +53,12 @@ from hlo_inspect.analysis.optimizer.norms import (
     is_trust_ratio,
     squares_in,
     trust_factor,
+    trust_ratio_of,
     unguarded,
 )
 from hlo_inspect.analysis.optimizer.numeric import value_of_form
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
-from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, quotient, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, expanded, quotient, split
 
 __all__ = [
     "ABSENT",
@@ -82,6 +83,7 @@ __all__ = [
     "close",
     "constant",
     "exact_decay",
+    "expanded",
     "find_adam_step",
     "find_root",
     "find_scaled_gradient",
@@ -104,6 +106,7 @@ __all__ = [
     "step_and_average",
     "take_corrections",
     "trust_factor",
+    "trust_ratio_of",
     "unguarded",
     "value_of_form",
 ]

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
-from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, NormalForms, Sum, added, is_constant, product
+from hlo_inspect.analysis.optimizer.normal_form import (
+    ONE,
+    Atom,
+    Monomial,
+    NormalForms,
+    Sum,
+    added,
+    is_constant,
+    product,
+    scaled,
+)
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
@@ -266,3 +276,12 @@ def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
     if b == 0.0:
         return None
     return {product(left, tuple((atom, -exponent) for atom, exponent in right)): a / b}
+
+
+def expanded(update: Update, form: Sum) -> Sum:
+    """A sum in which terms that are a sum are expanded."""
+    total: Sum = {}
+    for monomial, value in form.items():
+        atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+        total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
+    return total

@@ -1,6 +1,6 @@
 """LARS (You, Gitman and Ginsburg 2017, arXiv:1708.03888).
 
-    trust = coefficient * norm(w) / norm(g + decay * w), or 1 where a norm is 0
+    trust = coefficient * norm(w) / (norm(g) + decay * norm(w)), or 1 where a norm is 0;  optax has norm(g + decay * w) below
     m' = momentum * m - rate * trust * (g + decay * w)
     w' = w + m'   (or with Nesterov's look ahead)
 
@@ -14,17 +14,21 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     ONE,
     Claim,
     Hyperparameter,
+    Monomial,
     OptimizerRule,
     State,
     Sum,
     Update,
     added,
+    close,
+    is_norm_of,
     is_trust_ratio,
     key_of,
     product,
     split,
     split_zero,
     trust_factor,
+    trust_ratio_of,
 )
 
 
@@ -56,7 +60,8 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
     ((monomial, value),) = gradient.items()
     scalars, _ = update.split_scalars(monomial)
     inverse: Sum = {tuple((atom, -exponent) for atom, exponent in scalars): 1 / value}
-    if is_trust_ratio(update, trust, update.forms.multiply(inverse, bare)) is None:
+    whole = update.forms.multiply(inverse, bare)
+    if is_trust_ratio(update, trust, whole) is None and not _is_of_paper(update, trust, whole):
         return None
     rate = {m: -v for m, v in update.forms.multiply(step, {scalars: value}).items()}
     kept = update.forms.multiply(inverse, decayed) if decayed else {}
@@ -67,6 +72,23 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
         "weight_decay": update.read(kept) if set(kept) <= {ONE} and kept else ABSENT,
     }
     return Claim(rate, gradient, hyperparameters, {"first_moment": state.array})
+
+
+def _is_of_paper(update: Update, trust: int, step: Sum) -> bool:
+    """Whether a trust ratio adds up the norms of the gradient and of the decayed weight, and perhaps a small number."""
+    ratio = trust_ratio_of(update, trust)
+    weight: Monomial = ((update.weight, 1.0),)
+    decayed, gradient = split(step, update.weight)
+    if ratio is None or len(gradient) != 1 or not is_norm_of(update, ratio.above, weight):
+        return False
+    (direction,) = gradient
+    norms = {monomial: value for monomial, value in ratio.below.items() if monomial}
+    own = {m: value for m, value in norms.items() if is_norm_of(update, {m: 1.0}, weight)}
+    others = {m: value for m, value in norms.items() if m not in own}
+    if len(others) != 1 or not is_norm_of(update, others, direction):
+        return False
+    decays = (decayed.get(ONE, 0.0) / gradient[direction], sum(own.values()) / next(iter(others.values())))
+    return set(decayed) <= {ONE} and close(*decays)
 
 
 RULE = OptimizerRule(

@@ -19,6 +19,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     added,
     exact_decay,
+    expanded,
     find_root,
     is_constant,
     key_of,
@@ -94,15 +95,6 @@ def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
     b1 = 1 + ratio.get(ONE, 0.0)
     expected = added({ONE: 1.0}, scaled(kept, -b1))
     return b1 if 0 < b1 <= 1 and key_of(split_zero(expanded(update, ahead))) == key_of(split_zero(expected)) else None
-
-
-def expanded(update: Update, form: Sum) -> Sum:
-    """A sum in which terms that are a sum are expanded."""
-    total: Sum = {}
-    for monomial, value in form.items():
-        atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
-        total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
-    return total
 
 
 RULE = OptimizerRule(
