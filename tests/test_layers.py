@@ -29,7 +29,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
-    "rules": ("errors", "configs", "hlo", "analysis", "report.model"),
+    "rules": ("errors", "configs", "hlo", "analysis", "report.model", "report.units"),
     "passes": ("errors", "configs", "hlo", "analysis", "rules", "report.model"),
     "checks": ("errors", "configs", "rules", "report.model", "report.units", "report.facts"),
     "report": ("errors", "version", "report.model", "report.units", "report.facts"),

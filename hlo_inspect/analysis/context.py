@@ -18,10 +18,12 @@ from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
 from hlo_inspect.analysis.op_names import scope_of
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parameters
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
 from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import Views
+from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import NamedMesh
 
@@ -97,6 +99,11 @@ class Context:
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
         return Overview(find_updates(self.module, self.interface, self.views))
+
+    @cached_property
+    def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
+        """The entry parameters of which an output is the new value, in a module that was read with its graph."""
+        return succeeded_parameters(self.module, self.optimizer, self.interface)
 
     @cached_property
     def fusions(self) -> list[Fusion]:

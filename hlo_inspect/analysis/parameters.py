@@ -244,10 +244,13 @@ def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | Non
     return tuple(faults)
 
 
-def saved_by_donating(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> int:
-    """Bytes, if every output that is free takes a parameter of its shape."""
-    leaves = list(leaves)
+def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[ParameterLeaf]:
+    """Of these parameters as many of each shape as there are outputs of that shape which take no parameter's buffer."""
     free = Counter(str(output.shape) for output in outputs if output.alias is None)
-    fitting = Counter(str(leaf.shape) for leaf in leaves)
-    sizes = {str(leaf.shape): leaf.shape.bytes or 0 for leaf in leaves}
-    return sum(min(count, free[shape]) * sizes[shape] for shape, count in fitting.items())
+    found = []
+    for leaf in leaves:
+        shape = str(leaf.shape)
+        if free[shape]:
+            free[shape] -= 1
+            found.append(leaf)
+    return found

@@ -13,6 +13,9 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.report.model import Finding, Severity
+from hlo_inspect.report.units import format_value
+
+WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
 HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
 
@@ -54,10 +57,16 @@ class Rule(ABC):
         """The findings on a module, in the order of its text."""
 
     def finding(
-        self, context: Context, message: str, line: int | None, subject: str | None = None, bytes_at_stake: int = 0
+        self,
+        context: Context,
+        message: str,
+        line: int | None,
+        subject: str | None = None,
+        bytes_at_stake: int = 0,
+        severity: Severity | None = None,
     ) -> Finding:
-        """A finding of this rule at a line of the input."""
-        return Finding(self.code, self.severity, message, context.module.location(line), subject, bytes_at_stake)
+        """A finding of this rule at a line of the input; `severity` where it is less severe than the rule."""
+        return Finding(self.code, severity or self.severity, message, context.module.location(line), subject, bytes_at_stake)
 
     def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
         """A finding on a collective, with the bytes of its operands at stake."""
@@ -82,6 +91,11 @@ def entry_line(context: Context) -> int:
     """The line of the entry computation, where findings on its parameters stand; else that of the header."""
     entry = context.module.entry
     return entry.line if entry is not None else context.module.first_line
+
+
+def size(of_bytes: int) -> str:
+    """A number of bytes as the messages of findings have it: `61.7 MiB`."""
+    return format_value(of_bytes, "bytes")
 
 
 def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:

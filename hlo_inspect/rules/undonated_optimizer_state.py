@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.state_savings import undonated_state
 from hlo_inspect.report.model import Finding
-from hlo_inspect.rules.base import Rule, counted, entry_line
-
-WORTH_DONATING = 1 << 10  # bytes of all state together
+from hlo_inspect.rules.base import WORTH_DONATING, Rule, counted, entry_line, size
 
 
 class UndonatedOptimizerState(Rule):
@@ -44,5 +42,5 @@ class UndonatedOptimizerState(Rule):
         members, saved = undonated_state(context.optimizer, context.interface)
         if saved >= WORTH_DONATING:
             kinds = counted(kind for _, kind in members)
-            message = f"the optimizer's state is not donated: {kinds}; donating it would save {saved:,} bytes"
+            message = f"the optimizer's state is not donated: {kinds}; donating it would save {size(saved)}"
             yield self.finding(context, message, entry_line(context), members[0][0].name, saved)

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import saved_by_donating
-from hlo_inspect.report.model import Finding
-from hlo_inspect.rules.base import Rule, entry_line, numbered
+from hlo_inspect.analysis.optimizer.state_savings import undonated_state
+from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, fitting
+from hlo_inspect.report.model import Finding, Severity
+from hlo_inspect.rules.base import WORTH_DONATING, Rule, entry_line, numbered, size
 
-WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
+_STATE = re.compile(r"opt_?state|optimizer|momentum|velocity|(?<![a-z])(?:mu|nu|exp_avg|exp_avg_sq|trace)(?![a-z])", re.ASCII)
 
 
 class UndonatedParameter(Rule):
     """Parameters that could be donated and are not.
 
     What it finds
-        Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, while an
-        output of the same shape, type, sharding and layout takes no parameter's buffer. Arrays below 1 KiB are left
-        out. The bytes at stake are those that are saved when every such output takes a parameter's buffer.
+        Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
+        output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
+        decode step. Data flow says which these are. With --quick it is not followed; then the finding names
+        parameters of which an output has the shape, type, sharding and layout. It is a warning only where these and
+        the donated ones are half of the parameters' bytes, which no forward pass returns, or where names of parameters
+        are those of an optimizer's state. Arrays below 1 KiB are left out, and so is the state that HI505 names.
+        Where the text lacks the header nothing is reported.
 
     Why it matters
         XLA allocates a second buffer for the output, so that the old and the new value are in device memory at
         once. For the weights and the optimizer's state of a training step that doubles their memory.
 
     How to fix it
-        In JAX name the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. The
-        column `not_donated_because` of `hlo-inspect params` gives the reason for each parameter that is not
-        donated.
+        In JAX name the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. Do not
+        donate the weights of a forward pass: the call would destroy them. The column `not_donated_because` of
+        `hlo-inspect params` gives the reason for each parameter that is not donated.
 
     Example
         HloModule step
@@ -45,12 +51,36 @@ class UndonatedParameter(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface
-        wasted = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
-        if not wasted:
+        leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
+        by_data_flow = "optimizer" in context.also
+        leaves = self._by_data_flow(context, leaves) if by_data_flow else fitting(leaves, interface.outputs)
+        if not leaves:
             return
-        size = saved_by_donating(wasted, interface.outputs)
-        message = (
-            f"{numbered(wasted)} could be donated: outputs of the same shape, type and sharding take no parameter's buffer; "
-            f"that would save up to {size:,} bytes"
-        )
-        yield self.finding(context, message, entry_line(context), wasted[0].name, size)
+        is_step = by_data_flow or _is_step(interface, leaves)
+        it, output = ("it", "an output that takes no parameter's buffer")
+        if len(leaves) > 1:
+            it, output = ("them", "outputs that take no parameter's buffer")
+        if by_data_flow:
+            reason = f"{output} {'are their new values' if len(leaves) > 1 else 'is its new value'}"
+        else:
+            reason = f"{output} {'have' if len(leaves) > 1 else 'has'} the same shape, type and sharding"
+        saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
+        condition = "" if is_step else f", if the caller does not use {it} again"
+        message = f"{numbered(leaves)} could be donated{condition}: {reason}; that would save {size(saved)}"
+        severity: Severity = "warning" if is_step else "info"
+        yield self.finding(context, message, entry_line(context), leaves[0].name, saved, severity)
+
+    @staticmethod
+    def _by_data_flow(context: Context, leaves: list[ParameterLeaf]) -> list[ParameterLeaf]:
+        """Those of which an output is the new value, without what is reported as an optimizer's state."""
+        state = undonated_state(context.optimizer, context.interface)
+        reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
+        found = context.succeeded_parameters - reported
+        return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)
+
+
+def _is_step(interface: Interface, leaves: Iterable[ParameterLeaf]) -> bool:
+    """Whether the parameters look like the state of a step, most of which is given back, rather than weights and a batch."""
+    given_back = sum(leaf.shape.bytes or 0 for leaf in (*leaves, *(p for p in interface.parameters if p.donated)))
+    held = sum(leaf.shape.bytes or 0 for leaf in interface.parameters)
+    return 2 * given_back >= held or any(_STATE.search(leaf.path) for leaf in interface.parameters)

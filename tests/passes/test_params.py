@@ -116,7 +116,7 @@ def test_what_could_be_donated_is_a_finding() -> None:
     lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
     (finding,) = params(entry(*lines)).findings
     assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "p", 4096)
-    assert finding.message.startswith("parameters 0 and 1 could be donated")
+    assert finding.message.startswith("parameter 0 could be donated")
     assert str(finding.location) == "<text>:3"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, parts_among
 from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, saved_by_donating
+from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, fitting
 from hlo_inspect.hlo.sharding import Groups
 
 MAX_PARTITIONS = 1 << 14
@@ -44,8 +44,23 @@ class ReplicatedState(NamedTuple):
 
 def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
     """The state of which the buffers could be donated."""
-    kept = [(leaf, role) for leaf, role in _state(overview, interface) if leaf.could_be_donated]
-    return UndonatedState(kept, saved_by_donating([leaf for leaf, _ in kept], interface.outputs))
+    kinds = {(leaf.number, leaf.index): role for leaf, role in _state(overview, interface)}
+    candidates = [p for p in interface.parameters if p.could_be_donated and (p.number, p.index) in kinds]
+    kept = [(leaf, kinds[leaf.number, leaf.index]) for leaf in fitting(candidates, interface.outputs)]
+    return UndonatedState(kept, sum(leaf.shape.bytes or 0 for leaf, _ in kept))
+
+
+def bytes_of_a_device(interface: Interface, counts: DeviceCounts, *, per_device: bool) -> int:
+    """Bytes of the entry's parameters on each device; `per_device` says whether the text's shapes are those of one."""
+    tiles: dict[str, int] = {}
+    total = 0
+    for leaf in interface.parameters:
+        text = "" if per_device else _text(leaf)
+        if text not in tiles:
+            copies = _copies(leaf, counts.partitions or 1) if text and len(tiles) < MAX_SHARDINGS else None
+            tiles[text] = len(copies) if copies is not None else 1
+        total += -(-(leaf.shape.bytes or 0) // tiles[text])
+    return total
 
 
 def _state(overview: Overview, interface: Interface) -> State:

@@ -1,0 +1,60 @@
+"""The entry parameters of which an output is the new value, by data flow: what a step can donate without a loss.
+
+In a step that updates weights these are the arrays of its training state. In any other program they are the arrays that it
+writes a part of and returns, such as the cache of a decode step: dynamic-update-slices and scatters, also in the body of a
+loop; and those whose new values take no matrix product, no reduction and no other device. An output that is only of a
+parameter's shape, as in a forward pass, is not its new value.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
+
+IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+_NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
+MAX_WRITES = 200  # parts that are written of one array
+MAX_LOOPS = 3  # loops in loops
+
+
+def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, Index]]:
+    """Numbers and indices of those parameters."""
+    updates = overview.updates
+    graph, frames = updates.flow.graph, updates.flow.frames
+    steps = [matcher.step for matcher in updates.matchers[: None if overview.rows else 1]]
+    arrays = [array for step in steps for array in step.arrays if array.source in updates.parameters]
+    if not overview.rows:
+        arrays = [one for one in arrays if not any(graph.ops[node] in _NOT_LOCAL for node in graph.below([one.new]))]
+    found = {updates.parameters[array.source] for array in arrays}
+    frame = frames.open(module.entry.name) if module.entry is not None and not overview.rows else None
+    if frame is not None:
+        written = (_written(frames, frames.root(frame, output.index), MAX_LOOPS) for output in interface.outputs)
+        found |= {one for one in written if one is not None}
+    return found
+
+
+def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | None:
+    """The parameter of its computation that a value is, after parts of it were written; `None` where it is something else."""
+    for _ in range(MAX_WRITES):
+        *_, place = frames.back_from(place)
+        opcode = frames.opcode(place)
+        if opcode == "parameter" and frames[place[0]].arguments is None:
+            number = frames.parameter_number(place)
+            return (number, place[2]) if number is not None else None
+        is_written = opcode in IN_PLACE or (opcode == "while" and loops > 0 and _is_carried(frames, place, loops))
+        operands = frames.operands(place)[:1] if is_written else ()
+        if not operands:
+            return None
+        frame, row, index = operands[0]
+        place = (frame, row, index + place[2])
+    return None
+
+
+def _is_carried(frames: Frames, loop: Place, loops: int) -> bool:
+    """Whether a loop writes parts of an element of its state."""
+    body = frames.open(frames.callee(loop, "body"))
+    return body is not None and _written(frames, frames.root(body, loop[2]), loops - 1) == (0, loop[2])

@@ -1,0 +1,108 @@
+"""Which parameters a person is advised to donate: those of which an output is the new value."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Finding
+from tests.analysis.optimizer.programs import ADAM, step_of
+
+MIB = 1 << 20
+
+WRITE = """write {
+  old = f32[1024,1024]{1,0} parameter(0)
+  row = f32[1,1024]{1,0} parameter(1)
+  at = s32[] parameter(2)
+  zero = s32[] constant(0)
+  ROOT new = f32[1024,1024]{1,0} dynamic-update-slice(old, row, at, zero)
+}
+"""
+BODY = """body {
+  state = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  cache = f32[1024,1024]{1,0} get-tuple-element(state), index=1
+  row = f32[1,1024]{1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  new = f32[1024,1024]{1,0} fusion(cache, row, i), kind=kLoop, calls=write
+  ROOT all = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) tuple(next, new, row)
+}
+
+condition {
+  state = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  n = s32[] constant(8)
+  ROOT goes_on = pred[] compare(i, n), direction=LT
+}
+"""
+DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+CACHE = ("cache = f32[1024,1024]{1,0} parameter(0)", "row = f32[1,1024]{1,0} parameter(1)", "at = s32[] parameter(2)")
+WEIGHTS = (
+    "x = f32[1024,1024]{1,0} parameter(0)",
+    "w = f32[1024,1024]{1,0} parameter(1)",
+    "v = f32[1024,1024]{1,0} parameter(2)",
+)
+
+
+def module(*lines: str, before: str = "") -> str:
+    return f"HloModule m\n\n{before}\nENTRY main {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def advice(text: str, *also: str) -> list[Finding]:
+    found = hlo_inspect.inspect(text, "params", also=also).findings
+    return [finding for finding in found if finding.rule in {"HI101", "HI505"}]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, calls=write",
+        "zero = s32[] constant(0)\n  one = f32[1024,1024]{1,0} dynamic-update-slice(cache, row, at, zero)\n"
+        "  ROOT new = f32[1024,1024]{1,0} dynamic-update-slice(one, row, zero, zero)",
+        "state = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) tuple(at, cache, row)\n"
+        "  loop = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) while(state), body=body, condition=condition\n"
+        "  ROOT new = f32[1024,1024]{1,0} get-tuple-element(loop), index=1",
+        "ROOT new = f32[1024,1024]{1,0} multiply(cache, cache)",
+    ],
+)
+def test_what_is_written_in_part_or_changed_elementwise(new: str) -> None:
+    (finding,) = advice(module(*CACHE, new, before=WRITE + "\n" + BODY), "optimizer")
+    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "cache", 4 * MIB)
+    assert finding.message == (
+        "parameter 0 could be donated: an output that takes no parameter's buffer is its new value; that would save 4.00 MiB"
+    )
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        f"h = f32[1024,1024]{{1,0}} dot(x, w), {DOT}\n  ROOT y = f32[1024,1024]{{1,0}} dot(h, v), {DOT}",
+        f"h = f32[1024,1024]{{1,0}} dot(x, w), {DOT}\n  ROOT y = f32[1024,1024]{{1,0}} add(x, h)",  # a residual
+        'ROOT y = f32[1024,1024]{1,0} custom-call(x, w, v), custom_call_target="attention"',
+    ],
+)
+def test_a_forward_pass_keeps_its_weights(new: str) -> None:
+    """Without data flow three weights of 4 MiB and one result are no warning, and one parameter is named for the one result."""
+    assert advice(module(*WEIGHTS, new), "optimizer") == []
+    (finding,) = advice(module(*WEIGHTS, new))
+    assert (finding.rule, finding.severity, finding.bytes_at_stake) == ("HI101", "info", 4 * MIB)
+    assert finding.message.startswith("parameter 0 could be donated, if the caller does not use it again: an output ")
+
+
+def test_names_of_an_optimizers_state_make_it_a_warning() -> None:
+    named = [line + (', metadata={op_name="opt_state[0].mu"}' if " v =" in f" {line}" else "") for line in WEIGHTS]
+    (finding,) = advice(module(*named, f"ROOT y = f32[1024,1024]{{1,0}} dot(x, w), {DOT}"))
+    assert finding.severity == "warning"
+
+
+def test_weights_and_state_are_named_once() -> None:
+    """A weight and two moments of 64 MiB: HI505 names the moments, HI101 the weight; without data flow HI101 names all."""
+    text = (
+        step_of(*ADAM, outputs="new m v", states=2, donated=False).replace("[4,4]", "[4096,4096]").replace("[9,4]", "[9,4096]")
+    )
+    assert {finding.rule: finding.bytes_at_stake for finding in advice(text, "optimizer")} == {
+        "HI101": 64 * MIB,
+        "HI505": 128 * MIB,
+    }
+    assert {finding.rule: finding.bytes_at_stake for finding in advice(text)} == {"HI101": 192 * MIB}
