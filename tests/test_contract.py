@@ -37,6 +37,7 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "module.replica_count": ((ASYNC, "module.replica_count", 2), (CPU, "module.replica_count", 1)),
     "module.shapes": (("cpu/scan_fsdp.before", "module.shapes", "mixed"), (TPU, "module.shapes", "per_device")),
     "module.devices": (("jax_0_4_13/sgd_unused.after", "module.devices", 8), (ASYNC, "module.devices", 2)),
+    "module.slices": (("tpu/between_slices.after", "module.slices", 2), (CPU, "module.slices", 1)),
     "module.unparsed_lines": (
         ("handmade/unreadable_lines", "module.unparsed_lines", 2),
         (ADAMW, "module.unparsed_lines", 0),

@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("view", "fingerprints", "op_names", "hardware", "hardware_figures"),
     ("calls", "loops"),
-    ("devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
+    ("slices", "devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
     ("parameters", "fusions"),
     ("cost",),
     ("optimizer",),

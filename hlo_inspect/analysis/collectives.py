@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
 from hlo_inspect.analysis.op_names import Origin, origin_of
+from hlo_inspect.analysis.slices import Transfer, transfer_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
@@ -40,7 +41,8 @@ class Collective:
     """One logical collective. Bytes are those of one device; `None` where they cannot be known.
 
     `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps
-    it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`.
+    it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is what a send or a recv between
+    slices is part of.
     """
 
     kind: str
@@ -58,10 +60,16 @@ class Collective:
     reduction: str
     is_async: bool
     origin: Origin
+    transfer: Transfer | None = None
 
     @property
     def is_point_to_point(self) -> bool:
         return self.kind in POINT_TO_POINT
+
+    @property
+    def sends_to_slices(self) -> bool:
+        """Whether it is a send between slices; the recv of the other slice is its other end."""
+        return self.transfer is not None and self.kind == "send"
 
     @property
     def replica_groups(self) -> str:
@@ -149,6 +157,7 @@ class _Builder:
         members = self._members(groups, mode)
         result = _result_shape(inner, kind)
         operand_bytes = _operand_bytes(inner, kind, result, members.size)
+        transfer = transfer_of(inner)
         if start.opcode == "fusion" and kind == "all-reduce" and _is_smaller(start.shape, operand_bytes):
             kind, result = "reduce-scatter", start.shape
         return Collective(
@@ -158,7 +167,7 @@ class _Builder:
             result_shape=result,
             operand_bytes=operand_bytes,
             result_bytes=_bytes(result),
-            wire_bytes=wire_bytes(kind, operand_bytes, members.size, pairs if isinstance(pairs, DevicePairs) else None),
+            wire_bytes=_wire_bytes(kind, operand_bytes, members.size, pairs, transfer),
             mode=mode,
             participants=members,
             groups=groups,
@@ -167,6 +176,7 @@ class _Builder:
             reduction=_reduction(self._module, inner),
             is_async=_is_async(inner, start, fused_start=fused_start),
             origin=origin_of(inner, self._module.frames),
+            transfer=transfer,
         )
 
     def _members(self, groups: DeviceGroups | MalformedValue | None, mode: GroupMode) -> Participants:
@@ -220,6 +230,21 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     if kind == "reduce-scatter":
         return whole * size if size else None
     return whole
+
+
+def _wire_bytes(
+    kind: str,
+    operand_bytes: int | None,
+    size: int | None,
+    pairs: DevicePairs | MalformedValue | None,
+    transfer: Transfer | None,
+) -> int | None:
+    """What one device has to send; for a send to other slices what it sends there, which are one group."""
+    if transfer is not None:
+        if kind == "recv":
+            return 0
+        return wire_bytes(transfer.kind, operand_bytes, transfer.slices) if transfer.kind is not None else None
+    return wire_bytes(kind, operand_bytes, size, pairs if isinstance(pairs, DevicePairs) else None)
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:

@@ -55,7 +55,7 @@ class Context:
         return device_counts(self.module)
 
     @cached_property
-    def shapes_are(self) -> ShapesAre:
+    def shapes_are(self) -> ShapesAre | None:
         return shapes_are(self.module, self.device_counts)
 
     @cached_property

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from hlo_inspect.analysis.slices import slices_of_module
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.sharding import DeviceGroups, DeviceListError, Groups, parse_sharding
+from hlo_inspect.hlo.sharding import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, parse_sharding, shardy_meshes
 from hlo_inspect.hlo.values import MalformedValue
 
 _WITHOUT_GLOBAL_IDS = frozenset(
@@ -56,25 +57,44 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
 
 @dataclass(frozen=True, slots=True)
 class DeviceCounts:
-    """Replicas and partitions of the program, `None` where neither the header nor any id says."""
+    """Replicas and partitions of the program, `None` where neither the header nor any id says, in each of its `slices`.
+
+    The ids of groups are those of one slice, the devices of shardings those of all slices.
+    """
 
     replicas: int | None
     partitions: int | None
+    slices: int = 1
+
+    @property
+    def of_slice(self) -> int | None:
+        """The devices of one slice."""
+        return None if self.replicas is None or self.partitions is None else self.replicas * self.partitions
 
     @property
     def devices(self) -> int | None:
-        return None if self.replicas is None or self.partitions is None else self.replicas * self.partitions
+        return None if self.of_slice is None else self.of_slice * self.slices
+
+    @property
+    def sharded(self) -> int | None:
+        """The devices that a sharding is over."""
+        return None if self.partitions is None else self.partitions * self.slices
 
 
 def device_counts(module: Module) -> DeviceCounts:
     """Replicas and partitions. Counts in the header win. Else the number of replicas follows from ids of replicas, that of
-    partitions from ids of partitions and from shardings, and what is left of flattened ids.
+    partitions from ids of partitions and from shardings, and what is left of flattened ids. A program is for one device where
+    the header is one of those that print counts, prints none, and nothing in the module names a device.
     """
     header = module.header
     if header.states_devices:
-        return DeviceCounts(header.replica_count, header.num_partitions)
-    replicas, partitions, flattened = 0, _devices_of(module.tiling), 0
+        slices = slices_of_module(module, header.num_partitions)
+        return DeviceCounts(header.replica_count, header.num_partitions, slices)
+    slices = slices_of_module(module, 1)
+    replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
+    communicates = False
     for instruction in module.with_opcodes(_COMMUNICATING):
+        communicates = True
         count = _named_devices(instruction)
         if count is None:
             continue
@@ -87,15 +107,22 @@ def device_counts(module: Module) -> DeviceCounts:
             partitions = max(partitions, count)
     partitions = max(partitions, -(-flattened // max(replicas, 1)))
     if not replicas and not partitions:
-        return DeviceCounts(None, None)
-    return DeviceCounts(replicas or 1, partitions or 1)
+        is_alone = (
+            not communicates and header.prints_counts and not header.attributes.keys() & {"num_partitions", "replica_count"}
+        )
+        return DeviceCounts(1, 1) if is_alone else DeviceCounts(None, None)
+    return DeviceCounts(replicas or 1, partitions or 1, slices)
 
 
-def _devices_of(sharding: str) -> int:
+def _sharded_devices(module: Module) -> int:
+    """The devices of the first sharding, or of the meshes that the header names; 0 where there are none."""
     try:
-        return parse_sharding(sharding).devices if sharding else 0
+        tiled = parse_sharding(module.tiling).devices if module.tiling else 0
     except DeviceListError:
-        return 0
+        tiled = 0
+    meshes = shardy_meshes(module.header.attributes.get("frontend_attributes", "")).values()
+    sizes = [mesh.size for mesh in meshes if mesh.axes]
+    return tiled or max((size for size in sizes if size <= MAX_DEVICES), default=0)
 
 
 def _named_devices(instruction: Instruction) -> int | None:
@@ -155,7 +182,7 @@ def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) 
     if mode is GroupMode.CROSS_PARTITION:
         count, kind = counts.partitions, "partition"
     elif mode is GroupMode.FLATTENED_ID:
-        count, kind = counts.devices, "device"
+        count, kind = counts.of_slice, "device"
     else:
         count, kind = counts.replicas, "replica"
     seen: set[int] = set()
@@ -173,7 +200,7 @@ def _everybody(mode: GroupMode, counts: DeviceCounts) -> int | None:
         return counts.replicas
     if mode is GroupMode.CROSS_PARTITION:
         return counts.partitions
-    return counts.devices
+    return counts.of_slice
 
 
 def parts_among(copies: Groups, others: Groups) -> int:
@@ -191,11 +218,13 @@ def _parts(group: Sequence[int], part: dict[int, int]) -> int:
 ShapesAre = Literal["per_device", "global", "mixed"]
 
 _REGION = re.compile(r"SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\.(?:GlobalToLocal|LocalToGlobal)Shape")
+_PARTITIONED = "_spmd"
+"""What XLA's partitioner adds to the name of the entry."""
 
 
-def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre:
+def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     """Whether the printed shapes are those of one device or of the whole program; `mixed` is a whole program with regions
-    that are written for a device.
+    that are written for a device. `None` where the header is missing that would tell.
 
     XLA's SPMD partitioner turns a global program into one for a device. Before it, custom calls carry the shardings that the
     front end asked for, and others lead into and out of regions that are written per device already (shard_map).
@@ -209,4 +238,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre:
         return "global"
     is_split = (counts.partitions or 1) > 1
     communicates = is_split and any(instruction.has("replica_groups") for instruction in module.instructions)
-    return "global" if is_split and not communicates else "per_device"
+    is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)
+    if not is_split or communicates or is_partitioned:
+        return "per_device"
+    return "global" if module.header.printed else None

@@ -69,28 +69,29 @@ class ExecutedCollectives:
 
     @cached_property
     def total(self) -> Executed:
-        return self.by("" for _ in self._collectives).get("", NOT_EXECUTED)
+        return self._without_point_to_point([""] * len(self._collectives)).get("", NOT_EXECUTED)
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
         """By kind, with send and recv."""
-        return self._by((collective, collective.kind) for collective in self._collectives)
+        return self.by((collective, collective.kind) for collective in self._collectives)
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
-        """By the mesh axes that they run over; `None` for those of which that is not known."""
-        return self.by(self._axes)
+        """By the mesh axes that they run over, `None` where that is not known; with what is sent between slices."""
+        labelled = zip(self._collectives, self._axes, strict=True)
+        return self.by((c, axis) for c, axis in labelled if c.sends_to_slices or not c.is_point_to_point)
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
-        return self.by(self._phases)
+        return self._without_point_to_point(self._phases)
 
-    def by(self, labels: Iterable[_Label], *, point_to_point: bool = False) -> dict[_Label, Executed]:
-        """By labels, one for each collective, in the order in which they occur: all but send and recv, or only those."""
+    def _without_point_to_point(self, labels: Sequence[_Label]) -> dict[_Label, Executed]:
         labelled = zip(self._collectives, labels, strict=True)
-        return self._by((c, label) for c, label in labelled if c.is_point_to_point == point_to_point)
+        return self.by((collective, label) for collective, label in labelled if not collective.is_point_to_point)
 
-    def _by(self, labelled: Iterable[tuple[Collective, _Label]]) -> dict[_Label, Executed]:
+    def by(self, labelled: Iterable[tuple[Collective, _Label]]) -> dict[_Label, Executed]:
+        """Those collectives by their labels, in the order in which labels occur."""
         held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
         first: dict[_Alike, Collective] = {}
         labels: dict[_Label, None] = {}

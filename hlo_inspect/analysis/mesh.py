@@ -172,16 +172,25 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
 
 
 def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardings: Iterable[Sharding]) -> tuple[Groups, ...]:
-    """Every distinct list of groups, in the order of the text, and every list of tiles."""
+    """Every distinct list of groups, in the order of the text, in all slices, and every list of tiles."""
     found: dict[Groups, None] = {}
+    if counts.slices > 1:
+        found[tuple(zip(*_in_slices(tuple(range(counts.of_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
-            found[device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)] = None
+            listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
+            found[tuple(ids for group in listed for ids in _in_slices(group, counts))] = None
         except DeviceListError:
             continue  # the participants of the collective say so
     for sharding in shardings:
         found |= dict.fromkeys(tile_groups(sharding))
     return tuple(found)
+
+
+def _in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
+    """The devices of every slice that a group of ids of one slice stands for."""
+    devices = counts.of_slice or 1
+    return [tuple(number * devices + device for device in group) for number in range(counts.slices)]
 
 
 def tile_groups(sharding: Sharding) -> tuple[Groups, ...]:
@@ -216,8 +225,8 @@ def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) ->
         named = sharding.mesh.size if sharding.mesh.axes else 0
     else:
         named = math.prod(sharding.tile_sizes) if sharding.kind == "tiled" else 0
-    if stated and named > 1 and counts.partitions is not None and named != counts.partitions:
-        return f"the sharding {sharding.text[:80]} is for {named} devices, the program has {counts.partitions} partitions"
+    if stated and named > 1 and counts.sharded is not None and named != counts.sharded:
+        return f"the sharding {sharding.text[:80]} is for {named} devices, the program has {counts.sharded} partitions"
     return None
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
@@ -27,6 +28,7 @@ from hlo_inspect.analysis.mesh import (
     sharding_fault,
     starts_axes,
 )
+from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import (
@@ -69,7 +71,14 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     if names is None:
         header = shardy_meshes(module.header.attributes.get("frontend_attributes", ""))
         names = axis_names(mesh.shape, mesh.order, [*header.values(), *printed_meshes(collectives, shardings)])
-    return replace(mesh, names=names or tuple(f"d{number}" for number in range(len(mesh.shape))), note=note)
+    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note)
+
+
+def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
+    """`d0`, `d1`, …; an axis that is all slices is called after the network between them."""
+    between = [counts.slices > 1 and axis == (counts.slices, counts.of_slice) for axis in axes]
+    numbers = count()
+    return tuple(DCN if is_between else f"d{next(numbers)}" for is_between in between)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -201,8 +210,11 @@ def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: M
     it cannot be known.
     """
     known: dict[tuple[object, ...], str | None] = {}
-    labels = []
+    labels: list[str | None] = []
     for collective in collectives:
+        if collective.transfer is not None:
+            labels.append(DCN)
+            continue
         key = (collective.groups, collective.pairs, collective.mode, has_groups(collective))
         if key not in known:
             axes = _axes_of_collective(collective, counts, mesh)

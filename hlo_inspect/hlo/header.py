@@ -40,7 +40,8 @@ class Donor(NamedTuple):
 
 class Header:
     """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header;
-    `fault` is why it was not read to its end; `states_devices` says whether it prints a device count at all.
+    `fault` is why it was not read to its end; `states_devices` says whether it prints a device count at all, `prints_counts`
+    whether it is one of those that print each count that is not 1.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Header:
         self.num_partitions = int(partitions[0]) or 1 if partitions else 1
         self.replica_count = int(replicas[0]) or 1 if replicas else 1
         self.states_devices = any(count is not None and int(count[0]) for count in (partitions, replicas))
+        self.prints_counts = "entry_computation_layout" in self.attributes
         self.is_scheduled = self.attributes.get("is_scheduled") == "true"
 
     @cached_property

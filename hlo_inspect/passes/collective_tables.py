@@ -180,19 +180,32 @@ def groups(context: Context) -> Table:
 
 
 def point_to_point(context: Context) -> Table:
-    """Those that send or receive between two devices, which are in no total."""
-    columns = (Column("kind", get=lambda row: row.label),)
-    rows = _together(context, [collective.kind for collective in context.collectives], point_to_point=True)
+    """Those that send or receive between two devices, and the traffic between slices, which are in no total. A recv between
+    slices is left out, as the other end of a send.
+    """
+    columns = (
+        Column("kind", get=lambda row: row.label[0]),
+        Column("transfer", get=lambda row: row.label[1]),
+        Column("axis", get=lambda row: row.label[2]),
+    )
+    chosen = [c.is_point_to_point and (c.transfer is None or c.sends_to_slices) for c in context.collectives]
+    labels = [
+        (c.kind, c.transfer.text if c.transfer is not None else "", axis if c.transfer is not None else "")
+        for c, axis in zip(context.collectives, context.axes, strict=True)
+    ]
+    rows = _together(context, labels, chosen)
     return Table.of("point_to_point", "send and recv of one step, in no total", (*columns, *_OF_ONE_STEP), rows)
 
 
-def _together(context: Context, labels: Sequence[Label], *, point_to_point: bool = False) -> list[_Together]:
-    """The collectives by their labels, those first that send most in one step: all but send and recv, or only those."""
+def _together(context: Context, labels: Sequence[Label], chosen: Sequence[bool] | None = None) -> list[_Together]:
+    """The collectives by their labels, those first that send most in one step: all but send and recv, or those `chosen`."""
+    if chosen is None:
+        chosen = [not collective.is_point_to_point for collective in context.collectives]
     members: dict[Label, list[Collective]] = {}
-    for collective, label in zip(context.collectives, labels, strict=True):
-        if collective.is_point_to_point == point_to_point:
+    for collective, label, is_chosen in zip(context.collectives, labels, chosen, strict=True):
+        if is_chosen:
             members.setdefault(label, []).append(collective)
-    executed = context.executed.by(labels, point_to_point=point_to_point)
+    executed = context.executed.by((collective, label) for label, found in members.items() for collective in found)
     rows = [_Together(label, found, executed[label]) for label, found in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows
@@ -218,9 +231,15 @@ def by_kind(context: Context) -> Table:
 
 
 def by_axis(context: Context) -> Table:
-    """One row an axis of the mesh, or several together."""
+    """One row an axis of the mesh, or several together, and one for what is sent between slices, which is in no total."""
     columns = (Column("axis", get=lambda row: row.label),)
-    return _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, _together(context, context.axes))
+    chosen = [c.sends_to_slices or not c.is_point_to_point for c in context.collectives]
+    table = _table(
+        "collectives_by_axis", "Collectives of one step by mesh axis", columns, _together(context, context.axes, chosen)
+    )
+    if not any(c.sends_to_slices for c in context.collectives):
+        return table
+    return replace(table, columns=tuple(replace(column, summed=False) for column in table.columns))
 
 
 def by_phase(context: Context) -> Table:

@@ -23,7 +23,10 @@ class ModuleFacts(Pass):
         FactSpec("module.num_partitions", "count", "partitions of the program that the header prints, else 1"),
         FactSpec("module.replica_count", "count", "replicas that the header prints, else 1"),
         FactSpec("module.shapes", "text", "per_device, global or mixed", frozenset({"per_device", "global", "mixed"})),
-        FactSpec("module.devices", "count", "devices of the program: header, or the ids in groups and shardings"),
+        FactSpec(
+            "module.devices", "count", "devices of the program, of all slices: header, or the ids in groups and shardings"
+        ),
+        FactSpec("module.slices", "count", "slices of the program, joined by a data-centre network"),
         FactSpec("module.unparsed_lines", "count", "lines inside the module that could not be read"),
     )
 
@@ -37,6 +40,7 @@ class ModuleFacts(Pass):
             "module.replica_count": header.replica_count if module.origin is None else None,
             "module.shapes": context.shapes_are,
             "module.devices": context.device_counts.devices,
+            "module.slices": context.device_counts.slices,
             "module.unparsed_lines": module.unparsed_lines if reads_every_line else None,
         }
         notes = []
@@ -44,6 +48,8 @@ class ModuleFacts(Pass):
             notes.append("module.unparsed_lines: this command skipped lines that it did not need; `summary` reads them all")
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any device group or sharding says how many there are")
+        if context.shapes_are is None:
+            notes.append("module.shapes: the header is missing that says whether the arrays are those of one device")
         if module.origin is not None:
             notes += [f"{name}: {module.origin} does not hold it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)

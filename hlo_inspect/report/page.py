@@ -30,11 +30,14 @@ def module_details(report: Report) -> list[str]:
     A single partition or replica goes without saying, and so does an unknown count of them.
     """
     facts = report.facts
-    details = [
-        number_of(facts[name], noun)
-        for name, noun in _COUNTED
-        if name in facts and (facts[name] not in {1, None} or noun == "device")
-    ]
+    if facts.get("module.slices", 1) != 1:
+        details = [f"{number_of(facts['module.slices'], 'slice')} x {number_of(facts['module.num_partitions'], 'device')}"]
+    else:
+        details = [
+            number_of(facts[name], noun)
+            for name, noun in _COUNTED
+            if name in facts and (facts[name] not in {1, None} or noun == "device")
+        ]
     shapes = facts.get("module.shapes")
     if isinstance(shapes, str):
         details.append(_SHAPES.get(shapes, printable(shapes)))

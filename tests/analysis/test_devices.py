@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import (
     DeviceCounts,
@@ -251,7 +252,46 @@ def test_old_dumps_without_counts_are_for_the_8_devices_they_were_made_for(read:
     assert read(text).device_counts.devices == 8
 
 
+LAYOUT = ", entry_computation_layout={(f32[8]{0})->f32[8]{0}}"
+
+
+def test_a_header_that_would_print_counts_and_prints_none_is_of_one_device(entry: Entry) -> None:
+    assert entry(P, N, header=LAYOUT).device_counts == DeviceCounts(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "devices"),
+    [
+        ("ROOT %r = f32[8]{0} all-reduce(%p), replica_groups={}, to_apply=%add", None),
+        ("ROOT %r = f32[8]{0} all-reduce(%p), replica_groups={{0,1},{2,3}}, to_apply=%add", 4),
+        ("ROOT %r = f32[8]{0} negate(%p), sharding={devices=[8]<=[8]}", 8),
+    ],
+)
+def test_what_names_devices_counts_more_than_a_header_without_counts(entry: Entry, line: str, devices: int | None) -> None:
+    assert entry(P, line, header=LAYOUT).device_counts.devices == devices
+
+
+@pytest.mark.parametrize("header", [", num_partitions=many" + LAYOUT, ", replica_count=x" + LAYOUT])
+def test_counts_that_cannot_be_read_are_not_1(entry: Entry, header: str) -> None:
+    assert entry(P, N, header=header).device_counts.devices is None
+
+
+def test_the_meshes_of_the_header_count_devices(entry: Entry) -> None:
+    meshes = ', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=2, "model"=8]>}}'
+    assert entry(P, N, header=LAYOUT + meshes).device_counts == DeviceCounts(1, 16)
+
+
 # -- whose shapes are printed
+
+
+def test_without_a_header_the_name_of_the_entry_may_tell(read: Entry) -> None:
+    """A sharding stands before and after the partitioner; what it adds to the entry's name only after it."""
+    text = "ENTRY %main.12NAME (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}\n}\n"
+    assert read(text.replace("NAME", "_spmd")).shapes_are == "per_device"
+    assert read(text.replace("NAME", "")).shapes_are is None
+    report = hlo_inspect.inspect(text.replace("NAME", ""), "params")
+    assert report.facts["module.shapes"] is None
+    assert any(note.startswith("module.shapes: the header is missing") for note in report.notes)
 
 
 def truth(name: str) -> str:

@@ -127,6 +127,20 @@ def tpu() -> None:
         write(f"tpu/{name}.after.txt", optimized(name, mesh))
 
 
+def tpu_slices() -> None:
+    """A program after optimization for two slices of TPU v5e 2x4, whose mesh has one axis more, between the slices."""
+    environment()
+    os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost", TPU_WORKER_ID="0")
+    jax: Any = import_module("jax")
+    numpy: Any = import_module("numpy")
+    topology = import_module("jax.experimental.topologies").get_topology_desc(
+        platform="tpu", topology_name="v5e:2x4", num_slices=2
+    )
+    devices = sorted(topology.devices, key=lambda device: (device.slice_index, device.id))
+    mesh = jax.sharding.Mesh(numpy.array(devices).reshape(2, 2, 4), ("slice", "data", "model"))
+    write("tpu/between_slices.after.txt", optimized("between_slices", mesh))
+
+
 def gpu() -> None:
     """Programs after optimization for 8 H100s, with the CUDA plugin and no GPU."""
     environment("--xla_gpu_autotune_level=0")
@@ -197,7 +211,7 @@ def prints() -> None:
     write_variants("constants", None, {"large_constants": (options(), large)})
 
 
-TARGETS = {step.__name__: step for step in (cpu, tpu, gpu, gpu_generic_async, inline_frames, dump_folder, prints)}
+TARGETS = {step.__name__: step for step in (cpu, tpu, tpu_slices, gpu, gpu_generic_async, inline_frames, dump_folder, prints)}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in TARGETS:

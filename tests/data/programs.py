@@ -229,3 +229,23 @@ def gathered_matmul(mesh: Any) -> Program:
         "cost.matmul_flops": 2 * 2 * 4096 * 2048 * 8192,
     }
     return Program(shard_map(step, mesh, specs_of(args), spec(("data", "model"), None)), args, truth=truth)
+
+
+def between_slices(mesh: Any) -> Program:
+    """A loop that sums over two slices three times; then a sum in a slice, a scatter and a rotation between slices."""
+
+    def step(x: Any) -> Any:
+        def layer(carry: Any, _: Any) -> Any:
+            return jnp.tanh(lax.psum(carry, "slice")), None
+
+        out, _ = lax.scan(layer, x, None, length=3)
+        total = lax.psum(out, "model")
+        part = lax.psum_scatter(out * 2.0, "slice", scatter_dimension=0, tiled=True)
+        turned = lax.ppermute(out * 3.0, "slice", [(0, 1), (1, 0)])
+        return total, part, turned
+
+    rows = spec(("slice", "data", "model"), None)
+    args = (Arg((16 * 64, 128), spec=(("slice", "data", "model"), None)),)
+    outs = (spec(("slice", "data"), None), rows, rows)
+    truth = {"loops.trip_count": 3, "params.count": 1, "params.donated_count": 0}
+    return Program(shard_map(step, mesh, specs_of(args), outs), args, truth=truth)

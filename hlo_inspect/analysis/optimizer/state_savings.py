@@ -81,7 +81,7 @@ def replicated_state(
     `per_device` says whether the text's shapes are those of one device.
     """
     state = _state(overview, interface)
-    partitions = (counts.partitions or 1) if state else 1
+    partitions = (counts.sharded or 1) if state else 1
     if not 1 < partitions <= MAX_PARTITIONS:
         return []
     read = {_text(leaf): leaf for leaf in reversed(_only_read(overview, interface))}
