@@ -138,6 +138,12 @@ def _labels(text: str) -> ConvolutionLabels:
 # One field of the metadata. A string is matched as a whole: it may hold text that looks like a field.
 _FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
 _SMALL_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_FFI_NAME = re.compile(r"[\w.$\-]++", re.ASCII)
+_BOOLS = {"true": True, "false": False}
+
+MAX_ATTRIBUTE_DEPTH = 8
+"""Dictionaries within dictionaries of a typed FFI call; what nests deeper is not read."""
+
 _PRINTED_METADATA = re.compile(
     r'\{(?:op_type="([^"\\]*+)")?+(?: ?op_name="([^"\\]*+)")?+(?: source_file="([^"\\]*+)")?+(?: source_line=(\d{1,9}))?+'
     r"(?: source_end_line=\d++ source_column=\d++ source_end_column=\d++)?+(?: stack_frame_id=(\d{1,9}))?+\}",
@@ -185,8 +191,8 @@ def parse_metadata(text: str) -> Metadata:
 
 
 class BackendConfig(NamedTuple):
-    """What a backend notes of an instruction: the `text` without quotes and escapes, and where that is a JSON object its
-    `fields`, else none. `fault` is set for text that is neither empty nor JSON.
+    """What a backend notes of an instruction: the `text` without quotes and escapes, and its `fields` where that is a JSON
+    object or the attributes of a typed FFI call, else none. `fault` is set for text that is neither, and not empty.
     """
 
     text: str
@@ -223,10 +229,40 @@ def _backend_config(text: str) -> BackendConfig:
     if not spelled:
         return BackendConfig("", {})
     try:
-        value = json.loads(spelled)
+        value = json.loads(spelled, strict=False)  # before optimization JSON in JSON has line breaks in its strings
     except (ValueError, RecursionError):
-        return BackendConfig(spelled, {}, "it is no JSON")
+        fields = _ffi_attributes(spelled)
+        return BackendConfig(spelled, {}, "it is no JSON") if fields is None else BackendConfig(spelled, fields)
     return BackendConfig(spelled, value if isinstance(value, dict) else {})
+
+
+def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
+    """`{mask_type = 2 : i64, causal = true, name = "f", config = {…}}`, MLIR's spelling of the attributes of a typed FFI call;
+    `None` for what is no such dictionary.
+    """
+    if depth > MAX_ATTRIBUTE_DEPTH or len(text) < 2 or text[0] != "{" or text[-1] != "}":
+        return None
+    fields: dict[str, Any] = {}
+    for start, end in tokens.split_items(text, 1, len(text) - 1):
+        name, equals, value = text[start:end].partition("=")
+        if not equals or _FFI_NAME.fullmatch(name.strip()) is None:
+            return None
+        fields[name.strip()] = _ffi_value(value.strip(), depth)
+    return fields
+
+
+def _ffi_value(text: str, depth: int) -> object:
+    """A number, a bool, a string, a dictionary; else the text."""
+    if text.startswith("{"):
+        return _ffi_attributes(text, depth + 1)
+    if text.startswith('"'):
+        return tokens.unquote(text)
+    number = text.partition(" :")[0].rstrip()
+    if _INTEGER.fullmatch(number):
+        return int(number)
+    if number in _BOOLS:
+        return _BOOLS[number]
+    return float(number) if re.fullmatch(_FLOAT, number, re.ASCII) else text
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.computation import UnknownCall
+from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time, percent, rates_taken
@@ -138,11 +138,11 @@ def _uncounted(context: Context) -> list[str]:
     return notes
 
 
-def _by_target(calls: tuple[UnknownCall, ...]) -> Counter[str]:
+def _by_target(calls: tuple[CountedCall, ...]) -> Counter[str]:
     return Counter(call.target for call in calls)
 
 
-def _unknown_calls(calls: tuple[UnknownCall, ...]) -> Table:
+def _unknown_calls(calls: tuple[CountedCall, ...]) -> Table:
     """One row a target, with the line of its first call."""
     first = {call.target: call.line for call in reversed(calls)}
     columns = (

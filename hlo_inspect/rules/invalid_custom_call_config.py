@@ -39,5 +39,6 @@ class InvalidCustomCallConfig(Rule):
     passes = ("cost",)
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for call in context.cost.broken_calls:
-            yield self.finding(context, f"custom call {call.name}: {call.fault}", call.line, call.name)
+        for call in context.cost.calls:
+            if call.cost.fault:
+                yield self.finding(context, f"custom call {call.name}: {call.cost.fault}", call.line, call.name)

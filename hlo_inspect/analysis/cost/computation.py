@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
-from hlo_inspect.analysis.cost.custom_calls import bytes_by_space, call_cost
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
+from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
@@ -21,19 +22,19 @@ _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
 
 
-class UnknownCall(NamedTuple):
-    """A custom call without a rule."""
+class CountedCall(NamedTuple):
+    """A custom call of a computation, and the cost of one run of it."""
 
+    computation: str
+    name: str
     target: str
     line: int
+    cost: CallCost
 
-
-class BrokenCall(NamedTuple):
-    """A custom call whose `backend_config` cannot be used, and why."""
-
-    name: str
-    line: int
-    fault: str
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no rule tells its work."""
+        return self.cost.work is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,13 @@ class Fused:
 class Costs:
     """The work of applied computations by opcode and the cost of fused ones, by name, as far as they were counted.
 
-    `unknown_calls` are the custom calls without a rule, by computation and name; `broken_calls` those with a rule that lacks
-    what it needs.
+    `calls` are the custom calls, by computation and name.
     """
 
     def __init__(self, fingerprints: Fingerprints) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
-        self.unknown_calls: dict[tuple[str, str], UnknownCall] = {}
-        self.broken_calls: dict[tuple[str, str], BrokenCall] = {}
+        self.calls: dict[tuple[str, str], CountedCall] = {}
         self._fingerprints = fingerprints
         self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
         self._applied_alike: dict[int, Tally] = {}
@@ -113,21 +112,24 @@ class Costs:
         return found(self.applied, name).work
 
     def _custom_call(self, op: Operation) -> InstructionCost:
+        """A call whose work is not known adds nothing to the work of a module, which counts such calls; one whose rule lacks
+        what it needs leaves a gap.
+        """
         name, line = op.instruction.name, op.instruction.line
-        place = (op.view.computation.name, name)
         work, cost = Tally(), call_cost(op)
-        if cost is None or cost.fault:
-            self.unknown_calls[place] = UnknownCall(op.custom_call_target, line)
-        if cost is None:
-            return InstructionCost.of(CUSTOM_CALL, work, 0)
-        gap = Gap(line, f"{name}: {cost.fault}")
+        self.calls[op.view.computation.name, name] = CountedCall(
+            op.view.computation.name, name, op.custom_call_target, line, cost
+        )
         if cost.fault:
-            self.broken_calls[place] = BrokenCall(name, line, cost.fault)
-        if cost.work is None:
-            work.miss(TallyKey(CUSTOM_CALL), WORK, gap)
-        else:
-            work.add(tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL), cost.work)
-        return InstructionCost.of(CUSTOM_CALL, work, gap if cost.bytes is None else cost.bytes, bytes_by_space(op))
+            work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {cost.fault}"))
+        elif cost.work is not None:
+            key = tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL)
+            work.add(key, cost.work)
+            if not cost.has_matmuls_known:
+                reason = f"{name}: how much of its work is matrix multiplications is not known"
+                work.miss(key, ("matmul_flops",), Gap(line, reason))
+        size = Gap(line, f"{name}: the sizes of its operands and results are not known") if cost.bytes is None else cost.bytes
+        return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
 
     # -- computations ---------------------------------------------------------------------------------------------------
 

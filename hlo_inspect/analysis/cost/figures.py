@@ -198,7 +198,7 @@ class InstructionCost:
         """From the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         held = _at_most(spaces or {}, amounts[-1])
-        if all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
+        if opcode != CUSTOM_CALL and all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
             return cls(opcode, work, amounts, gaps, amounts, gaps, held)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}

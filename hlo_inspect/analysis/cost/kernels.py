@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.custom_calls import ANNOTATIONS
+from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, bytes_by_unit
 from hlo_inspect.analysis.cost.labels import Labels
@@ -153,7 +153,7 @@ def _is_kernel(view: View, row: int) -> bool:
     opcode = view.opcodes[row]
     if wrapped(opcode) in NO_KERNELS:
         return False
-    return opcode != CUSTOM_CALL or view.instruction(row).attr("custom_call_target") not in ANNOTATIONS
+    return opcode != CUSTOM_CALL or not is_marker(view.instruction(row).attr("custom_call_target") or "")
 
 
 def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]:

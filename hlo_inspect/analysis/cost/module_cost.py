@@ -10,7 +10,7 @@ from typing import Literal
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.computation import BrokenCall, Costs, UnknownCall, found
+from hlo_inspect.analysis.cost.computation import Costs, CountedCall, found
 from hlo_inspect.analysis.cost.executed import FigureRuns, figure_runs, step_figures
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
@@ -71,8 +71,7 @@ class ModuleCost:
     `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all.
     `step` is what one run of the program does: loops as often as they run, custom calls with a rule, one branch of a
     conditional. `running` are the computations that run themselves, `runs` how often they do, by name.
-    `unknown_calls` are the custom calls without a rule, `broken_calls` those whose `backend_config` cannot be used, in the
-    order of the text.
+    `calls` are the custom calls, in the order of the text.
     """
 
     as_xla: XlaSum
@@ -80,8 +79,12 @@ class ModuleCost:
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     labeller: Labeller = field(default_factory=lambda: Labeller(StackFrames()))
-    unknown_calls: tuple[UnknownCall, ...] = ()
-    broken_calls: tuple[BrokenCall, ...] = ()
+    calls: tuple[CountedCall, ...] = ()
+
+    @cached_property
+    def unknown_calls(self) -> tuple[CountedCall, ...]:
+        """The custom calls whose work is not known."""
+        return tuple(call for call in self.calls if call.is_unknown)
 
     @cached_property
     def opcodes(self) -> Tally:
@@ -131,15 +134,13 @@ def module_cost(module: Module, graph: CallGraph, views: Views | None = None) ->
     counter = _ModuleCounter(module, views or Views(module.computations, module.heads))
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
-    calls, broken = counter.costs.unknown_calls.values(), counter.costs.broken_calls.values()
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         step_figures(graph, own),
         counter.runs,
         figure_runs(graph, own),
         Labeller(module.frames),
-        tuple(sorted(calls, key=lambda call: call.line)),
-        tuple(sorted(broken, key=lambda call: call.line)),
+        tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
     )
 
 

@@ -2,19 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.custom_calls import ANNOTATIONS, CallCost, call_cost
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+from hlo_inspect.analysis.cost.custom_calls.markers import MARKERS
 from hlo_inspect.analysis.cost.figures import Work
-from tests.analysis.cost.small import operation
+from tests.analysis.cost.custom_calls.small_calls import call
 
 
 def matmul(flops: int, size: int) -> CallCost:
-    return CallCost(Work(flops, 0, flops), size)
-
-
-def call(target: str, result: str, *shapes: str, attributes: str = "") -> CallCost | None:
-    lines = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
-    names = ", ".join(f"%p{i}" for i in range(len(shapes)))
-    return call_cost(operation(*lines, f'%c = {result} custom-call({names}), custom_call_target="{target}"{attributes}'))
+    return CallCost(Work(flops, 0, flops), size, "config", flops)
 
 
 DIMENSIONS = (
@@ -79,24 +74,31 @@ def test_onednn() -> None:
     assert call("__onednn$matmul", "f32[3,7]", "f32[5,3]", "f32[5,7]", attributes=turned) == matmul(210, 4 * 71)
 
 
-def test_a_tpu_kernel_that_brings_an_estimate() -> None:
-    estimate = '{"flops":"2048","transcendentals":7,"bytes_accessed":96}'
-    config = f', backend_config={{"custom_call_config":{{"body":"TUzv","cost_estimate":{estimate}}}}}'
-    assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=config) == CallCost(Work(2048, 7), 96)
+def test_block_scaled_dots_contract_the_last_dimension() -> None:
+    """2 · 3 · 7 · 32 FLOPs; scales are read too."""
+    shapes = ("f8e4m3fn[3,32]", "f8e4m3fn[7,32]", "f8e8m0fnu[3,1]", "f8e8m0fnu[7,1]")
+    found = call("__op$block_scaled_dot", "f32[3,7]", *shapes)
+    assert (found.work, found.bytes) == (Work(1344, 0, 1344), 96 + 224 + 3 + 7 + 84)
+
+
+def test_grouped_multiplications_are_an_upper_bound() -> None:
+    """Each of 8 rows times one of 4 matrices [5,7]: 2 · 8 · 5 · 7."""
+    dot = '{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}'
+    config = f', backend_config={{"grouped_gemm_backend_config":{{"gemm_backend_config":{dot}}}}}'
+    found = call("__cublas$lt$groupedMatmul", "(f32[8,7], s8[64])", "f32[8,5]", "f32[4,5,7]", "s32[4]", attributes=config)
+    assert (found.work, found.at_full_lengths) == (Work(560, 0, 560), True)
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        "",
-        ', backend_config={"custom_call_config":{"body":"TUzv"}}',
-        ', backend_config={"custom_call_config":{"cost_estimate":{"flops":-1}}}',
-        ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"1e9"}}}',
-        ", backend_config=" + "[" * 50 + "]" * 50,
-    ],
+    ("boundary", "transposed", "lhs"),
+    [(2, "false", "bf16[2,3,5]"), (1, "true", "bf16[5,2,3]")],
 )
-def test_a_kernel_without_an_estimate_has_no_rule(config: str) -> None:
-    assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=config) is None
+def test_transformer_engine_splits_the_dimensions_at_a_boundary(boundary: int, transposed: str, lhs: str) -> None:
+    """2 · 6 rows · 7 columns · 5 contracted."""
+    config = f"{{lhs_axis_boundary = {boundary} : i64, lhs_transposed = {transposed}}}"
+    shapes = (lhs, "f32[0]", "bf16[5,7]", "f32[0]", "bf16[0]", "f32[1]", "f32[1]")
+    found = call("te_gemm_v2_ffi", "(bf16[2,3,7], u8[99])", *shapes, attributes=f", backend_config={{config={config}}}")
+    assert (found.work, found.bytes) == (Work(420, 0, 420), 60 + 70 + 8 + 84)
 
 
 @pytest.mark.parametrize(
@@ -112,26 +114,26 @@ def test_a_kernel_without_an_estimate_has_no_rule(config: str) -> None:
 def test_a_library_call_that_does_not_tell_its_dimensions(config: str) -> None:
     """What it moves is known all the same."""
     found = call("__cublas$gemm", "f32[3,7]", "f32[3,5]", "f32[5,7]", attributes=config)
-    assert found is not None
     assert (found.work, found.bytes) == (None, 4 * (15 + 35 + 21))
-    assert found.fault in {"its backend_config does not tell what it contracts", "dimension 7 of f32[3,5] is not known"}
+    assert "lhs_contracting_dimensions" in found.fault or found.fault == "dimension 7 of f32[3,5] is not known"
 
 
-@pytest.mark.parametrize("config", ['"not json"', "{broken", '"{\\"dot_dimension_numbers\\":"'])
+@pytest.mark.parametrize("config", ['"not json"', "{broken}", '"{\\"dot_dimension_numbers\\":"'])
 def test_a_configuration_that_is_no_json(config: str) -> None:
     """Another target may have what it likes there."""
     fault = "its backend_config is no JSON"
-    attributes = f", backend_config={config.replace('{broken', '{broken}')}"
-    assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, None, fault)
-    assert call("__cublas$gemm", "f32[8]", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 3 * 32, fault)
-    assert call("other", "f32[8]", "f32[8]", attributes=attributes) is None
+    attributes = f", backend_config={config}"
+    assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 64, fault=fault)
+    assert call("__cublas$gemm", "f32[8]", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 96, fault=fault)
+    assert call("other", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 64)
 
 
-@pytest.mark.parametrize("target", ["pipeline_marker", "__builtin$CrossMeshAllReduce", "lapack_spotrf_ffi", ""])
-def test_other_targets_have_no_rule(target: str) -> None:
-    assert call(target, "f32[8]", "f32[8]") is None
+@pytest.mark.parametrize("target", ["__builtin$CrossMeshAllReduce", "lapack_ssyevd_ffi", "cusolver_gesvd_ffi", "lapack_", ""])
+def test_of_other_targets_only_the_bytes_are_known(target: str) -> None:
+    assert call(target, "f32[8]", "f32[8,8]") == CallCost(None, 32 + 256)
 
 
-@pytest.mark.parametrize("target", sorted(ANNOTATIONS))
-def test_annotations_cost_nothing(target: str) -> None:
-    assert call(target, "f32[8]", "f32[8]") == CallCost(Work(), 0)
+@pytest.mark.parametrize("target", [*sorted(MARKERS), "_SPMDInternalOp_RotateRight"])
+def test_markers_cost_nothing(target: str) -> None:
+    found = call(target, "f32[8]", "f32[8]")
+    assert (found.work, found.bytes, found.is_marker) == (Work(), 0, True)

@@ -1,0 +1,148 @@
+"""Kernels that Pallas, Triton and Mosaic compile: what they do is in their bytecode, which the text holds encoded.
+
+The kernel's own estimate comes first; then names of kernels of JAX's library tell their work. Else only operands and results
+are known. Sources: `jax/_src/tpu_custom_call.py` (`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`,
+`jax/experimental/pallas/ops/{tpu,gpu}`, `GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from hlo_inspect.analysis.cost.custom_calls.attention import Attention, by_shapes
+from hlo_inspect.analysis.cost.custom_calls.call_cost import (
+    MAX_FIGURE,
+    CallCost,
+    Rule,
+    call_bytes,
+    config_of,
+    is_matrix,
+    plain_cost,
+    unknown,
+)
+from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
+from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
+from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+
+TPU_KERNEL = "tpu_custom_call"
+GPU_KERNELS = frozenset({"__gpu$xla.gpu.triton", "triton_kernel_call", "triton_kernel_call_ffi", "mosaic_gpu_v2", "mosaic_gpu"})
+
+_FIGURES = ("flops", "transcendentals", "bytes_accessed")
+
+
+def kernel_names(op: Operation) -> str:
+    """Where the name of a kernel can stand: the instruction, its op_name, and the `name` of a Triton kernel."""
+    metadata = op.instruction.attr("metadata")
+    named = config_of(op).fields.get("name", "") if op.custom_call_target in GPU_KERNELS else ""
+    return f"/{op.instruction.name}/{metadata.op_name if metadata is not None else ''}/{named}"
+
+
+def _kernel(op: Operation) -> CallCost:
+    """A kernel by its estimate, else by its name."""
+    estimate = _estimate(op)
+    named = next((rule for pattern, rule in _NAMED if pattern.search(kernel_names(op))), None)
+    if estimate is None:
+        return unknown(op) if named is None else named(op)
+    if named is not None and len(array_leaves(op.shape)) > 1:
+        # With the statistics for a backward as results it is that kernel and no other of the name.
+        return _with_matmuls_of(named(op), estimate)
+    return estimate
+
+
+def _with_matmuls_of(named: CallCost, estimate: CallCost) -> CallCost:
+    """An estimate of a kernel whose matrix multiplications its name tells."""
+    if named.work is None or estimate.work is None or named.work.matmul_flops > estimate.work.flops:
+        return estimate
+    work = estimate.work._replace(matmul_flops=named.work.matmul_flops)
+    return estimate._replace(work=work, is_attention=named.is_attention, has_matmuls_known=True)
+
+
+# -- estimates ----------------------------------------------------------------------------------------------------------------
+
+
+def _estimate(op: Operation) -> CallCost | None:
+    """What a kernel says of itself. It does not say how much of the work is matrix multiplications; 0 bytes are no estimate."""
+    config = config_of(op)
+    found = config.member("custom_call_config").get("cost_estimate")
+    if not isinstance(found, dict):
+        text = config.fields.get("cost_estimate_json")
+        found = _json_object(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    flops, transcendentals, moved = (_figure(found, name) for name in _FIGURES)
+    return CallCost(
+        Work(flops, transcendentals), moved or call_bytes(op), "estimate", None if flops else 0, has_matmuls_known=flops == 0
+    )
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UnknownCostError("cost_estimate_json in its backend_config is no JSON object")
+    return value
+
+
+def _figure(estimate: Mapping[str, Any], name: str) -> int:
+    text = str(estimate.get(name, 0))
+    if not text.isdecimal() or len(text) > 20 or int(text) > MAX_FIGURE:
+        raise UnknownCostError(f"{name} in its cost_estimate is {text[:40]}, which makes no sense")
+    return int(text)
+
+
+# -- names --------------------------------------------------------------------------------------------------------------------
+
+
+def _splash_key_gradient(op: Operation) -> CallCost:
+    """Fused with the gradient of the queries it has a third result of whole heads."""
+    sizes = by_shapes(op, "key_gradient", length_first=False)
+    heads = [leaf for _, leaf in array_leaves(op.shape) if len(leaf.dimensions) > 2 and is_matrix(leaf)]
+    return by_shapes(op, "backward", length_first=False) if len(heads) > 2 else sizes
+
+
+def _paged(op: Operation) -> CallCost:
+    """Queries `[batch, heads, …, size]` over pages `[key heads, pages, tokens, size]`: at most all pages of a sequence, of
+    which the second table has an equal share for each. How many tokens there are is known when it runs.
+    """
+    arrays = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape)]
+    tables = [shape for shape in arrays if shape.dtype == "s32"]
+    floats = [shape for shape in arrays if is_matrix(shape)]
+    if len(tables) < 2 or len(floats) < 3 or len(floats[1].dimensions) != 4:
+        raise UnknownCostError("its operands are not those of JAX's paged attention")
+    queries, pages = floats[0], floats[1]
+    batch, size = dimension(queries, 0), dimension(queries, len(queries.dimensions) - 1)
+    if not batch or not size:
+        raise UnknownCostError("its queries have no elements")
+    keys = elements(tables[1]) // batch * dimension(pages, 2)
+    work = Attention(batch, elements(queries) // (batch * size), 1, keys, size, size).work("forward")
+    return CallCost(work, call_bytes(op), "name", 0, is_attention=True, at_full_lengths=True)
+
+
+def _row_sums(op: Operation) -> CallCost:
+    """The sum over each head of the output times its gradient: two FLOPs an element."""
+    return plain_cost(op, 2 * elements(op.operand_array(0)), "leading term")
+
+
+_NAMED: tuple[tuple[re.Pattern[str], Callable[[Operation], CallCost]], ...] = tuple(
+    (re.compile(rf"(?<![A-Za-z0-9])(?<!ragged_){pattern}", re.ASCII), rule)
+    for pattern, rule in (
+        ("flash_mha_bwd_dkv", partial(by_shapes, kernel="key_gradient", length_first=False)),
+        ("flash_mha_bwd_dq", partial(by_shapes, kernel="query_gradient", length_first=False)),
+        ("splash_m[hq]a_fwd", partial(by_shapes, kernel="forward", length_first=False)),
+        ("splash_m[hq]a_dkv", _splash_key_gradient),
+        ("splash_m[hq]a_dq", partial(by_shapes, kernel="query_gradient", length_first=False)),
+        (r"mha_forward\b", partial(by_shapes, kernel="forward", length_first=True)),
+        (r"mha_preprocess_backward\b", _row_sums),
+        (r"mha_backward\b", partial(by_shapes, kernel="split_backward", length_first=True)),
+        (r"paged_attention\b", _paged),
+        (r"flash_attention\b", partial(by_shapes, kernel="forward", length_first=False)),
+    )
+)
+
+RULES: dict[str, Rule] = dict.fromkeys((TPU_KERNEL, *sorted(GPU_KERNELS)), _kernel)

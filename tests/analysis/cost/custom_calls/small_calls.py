@@ -1,0 +1,14 @@
+"""One custom call, written in a test, and what it costs."""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
+from tests.analysis.cost.small import operation
+
+
+def call(target: str, result: str, *shapes: str, attributes: str = "", name: str = "c") -> CallCost:
+    """The cost of a call of operands of these shapes."""
+    lines = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
+    names = ", ".join(f"%p{i}" for i in range(len(shapes)))
+    return call_cost(operation(*lines, f'%{name} = {result} custom-call({names}), custom_call_target="{target}"{attributes}'))
