@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlo_inspect.cli import completion
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
@@ -47,7 +48,7 @@ def _pass_commands(one: Pass) -> list[click.Command]:
     @output_options
     @read_options
     @fail_on_option
-    @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+    @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
         reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also, quiet=output.quiet)
@@ -107,7 +108,7 @@ def _list_of(reports: Sequence[Report], inputs: Iterable[str]) -> Report:
 @output_options
 @read_options
 @fail_on_option
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
 def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
 
@@ -140,13 +141,20 @@ def _reaches(reports: Iterable[Report], fail_on: Severity | None) -> bool:
 @output_options
 @read_options
 @fail_on_option
-@click.option("--policy", "policies", metavar="FILE", multiple=True, help="YAML policy; several add up.")
 @click.option(
-    "--assert", "assertions", metavar="EXPR", multiple=True, help="An assertion, as 'collectives.all-to-all.count == 0'."
+    "--policy", "policies", metavar="FILE", multiple=True, shell_complete=completion.files, help="YAML policy; several add up."
+)
+@click.option(
+    "--assert",
+    "assertions",
+    metavar="EXPR",
+    multiple=True,
+    shell_complete=completion.facts,
+    help="An assertion, as 'collectives.all-to-all.count == 0'.",
 )
 @click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
 @click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
-@click.argument("inputs", metavar="INPUT...", nargs=-1)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files)
 def check(
     inputs: tuple[str, ...],
     policies: tuple[str, ...],
@@ -242,7 +250,7 @@ def passes_for(policy: Policy) -> list[str]:
 
 @click.command("profiles", short_help="List the hardware profiles, or show one with the sources of its figures.")
 @output_options
-@click.argument("name", metavar="[NAME|FILE]", required=False)
+@click.argument("name", metavar="[NAME|FILE]", required=False, shell_complete=completion.profiles)
 def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """List the hardware profiles, or show one with the source of each figure."""
     from hlo_inspect.passes.profiles import profile_report, profiles_report
@@ -264,7 +272,7 @@ def rules(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all optio
 
 @click.command("rule", short_help="Show what a finding means, why it matters and how to fix it.")
 @output_options
-@click.argument("name", metavar="CODE|NAME")
+@click.argument("name", metavar="CODE|NAME", shell_complete=completion.rules)
 def rule(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """Show what a finding means, why it matters and how to fix it: `hlo-inspect rule HI506`."""
     from hlo_inspect.passes.rule_pages import rule_report

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hlo_inspect.cli import completion
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
@@ -53,19 +54,28 @@ _OUTPUT = (
     click.option(
         "--format", "format_", type=click.Choice(tuple(FORMATS)), default="table", help="Output format.", show_default=True
     ),
-    click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
+    click.option(
+        "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
+    ),
     click.option(
         "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows of each table, the rest summed; 0 shows all."
     ),
-    click.option("--table", metavar="NAME", help="Only the table of this name; CSV holds one table."),
+    click.option(
+        "--table", metavar="NAME", shell_complete=completion.tables, help="Only the table of this name; CSV holds one table."
+    ),
     click.option("--sites", is_flag=True, help="One row a site where pages show groups of equal ones."),
     click.option(
-        "--columns", metavar="NAME,…", callback=_comma_separated, help="Columns of one table, in this order; see --filter."
+        "--columns",
+        metavar="NAME,…",
+        callback=_comma_separated,
+        shell_complete=completion.columns,
+        help="Columns of one table, in this order; see --filter.",
     ),
     click.option(
         "--sort",
         metavar="NAME,…",
         callback=_comma_separated,
+        shell_complete=completion.columns,
         help="Sort by columns: numbers from the largest, texts from A to Z; -NAME the other way round.",
     ),
     click.option(
@@ -73,6 +83,7 @@ _OUTPUT = (
         "filters",
         metavar="'COLUMN OP VALUE …'",
         multiple=True,
+        shell_complete=completion.columns,
         help="Rows that meet all comparisons, as 'kind = all-gather bytes >= 1MiB'; OP is = != < <= > >= or ~ (contains). "
         "Like --columns and --sort it is about the command's own table, or the one of --table.",
     ),
@@ -84,7 +95,9 @@ _OUTPUT = (
 _READ = (
     click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
     click.option("--stage", metavar="TEXT", help="In a dump directory, read the files with TEXT in their name."),
-    click.option("--profile", metavar="NAME|FILE", help="Hardware profile; `profiles` lists them."),
+    click.option(
+        "--profile", metavar="NAME|FILE", shell_complete=completion.profiles, help="Hardware profile; `profiles` lists them."
+    ),
     click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
     click.option(
         "--strict",

@@ -40,7 +40,10 @@ _NARROWEST = 40
 _BETWEEN = 4  # blanks between tables that stand side by side
 _DIM = "dim"
 _HEADING = "bold"
-_SEVERITY_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_SEVERITY_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold magenta", "info": "bold"}
+# colours that can be read on dark and on light backgrounds, which yellow and cyan cannot
+_WORD_STYLES: dict[str, str] = {str(word): style for word, style in _SEVERITY_STYLES.items()}
+_WORD_STYLES |= {"failed": "bold red", "passed": "green"}
 _INDENT = " " * 16  # as wide as the severity and code before a finding's message
 
 
@@ -187,8 +190,11 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
 def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:
     """The lines of a row: more than one where a cell is wrapped."""
     for line in zip_longest(*(cell.split("\n") for cell in cells), fillvalue=""):
-        padded = (pad(cell, wide, right) for cell, wide, right in zip(line, grid.widths, grid.right, strict=True))
-        yield [((" " * GAP).join(padded), style)]
+        pieces: Line = []
+        for cell, wide, right in zip(line, grid.widths, grid.right, strict=True):
+            gap = " " * GAP if pieces else ""
+            pieces.append((gap + pad(cell, wide, right), _WORD_STYLES.get(cell, style)))
+        yield pieces
 
 
 def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:

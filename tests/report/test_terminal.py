@@ -106,7 +106,7 @@ def test_color_adds_nothing_but_color(rendered: Callable[..., str], sample: Repo
     colored = rendered("table", sample, color=True)
     assert ESCAPE.sub("", colored) == rendered("table", sample)
     assert "\x1b[1;31merror" in colored
-    assert "\x1b[33mwarning" in colored
+    assert "\x1b[1;35mwarning" in colored
 
 
 def test_output_does_not_depend_on_who_looks(

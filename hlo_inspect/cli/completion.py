@@ -1,0 +1,104 @@
+"""What a shell offers at the TAB key: names of tables, columns, facts, profiles and rules; elsewhere files.
+
+Tables and columns are those that the command gives for a small module. All is imported when a shell asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+# a loop, a collective and a fusion, so that tables which leave themselves out without rows are there
+_MODULE = """HloModule m, num_partitions=2
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+fused {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p)
+}
+
+body {
+  b = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  v = f32[8] get-tuple-element(b), index=1
+  r = f32[8] all-reduce(v), replica_groups={{0,1}}, channel_id=1, to_apply=add
+  ROOT t = (s32[], f32[8]) tuple(i, r)
+}
+
+condition {
+  c = (s32[], f32[8]) parameter(0)
+  j = s32[] get-tuple-element(c), index=0
+  k = s32[] constant(4)
+  ROOT l = pred[] compare(j, k), direction=LT
+}
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  f = f32[8] fusion(a), kind=kLoop, calls=fused
+  q = f32[8] custom-call(f), custom_call_target="q"
+  o = s32[] constant(0)
+  u = (s32[], f32[8]) tuple(o, q)
+  ROOT w = (s32[], f32[8]) while(u), condition=condition, body=body
+}
+"""
+
+
+def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The shell's own completion of paths."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def tables(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _starting_with(incomplete, _tables(context))
+
+
+def columns(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Columns of the table that --table names, or the command's own; after a comma the next one, after a blank too."""
+    before = max(incomplete.rfind(","), incomplete.rfind(" ")) + 1
+    found = _tables(context)
+    names = found.get(context.params.get("table") or next(iter(found), ""), [])
+    return _starting_with(incomplete[before:], names, incomplete[:before])
+
+
+def facts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from hlo_inspect.passes import all_specs
+    from hlo_inspect.report.facts import fact_names
+
+    return _starting_with(incomplete, fact_names(all_specs()))
+
+
+def profiles(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from hlo_inspect.analysis.hardware import profile_names
+
+    return _starting_with(incomplete, profile_names()) or files(context, parameter, incomplete)
+
+
+def rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from hlo_inspect.rules import rule_pages
+
+    return _starting_with(incomplete, (name for page in rule_pages() for name in (page.code, page.name)))
+
+
+def _starting_with(incomplete: str, names: Iterable[str], before: str = "") -> list[CompletionItem]:
+    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
+
+
+def _tables(context: click.Context) -> dict[str, list[str]]:
+    """The columns of each table of the command; none of a command that is no pass."""
+    from hlo_inspect.api import inspect
+    from hlo_inspect.errors import UsageError
+    from hlo_inspect.passes import find_pass
+
+    try:
+        one = find_pass(context.info_name or "")
+    except UsageError:
+        return {}
+    report = inspect(_MODULE, one.name, also=one.also, profile="h100-sxm")
+    return {table.name: [column.name for column in table.columns] for table in report.tables}

@@ -1,0 +1,53 @@
+"""What a shell gets at the TAB key, asked as bash asks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def offered(*words: str) -> list[tuple[str, str]]:
+    """The kind and value of each completion of the last word."""
+    line = " ".join(("hlo-inspect", *(f"'{word}'" if " " in word else word for word in words)))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "_HLO_INSPECT_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words)),
+    }
+    command = [sys.executable, "-c", "from hlo_inspect.cli.main import main; main()"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert result.stderr == ""
+    return [(kind, value) for kind, _, value in (line.partition(",") for line in result.stdout.splitlines())]
+
+
+def plain(*names: str) -> list[tuple[str, str]]:
+    return [("plain", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        (("fus",), plain("fusions")),
+        (("collectives", "--table", "lo"), plain("loops")),
+        (("collectives", "--columns", "kind,wire"), plain("kind,wire_bytes")),
+        (("collectives", "--table", "loops", "--sort", "trip"), plain("trip_count")),
+        (("collectives", "--filter", "kind = all-reduce group_s"), plain("kind = all-reduce group_size")),
+        (("cost", "--profile", "h100-s"), plain("h100-sxm")),
+        (("cost", "--profile", "./mine.y"), [("file", "./mine.y")]),
+        (("rule", "HI506"), plain("HI506")),
+        (("rule", "unused"), plain("unused-parameter")),
+        (("check", "--assert", "collectives.all-gather.c"), plain("collectives.all-gather.count")),
+        (("check", "--policy", "poli"), [("file", "poli")]),
+        (("summary", "dumps/mod"), [("file", "dumps/mod")]),
+    ],
+)
+def test_completion(words: tuple[str, ...], completions: list[tuple[str, str]]) -> None:
+    assert offered(*words) == completions
