@@ -75,9 +75,10 @@ def facts(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def profiles(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from hlo_inspect.analysis.hardware import profile_names
+    from hlo_inspect.configs import shipped_configs
 
-    return _starting_with(incomplete, profile_names()) or files(context, parameter, incomplete)
+    names = sorted(path.stem for path in shipped_configs("hardware").glob("*.yaml"))
+    return _starting_with(incomplete, names) or files(context, parameter, incomplete)
 
 
 def rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

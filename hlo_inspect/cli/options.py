@@ -94,7 +94,9 @@ _OUTPUT = (
 )
 _READ = (
     click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
-    click.option("--stage", metavar="TEXT", help="In a dump directory, read the files with TEXT in their name."),
+    click.option(
+        "--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name."
+    ),
     click.option(
         "--profile", metavar="NAME|FILE", shell_complete=completion.profiles, help="Hardware profile; `profiles` lists them."
     ),
