@@ -30,6 +30,7 @@ MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
 MAX_DEPTH = 12  # of functions around a gradient
+MAX_LEAVES = 64  # of one update that are looked at
 
 _PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
 _PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
@@ -78,15 +79,32 @@ class BackwardPasses:
         """Whether `gradient` comes from a backward pass; `None` where that cannot be told."""
         return self._sum(update, gradient, MAX_DEPTH)
 
-    def is_anywhere(self, update: Update) -> bool:
-        """Whether some product of the step multiplies with a cofactor of the weight on the way back, or cannot be excluded."""
+    def is_anywhere(self, update: Update) -> bool | None:
+        """Whether some product of the step multiplies with a cofactor of the weight on the way back, `None` if it may."""
         own = update.own_inputs
         self._direct_cofactors()
         cofactors = self._of(own, self._all_cofactors())
         products = self._found or []
         if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
+            return None
+        found = {self._are_known(self._factors(place), cofactors) for place in products}
+        return True if True in found else None if None in found else False
+
+    def is_in(self, update: Update, forms: Iterable[Sum]) -> bool | None:
+        """Whether an opaque value in some forms is a gradient; `None` where one of them cannot be looked into."""
+        leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
+        found: set[bool | None] = set()
+        for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
+            found.add(self._atom(update, leaf, MAX_DEPTH) or (None if self._is_closed(update, leaf) else False))
+        return True if True in found else None if None in found else False
+
+    def _is_closed(self, update: Update, leaf: int) -> bool:
+        """Whether a value is made in a loop or by an unknown kernel, or could not be followed."""
+        node = update.forms.atoms[leaf].node
+        place = update.forms.graph.places.get(node) if node is not None else None
+        if place is None or node in update.forms.graph.broken:
             return True
-        return any(self._are_known(self._factors(place), cofactors) is not False for place in products)
+        return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._is_solved(place)
 
     # -- expressions ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
-from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, split_zero
+from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, product, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
@@ -156,6 +156,7 @@ class Matcher:
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
+        self._odd: list[Update] = []
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
@@ -185,7 +186,8 @@ class Matcher:
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
-        found = self._without_followers(self._without_doubtful(found))
+        found = self._without_unseen(self._without_doubtful(found + self._odd_ones()))
+        found = self._without_followers(found)
         frozen = [self._frozen(array) for array in without_gradient if self._is_frozen(array, found)]
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found + frozen, key=lambda weight: order[id(weight.array)])
@@ -330,7 +332,7 @@ class Matcher:
         update = self._update(array)
         claim = next(claims_of(update), None)
         is_learnt = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
-        if is_learnt is False and (claim is not None or not self.backward_passes.is_anywhere(update)):
+        if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
             return None  # a step of a solver, a recurrent cell
         if claim is not None and not _descends(claim):
             if not claim.roles:
@@ -338,9 +340,49 @@ class Matcher:
             claim = None
         if claim is not None and not self._agrees(claim, update):
             claim = None
-        if claim is None and not update.is_step():
-            return None
+        if claim is None:
+            seen = self.backward_passes.is_in(update, self._chain(array))
+            is_learnt = True if is_learnt or seen or self.backward_passes.is_anywhere(update) else seen
+            if not update.is_step():
+                if self._holds_step(update):
+                    self._odd.append(update)
+                return None
+        return self._weight(update, claim, is_learnt=is_learnt)
+
+    def _weight(self, update: Update, claim: Claim | None, *, is_learnt: bool | None) -> Weight:
+        array = update.array
         return Weight(array, update, claim, self._working_copy(array), *self._beside(update), is_learnt=is_learnt)
+
+    def _holds_step(self, update: Update) -> bool:
+        """Whether a new value is made of a sum of the old one, or of a state, and something that depends on the weight."""
+        own = self._own(update.array)
+        values = [update.weight, *(state.old for state in update.states)]
+        chain = self._chain(update.array)
+        inner = {atom for form in chain for atom in self.forms.atoms_below(form)}
+        for form in (*chain, *(part for atom in inner for part in self.forms.atoms[atom].parts)):
+            for value in values if self.dependence.inputs(form) & own and len(form) > 1 else ():
+                factor, rest = split(_without_shared(form), value)
+                is_kept = LEAST_KEPT <= factor.get(ONE, 1.0) <= 1.0 and update.are_scalar(factor)
+                if factor and is_kept and self.dependence.inputs(rest) & own:
+                    return True
+        return False
+
+    def _odd_ones(self) -> list[Weight]:
+        """Weights whose new value is not the old one and something added, such as those that are kept within bounds after the
+        step: the gradient shows in them, or in others of the same form.
+        """
+        kinds = _Kinds(self.forms)
+        learnt = {
+            kinds.of(update.form) for update in self._odd if self.backward_passes.is_in(update, self._chain(update.array))
+        }
+        odd = [update for update in self._odd if learnt and kinds.of(update.form) in learnt]
+        return [self._weight(update, None, is_learnt=True) for update in odd]
+
+    def _without_unseen(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out steps without a rule where no gradient is seen in the whole training step: those of simulations."""
+        if any(weight.claim is not None or weight.is_learnt for weight in found):
+            return found
+        return [weight for weight in found if weight.is_learnt is None]
 
     def _without_doubtful(self, found: list[Weight]) -> list[Weight]:
         """Leaves out steps that are only perhaps those of a gradient, unless one beside them is learnt by the same rule."""
@@ -421,6 +463,40 @@ class Matcher:
                 continue
             kept.append(weight)
         return kept
+
+
+def _without_shared(form: Sum) -> Sum:
+    """A sum without the factors that all of its terms share."""
+    terms = [set(monomial) for monomial, value in form.items() if value != 0.0]
+    shared = set.intersection(*terms) if terms else set()
+    divisor = tuple(sorted((atom, -exponent) for atom, exponent in shared))
+    return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
+
+
+class _Kinds:
+    """Numbers of forms that differ only in their numbers and leaves, and in what is repeated."""
+
+    def __init__(self, forms: NormalForms) -> None:
+        self._forms = forms
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, int] = {}
+
+    def of(self, form: Sum) -> int:
+        """The number of a form."""
+        for atom in sorted(self._forms.atoms_below(form)):
+            if atom not in self._known:
+                found = self._forms.atoms[atom]
+                inner = next(iter(found.parts[0]), ONE) if found.op == "broadcast" else ONE
+                is_repeated = len(inner) == 1 and found.parts[0] == {((inner[0][0], 1.0),): 1.0}
+                known = self._known[inner[0][0]] if is_repeated else self._number((found.op, *map(self._sum, found.parts)))
+                self._known[atom] = known
+        return self._number(self._sum(form))
+
+    def _sum(self, form: Sum) -> Hashable:
+        return tuple(sorted(tuple(sorted((self._known[atom], e) for atom, e in monomial)) for monomial in form))
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
 
 def claims_of(update: Update) -> Iterator[Claim]:

@@ -200,6 +200,7 @@ class Successions:
         self._results = results
         self._texts = [str(result.shape) for result in results]
         self._inputs = {one: str(shape) for one, shape in inputs.items()}
+        self._order = {one: number for number, one in enumerate(inputs)}
         self._by_node = {node: one for one, node in own.items()}
         self._found: list[Succession | None] = [
             Succession(result.taken, is_given=True) if result.is_certain and result.taken else None for result in results
@@ -242,7 +243,10 @@ class Successions:
                 pairs.setdefault(kind, []).append((later, self._aliases[number] != source, number, source))
                 holders[source] += 1
         for kind in sorted(pairs):
-            best = sorted((later, is_other, holders[source], number, source) for later, is_other, number, source in pairs[kind])
+            best = sorted(
+                (later, is_other, holders[source], abs(number - self._order[source]), number, source)
+                for later, is_other, number, source in pairs[kind]
+            )
             self._assign([(number, source) for *_, number, source in best])
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
@@ -254,14 +258,13 @@ class Successions:
                 left.setdefault(number, []).append(source)
                 outputs.setdefault(source, []).append(number)
         clear = [number for number in reversed(left) if len(left[number]) == 1]
-        several = sorted((n for n in left if len(left[n]) > 1), key=lambda n: self._aliases[n] not in left[n], reverse=True)
+        several = [number for number in reversed(left) if len(left[number]) > 1]
         while clear or several:
             number = clear.pop() if clear else several.pop()
             free = left.pop(number, [])
             if not free:
                 continue
-            alias = self._aliases[number]
-            source = alias if alias in free and alias is not None else free[0]
+            source = free[0]
             self._take(number, source)
             for other in outputs[source]:
                 if other in left:

@@ -307,6 +307,8 @@ PROGRAMS: dict[str, Facts] = {
         "momentum": 0.9,
         "nesterov": True,
     },
+    "sgd_max_norm": {"name": "unknown", "update_count": 2, "decayed_count": 0},
+    "sgd_proximal": {"name": "unknown", "update_count": 2, "decayed_count": 0},
     "sgd_velocity": {
         "name": "sgd",
         "update_count": 2,
