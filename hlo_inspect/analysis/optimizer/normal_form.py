@@ -315,11 +315,18 @@ def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
     parts = []
     for monomial, value in list(form.items())[:12]:
         factors = _factors(forms, monomial, depth)
-        parts.append(f"{value:.6g}" if not factors else factors if value == 1.0 else f"{value:.6g}*{factors}")
+        number = _number(value)
+        parts.append(number if not factors else factors if value == 1.0 else f"{number}*{factors}")
     if len(form) > len(parts):
         parts.append("…")
     line = " + ".join(parts)
     return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
+
+
+def _number(value: float) -> str:
+    """Six digits, and more of a number that is nearly 1 but is not."""
+    short = f"{value:.6g}"
+    return short if abs(float(short)) != 1.0 else f"{value:.10g}"
 
 
 def _factors(forms: NormalForms, monomial: Monomial, depth: int) -> str:

@@ -53,7 +53,8 @@ class Rates:
         numbers = sorted({number for number, _ in parameters})
         plural = "s" if len(numbers) > 1 else ""
         source = f" from parameter{plural} {', '.join(map(str, numbers))}" if numbers else ""
-        return f"computed{source}: {describe(forms, rate)}"
+        expression = describe(forms, rate)
+        return f"computed{source}" if "…" in expression else f"computed{source}: {expression}"
 
 
 WITH_DECAY = {rule.name: rule.with_decay for rule in RULES if rule.with_decay is not None}

@@ -133,10 +133,21 @@ def _part(piece: Piece, largest: float) -> Segment | None:
     if curve.kind == "exponential":
         return _exponential(curve, first, steps, start)
     if curve.kind == "cosine":
-        return Segment("cosine", first, steps, start, end) if _is_half_wave(curve, first, steps) else None
+        return _wave(curve, first, steps, largest)
     if curve.kind == "power" and curve.inner is not None:
         return _power(curve, curve.inner, Segment("polynomial", first, steps, start, end, curve.parameter))
     return None
+
+
+def _wave(curve: Curve, first: int, steps: int | None, largest: float) -> Segment | None:
+    """Half a wave. A cosine that nothing ends goes from one extreme to the next."""
+    is_linear = curve.inner is not None and curve.inner.kind == "linear"
+    length = math.pi / abs(curve.inner.scale) if curve.inner is not None and is_linear else 0.0
+    until = steps if steps is not None else round(length)
+    if not _is_half_wave(curve, first, until) or (steps is None and (until < 1 or not close(length, until, 1e-4))):
+        return None
+    start, end = _written(curve, first, largest), _written(curve, first + until, largest)
+    return Segment("cosine", first, steps, start, end, every=0.0 if steps is not None else until)
 
 
 def _exponential(curve: Curve, first: int, steps: int | None, start: float) -> Segment | None:

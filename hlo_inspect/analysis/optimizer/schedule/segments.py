@@ -26,7 +26,7 @@ FAR = 100_000  # steps for which the last segment is checked
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A segment of `steps` from counter `first` on, `None` for the last one. `exponent` is that of a cosine or polynomial;
-    `factor` the r or the f, `every` the k or the o of the equations.
+    `factor` the r or the f, `every` the k or the o of the equations; of a cosine that does not stop at its end the n.
     """
 
     kind: Kind
@@ -48,9 +48,9 @@ class Segment:
         if self.kind in {"exponential", "staircase"}:
             times = passed / self.every
             return self.start * math.pow(self.factor, math.floor(times) if self.kind == "staircase" else times)
-        if self.steps is None:
+        if self.steps is None and self.kind == "linear":
             return self.start + self.factor * passed
-        share = passed / self.steps
+        share = passed / (self.every if self.steps is None else self.steps)
         if self.kind == "cosine":
             share = 1 - math.pow((1 + math.cos(math.pi * share)) / 2, self.exponent)
         elif self.kind == "polynomial":
@@ -60,6 +60,8 @@ class Segment:
     def points(self) -> list[int]:
         """Counters at which the equation is held against the text: both ends and between, except where a stair begins."""
         length = self.steps if self.steps is not None else FAR
+        if self.kind == "cosine" and self.steps is None:
+            length = int(self.every)
         if self.kind == "staircase":
             every = int(self.every)
             return [self.first + every * n + every // 2 for n in {0, 1, 2, length // every // 2} if every * (n + 1) <= length]
@@ -69,6 +71,9 @@ class Segment:
 
 def described(parts: Sequence[Segment]) -> str:
     """Segments as a phrase: the value at the end of each, and at its start unless the segment before it ended there."""
+    one_step = parts[0].kind == "constant" and parts[0].start == 0.0 and parts[0].steps == 1
+    if len(parts) == 2 and (_is_warm_up(parts[0]) or one_step) and parts[1].kind == "cosine" and parts[1].steps is None:
+        return f"{_phrase(parts[1], None)} after {parts[0].steps} of warm-up"
     phrases: list[str] = []
     before: float | None = None
     for part in parts:
@@ -79,10 +84,12 @@ def described(parts: Sequence[Segment]) -> str:
     return ", then ".join(phrases)
 
 
+def _is_warm_up(part: Segment) -> bool:
+    return part.kind == "linear" and part.first == 0 and part.steps is not None and part.end > part.start
+
+
 def _phrase(part: Segment, before: float | None) -> str:
-    name: str = part.kind
-    if part.kind == "linear" and part.first == 0 and part.steps is not None and part.end > part.start:
-        name = "linear warm-up"
+    name: str = "linear warm-up" if _is_warm_up(part) else part.kind
     if part.exponent != 1.0 and part.kind in {"cosine", "polynomial"}:
         name = f"{name} with exponent {_number(part.exponent)}"
     lasting = "" if part.steps is None else f" for {part.steps} steps"
@@ -94,10 +101,10 @@ def _phrase(part: Segment, before: float | None) -> str:
     if part.kind in {"exponential", "staircase"}:
         often = "each step" if part.every == 1 else f"every {_number(part.every)} steps"
         return f"{name} from {_number(part.start)}, times {_number(part.factor)} {often}{lasting}"
-    if part.steps is None:
+    if part.steps is None and part.kind == "linear":
         return f"{name} from {_number(part.start)} by {_number(part.factor)} each step"
     source = "" if part.start == before else f" {_number(part.start)}"
-    return f"{name}{source} to {_number(part.end)} over {part.steps} steps"
+    return f"{name}{source} to {_number(part.end)} over {_number(part.steps or part.every)} steps"
 
 
 def _number(value: float) -> str:

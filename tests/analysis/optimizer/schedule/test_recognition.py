@@ -41,6 +41,19 @@ def test_half_a_wave() -> None:
     assert words(x, rising) == "cosine 1 to 2 over 500 steps"
 
 
+@pytest.mark.parametrize(("warm", "peak"), [(10, 3e-5), (1, 0.001)])
+def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
+    """MaxText's: it would rise again after its end."""
+    x = Counted()
+    rising = x("multiply", x("minimum", x("maximum", x.c, 0.0), float(warm)), peak / warm)
+    turned = x("multiply", x("subtract", x.c, float(warm)), math.pi / 15)
+    wave = x("add", x("multiply", x("cosine", turned), 0.45 * peak), 0.55 * peak)
+    node = x("select", x("compare", x.c, float(warm), how="LT"), rising, wave)
+    assert words(x, node) == f"cosine {peak:g} to {peak / 10:g} over 15 steps after {warm} of warm-up"
+    assert words(x, wave) is None  # begins in the middle of one
+    assert words(x, x("cosine", x("multiply", x.c, math.pi / 15))) == "cosine 1 to -1 over 15 steps"
+
+
 def test_waves_that_start_again() -> None:
     x = Counted()
     first = cosine(x, x.c, 100.0)
