@@ -77,7 +77,7 @@ def remark(check: Check, report: Report) -> str:
     """What else is to know of the value: why it is unknown; of an open family, that only a similar member occurs."""
     name = _present(check.name, report)
     if name in report.facts:
-        return _why_unknown(name, report) if report.facts[name] is None else ""
+        return _why_unknown(name, check.spec, report) if report.facts[name] is None else ""
     if check.spec.members is not None or check.member is None:
         return ""
     occurring = [member for name in report.facts for member in members_of(name, check.spec) if member]
@@ -85,9 +85,9 @@ def remark(check: Check, report: Report) -> str:
     return f"{check.member} does not occur{hint}" if hint else ""
 
 
-def _why_unknown(name: str, report: Report) -> str:
+def _why_unknown(name: str, spec: FactSpec, report: Report) -> str:
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
-    reasons = [note for note in report.notes if mention.search(note)] or ["the report does not say why"]
+    reasons = [note for note in report.notes if mention.search(note)] or [spec.absent or "the report does not say why"]
     if name + LOWER_BOUND in report.facts:
         reasons.append(f"{name}{LOWER_BOUND} is what is known of it")
     return "; ".join(reasons)

@@ -29,6 +29,7 @@ _EXECUTED: dict[str, Figure] = {
     "cost.executed_matmul_flops": "matmul_flops",
     "cost.executed_bytes_accessed": "bytes",
 }
+_NO_PROFILE = "a time needs a hardware profile: --profile NAME"
 _LATER = ("time.collective_s", "time.exposed_collective_s")
 """Times that need a model of collectives."""
 
@@ -56,12 +57,14 @@ class Cost(Pass):
         FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications of one run"),
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
-        FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks"),
-        FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth"),
-        FactSpec("time.kernels_s", "seconds", "time of one run's kernels, each bound by its FLOPs or its bytes"),
-        FactSpec("time.collective_s", "seconds", "time of one run's collectives"),
-        FactSpec("time.exposed_collective_s", "seconds", "the part of it that nothing hides"),
-        FactSpec("time.step_s", "seconds", "time of one run"),
+        FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
+        FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
+        FactSpec(
+            "time.kernels_s", "seconds", "time of one run's kernels, each bound by its FLOPs or its bytes", absent=_NO_PROFILE
+        ),
+        FactSpec("time.collective_s", "seconds", "time of one run's collectives", absent=_NO_PROFILE),
+        FactSpec("time.exposed_collective_s", "seconds", "the part of it that nothing hides", absent=_NO_PROFILE),
+        FactSpec("time.step_s", "seconds", "time of one run", absent=_NO_PROFILE),
     )
 
     def run(self, context: Context) -> Section:
@@ -78,7 +81,7 @@ class Cost(Pass):
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
         for name, time in _times(context).items():
             with_lower_bound(facts, name, time.exact, time.least or None)
-            notes[name] = time.reason
+            notes[name] = time.reason if profile is not None else ""
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
         return Section(facts, _tables(context), [*reasons, *_rates(cost.opcodes, profile), *_uncounted(context)])
 
@@ -110,7 +113,7 @@ def _times(context: Context) -> dict[str, Seconds]:
     names = ("time.compute_s", "time.memory_s", "time.kernels_s", *_LATER, "time.step_s")
     profile = context.profile
     if profile is None:
-        return dict.fromkeys(names, Seconds(0.0, "a time needs a hardware profile: --profile NAME"))
+        return dict.fromkeys(names, Seconds(0.0, _NO_PROFILE))
     not_modelled = Seconds(0.0, "the time of collectives is not modelled yet")
     kernels = kernels_time(context.kernels, profile)
     step = Seconds(kernels.least, "the time of collectives is not in it")

@@ -23,6 +23,8 @@ VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 20
 
+_ABSENT = "no update has it"
+
 
 class Optimizer(Pass):
     """The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.
@@ -41,9 +43,9 @@ class Optimizer(Pass):
         FactSpec("optimizer.update_count", "count", "weights that are updated"),
         FactSpec("optimizer.decayed_count", "count", "those with weight decay"),
         FactSpec("optimizer.frozen_count", "count", "weights without a gradient, in neither of these counts"),
-        *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name]) for name in VALUES),
-        FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"]),
-        FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped"),
+        *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name], absent=_ABSENT) for name in VALUES),
+        FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"], absent=_ABSENT),
+        FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped", absent=_ABSENT),
         FactSpec("optimizer.weight_bytes", "bytes", "updated weights that the forward pass reads"),
         FactSpec("optimizer.master_bytes", "bytes", "more precise weights kept with them"),
         FactSpec("optimizer.moment1_bytes", "bytes", "first moments"),
@@ -84,7 +86,8 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
-    notes = [f"{name}: {_why_unknown(overview, name.removeprefix('optimizer.'))}" for name in facts]
+    reasons = {name: _why_unknown(overview, name.removeprefix("optimizer.")) for name in facts}
+    notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
     for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
         update = row.matched.update
         number = _number(overview, row.matched.array)
@@ -93,14 +96,15 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
+    """Why a value is not known; empty where there is none."""
     if not overview.is_complete:
         return "the expressions are too large to compare all of them"
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
-        return "the updates differ in it" if limits else "no update clips its gradient by a norm"
+        return "the updates differ in it" if limits else ""
     states = {row.hyperparameter(name).known for row in overview.rows}
     if states <= {"absent"}:
-        return "no update has it" if overview.rows else "there are no updates"
+        return ""
     if states & {"computed"}:
         rates = {overview.rates.text(row.matched) for row in overview.rows if row.hyperparameter(name).known == "computed"}
         how = f": {rates.pop().removeprefix('computed ')}" if name == "learning_rate" and len(rates) == 1 else ""

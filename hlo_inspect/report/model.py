@@ -29,13 +29,15 @@ class FactSpec:
 
     `name` is dotted; a segment in angle brackets makes it a family (`opcode.<opcode>`): a member that does not occur is 0.
     `members` lists what the segment can be, and of a text fact of its own the values that it can have; `None` leaves it open.
-    Scripts rely on these: names and units are never changed.
+    `absent` is what `None` means where no note gives a reason: that there is no such thing. Scripts rely on these: names and
+    units are never changed.
     """
 
     name: str
     unit: Unit
     meaning: str
     members: frozenset[str] | None = None
+    absent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,14 @@ def test_an_unknown_value_is_explained_by_the_notes_about_it() -> None:
     assert remark(unknown, sample_report(notes=notes)) == f"{notes[0]}; {notes[2]}"
 
 
+def test_what_there_is_not_is_explained_by_its_specification() -> None:
+    """A note of the report comes first: it says why this value is unknown."""
+    unknown = check("collectives.executed_count > 0")
+    spec = replace(unknown.spec, absent="no collective runs")
+    assert remark(replace(unknown, spec=spec), sample_report(notes=())) == "no collective runs"
+    assert remark(replace(unknown, spec=spec), sample_report()).startswith("collectives.executed_count: the trip count")
+
+
 def test_a_known_value_needs_no_remark() -> None:
     assert remark(check("time.step_s < 1 s"), sample_report()) == ""
     assert remark(check("collectives.reduce-scatter.count == 0"), sample_report()) == ""
