@@ -8,8 +8,8 @@ from hlo_inspect.report.facts import exact_name, find_spec, is_family
 from hlo_inspect.report.model import Column, FactSpec, Input, Report, Row, Table
 
 COMMAND = "check"
-_NAMES = (Column("fact"), Column("unit", detail=4), Column("meaning"))
-_VALUES = (Column("fact"), Column("value"), Column("unit", detail=4), Column("meaning", detail=1))
+_NAMES = (Column("fact", width=40), Column("unit", detail=4), Column("meaning", width=60))
+_VALUES = (Column("fact"), Column("value", unit_of="unit"), Column("unit", detail=9), Column("meaning", detail=1))
 
 
 def facts_report(specs: Iterable[FactSpec]) -> Report:

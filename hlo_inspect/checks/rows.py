@@ -96,8 +96,8 @@ _ROWS_OF_FACTS = (
 
 
 def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> Table | None:
-    """A table called `name` of at most `MAX_ROWS` rows that broke the failed `check`, the last one summing what is cut; `None`
-    when the report has no such rows.
+    """The table of the fact, called `name`, with the rows that broke the failed `check`: at most `MAX_ROWS`, of which the last
+    sums what is cut. `None` when the report has no such rows.
     """
     fact = exact_name(check.name)
     rule, member = _rule_of(fact)
@@ -122,7 +122,7 @@ def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> T
         rows = (actual is None and _unknown_ones(counted, value)) or _largest_first(counted, value)
     if not rows:
         return None
-    broke = replace(table, name=name, title=f"{table.title}: what broke {check.name}", rows=tuple(rows))
+    broke = replace(table, name=name, rows=tuple(rows), page_as="")
     return broke if len(rows) <= MAX_ROWS else replace(broke, page_rows=MAX_ROWS).top(MAX_ROWS - 1)
 
 

@@ -13,6 +13,7 @@ from hlo_inspect.checks.policy import Ignore, Policy
 from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
+from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,
     Column,
@@ -37,8 +38,8 @@ CHECK_SPECS = (
 COLUMNS = (
     Column("check"),
     Column("status"),
-    Column("actual"),
-    Column("unit", detail=4),
+    Column("actual", unit_of="unit", like="expected"),
+    Column("unit", detail=9),
     Column("expected"),
     Column("reason", detail=2),
 )
@@ -114,7 +115,7 @@ def _outcome(report: Report, policy: Policy, stale: list[Finding]) -> Outcome:
     checked = replace(
         _report(report, results),
         findings=tuple(most_severe_first([*unknown, *findings, *stale])),
-        notes=(*report.notes, *_ignored_notes(report.findings, policy.ignores)),
+        notes=(*_notes_on(results, report), *_ignored_notes(report.findings, policy.ignores)),
     )
     return Outcome(tuple(results), checked)
 
@@ -154,6 +155,15 @@ def _stale(ignore: Ignore) -> Finding:
     return check_finding(STALE_IGNORE, f"the ignore of {ignore} covers no finding", ignore.rule, ignore.place.location)
 
 
+def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
+    """The notes of a report without those that say why facts are unknown which nothing was asked of."""
+    asked = {exact_name(result.check) for result in results}
+    for note in report.notes:
+        fact = note.partition(":")[0]
+        if fact not in report.facts or fact in asked:
+            yield note
+
+
 def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:
     """What was ignored, and why."""
     for ignore in ignores:
@@ -167,19 +177,36 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
     passed = sum(result.passed for result in results)
     counts = {"checks.count": len(results), "checks.passed_count": passed, "checks.failed_count": len(results) - passed}
     module = {name: value for name, value in report.facts.items() if name.startswith("module.")}
-    broke = [
-        rows_that_broke(result.about, result.actual, report, f"rows_{number}")
-        for number, result in enumerate(results, 1)
-        if result.about is not None and not result.passed
-    ]
     return Report(
         command="check",
         input=report.input,
         facts=module | counts,
-        tables=(_table(results), *(table for table in broke if table is not None)),
+        tables=(_table(results), *_tables_that_broke(results, report)),
         profile=report.profile,
         specs=(*(spec for spec in report.specs if spec.name.startswith("module.")), *CHECK_SPECS),
     )
+
+
+def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[Table]:
+    """The tables `rows_1` and so on; of equal ones a page has the first, whose title names all facts."""
+    tables: dict[Table, list[str]] = {}
+    others = []
+    for number, result in enumerate(results, 1):
+        if result.about is None or result.passed:
+            continue
+        table = rows_that_broke(result.about, result.actual, report, f"rows_{number}")
+        if table is None:
+            continue
+        same = next((known for known in tables if known.rows == table.rows and known.columns == table.columns), None)
+        if same is None:
+            tables[table] = [result.check]
+        else:
+            tables[same].append(result.check)
+            others.append(replace(table, on_page=False))
+    shown = [
+        replace(table, title=f"{table.title}: what broke {', '.join(dict.fromkeys(facts))}") for table, facts in tables.items()
+    ]
+    return sorted([*shown, *others], key=lambda table: int(table.name.removeprefix("rows_")))
 
 
 def _table(results: Iterable[CheckResult]) -> Table:

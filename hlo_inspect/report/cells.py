@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import format_bounded
+from hlo_inspect.report.units import as_unit, format_bounded, format_like
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 """The word of a unit in the names of columns, and what a column of that name alone is called."""
@@ -39,7 +39,9 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
     pages = [at for at in range(len(table.columns)) if at not in bounds.values()]
 
     def texts(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> Texts:
-        return tuple(_cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages)
+        own = [at for at in pages if table.columns[at].unit_of]
+        cells = {at: _cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages}
+        return tuple((cells | {at: _cell_in_own_unit(row, at, table.columns, raw_bytes) for at in own}).values())
 
     rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
     if table.others:
@@ -65,6 +67,13 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
         unit, alone = _UNIT_WORDS[column.unit]
         words = [word for word in words if word != unit] or [alone]
     return printable(" ".join(words))
+
+
+def _cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bool) -> str:
+    """A cell of a column in which each row has its own unit."""
+    others = {column.name: value for column, value in zip(columns, row, strict=True)}
+    unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
+    return format_like(row[at], unit, str(like or ""), raw_bytes)
 
 
 def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:

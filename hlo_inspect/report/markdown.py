@@ -59,11 +59,14 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
             else f"- **{escape(headline_text(row, options.raw_bytes))}**"
         )
     yield from _passages(report)
-    if not options.quiet:
-        yield from _findings(report, options)
+    findings = [] if options.quiet else list(_findings(report, options))
+    if not report.answers_in_tables:
+        yield from findings
     grids = [make_grid(table, None, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
     for grid in grids:
         yield from _table(grid)
+    if report.answers_in_tables:
+        yield from findings
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield from ("", escape(hidden))

@@ -49,6 +49,9 @@ class Column:
     bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
     takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it. `width` is how
     many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is room.
+
+    Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
+    multiple of the unit to print it in.
     """
 
     name: str
@@ -58,6 +61,8 @@ class Column:
     optional: bool = False
     bound_of: str = ""
     width: int = 0
+    unit_of: str = ""
+    like: str = ""
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
@@ -324,6 +329,11 @@ class Report(Shown):
     passages: tuple[Passage, ...] = ()
     headline: tuple[HeadlineRow, ...] = ()
     verdict: Verdict | None = None
+
+    @property
+    def answers_in_tables(self) -> bool:
+        """Whether a page begins with the tables: those of checks are the answer, findings come after them."""
+        return any(table.name == "checks" for table in self.tables)
 
     def table(self, name: str) -> Table:
         """The table of that name; `UsageError` lists the names there are."""

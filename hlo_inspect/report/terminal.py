@@ -85,9 +85,12 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     yield from _module(report, width)
     yield from _headline(rows, options, width)
     yield from _passages(report, width)
-    if not options.quiet:
-        yield from _findings(report, options, width)
+    findings = [] if options.quiet else list(_findings(report, options, width))
+    if not report.answers_in_tables:
+        yield from findings
     yield from _tables(grids, width)
+    if report.answers_in_tables:
+        yield from findings
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield []

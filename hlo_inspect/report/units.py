@@ -7,8 +7,10 @@ when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
+from typing import get_args
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Unit, Value
@@ -37,6 +39,7 @@ _READ["share"] = {"%": Fraction(1, 100)}
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
 )
+_MOST_DECIMALS = 10
 _LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers that come of them
 
 
@@ -64,6 +67,32 @@ def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = 
     if value is None and at_least:
         return f">= {format_value(at_least, unit, raw_bytes)}"
     return format_value(value, unit, raw_bytes)
+
+
+def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False) -> str:
+    """`value` in the multiple of its unit that the quantity in a text such as ">= 180 MiB" has, without one where that has
+    none, and with as many decimals as it takes to differ from a number there that it is not. Without a quantity as
+    `format_value` has it.
+    """
+    quantities = [match.groups() for match in _QUANTITY.finditer(written)]
+    suffixes = {suffix for _, suffix in quantities if suffix in _READ.get(unit, {})}
+    if not isinstance(value, int | float) or not math.isfinite(value) or len(suffixes) > 1 or not quantities:
+        return format_value(value, unit, raw_bytes)
+    if isinstance(value, bool) or raw_bytes or unit not in _READ:
+        return format_value(value, unit, raw_bytes)
+    suffix = suffixes.pop() if suffixes else ""
+    amount = Fraction(value) / (_READ[unit][suffix] if suffix else 1)
+    numbers = {Fraction(number.replace("_", "")) for number, _ in quantities}
+    for decimals in range(0 if amount.denominator == 1 else _rounded(float(amount))[1], _MOST_DECIMALS):
+        rounded = round(amount, decimals)
+        if rounded == amount or (rounded not in numbers and (rounded or not amount)):
+            break
+    return f"{float(rounded):,.{decimals}f} {suffix}".rstrip()
+
+
+def as_unit(name: Value) -> Unit:
+    """The unit of that name; text where it is none."""
+    return next((unit for unit in get_args(Unit) if unit == name), "text")
 
 
 def _share(value: int | float) -> str:

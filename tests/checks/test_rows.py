@@ -114,7 +114,7 @@ def test_the_rows_keep_columns_and_say_what_they_are() -> None:
     check = resolve(parse_assertion("collectives.all-to-all.count == 0"), sample_report().specs)
     table = rows_that_broke(check, 1, sample_report(), "rows_3")
     assert table is not None
-    assert (table.name, table.title) == ("rows_3", "Collectives: what broke collectives.all-to-all.count")
+    assert (table.name, table.title) == ("rows_3", "Collectives")
     assert table.columns == sample_report().table("collectives").columns
     assert table.rows == (("all-to-all.1", "all-to-all", 2_048, 8, True, "forward"),)
 

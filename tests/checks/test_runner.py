@@ -126,7 +126,8 @@ ignore:
     )
     assert [result.check for result in outcome.results] == ["HI102"]
     assert outcome.report.findings == FINDINGS[1:2]
-    assert outcome.report.notes[len(NOTES) :] == (
+    assert outcome.report.notes == (
+        NOTES[1],  # the other one is about a fact that nothing is asked of
         "HI101 (embed.*): 1 ignored because kept for a later stage",
         "HI001: 1 ignored because a comment of ours",
     )
@@ -181,3 +182,13 @@ def test_that_a_module_is_cut_off_fails_nothing() -> None:
     outcome = with_policy("fail-on: error\n", findings=(cut,))
     assert outcome.ok
     assert outcome.report.findings == (cut,)
+
+
+def test_equal_rows_are_shown_once() -> None:
+    report = run("params.unused_count == 0", "params.unused_count < 1", "collectives.count == 0").report
+    tables = [(table.name, table.on_page, table.title) for table in report.tables[1:]]
+    assert tables == [
+        ("rows_1", True, "Parameters: what broke params.unused_count"),
+        ("rows_2", False, "Parameters"),
+        ("rows_3", True, "Collectives: what broke collectives.count"),
+    ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.report.model import Unit, Value
-from hlo_inspect.report.units import format_bounded, format_value, parse_quantity
+from hlo_inspect.report.units import format_bounded, format_like, format_value, parse_quantity
 
 MIB = 1024 * 1024
 
@@ -171,3 +171,28 @@ def test_a_lower_bound_is_marked() -> None:
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("12.5 %", 0.125), ("0.2", 0.2), ("100%", 1)])
 def test_a_share_is_read_in_percent_or_as_a_part_of_1(text: str, share: float) -> None:
     assert parse_quantity(text, "share") == share
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "written", "shown"),
+    [
+        (364_305_412, "bytes", "<= 64 MiB", "347.4 MiB"),
+        (364_305_412, "bytes", "<= 0.3 GiB", "0.34 GiB"),
+        (364_305_412, "bytes", "== 364305413", "364,305,412"),
+        (188_743_679, "bytes", ">= 180 MiB", "179.999999 MiB"),  # one byte less is not 180.0
+        (188_743_680, "bytes", ">= 180 MiB", "180 MiB"),
+        (10, "bytes", ">= 180 MiB", "0.00001 MiB"),
+        (0, "bytes", ">= 180 MiB", "0 MiB"),
+        (2_500_000_000, "flops", "in [1 GFLOP, 2 GFLOP]", "2.50 GFLOP"),
+        (2_500_000_000, "flops", "in [1 GFLOP, 2 MFLOP]", "2.50 GFLOP"),  # two units: none of them
+        (0.0055, "seconds", "< 5 ms", "5.50 ms"),
+        (43, "count", "<= 40", "43"),
+        (4_300, "count", "<= 40", "4,300"),
+        (43, "bytes", "known", "43 B"),
+        (None, "bytes", ">= 180 MiB", "?"),
+        ("adamw", "text", "== lion", "adamw"),
+        (True, "bool", "== false", "yes"),
+    ],
+)
+def test_a_value_in_the_unit_of_what_is_written(value: Value, unit: Unit, written: str, shown: str) -> None:
+    assert format_like(value, unit, written) == shown
