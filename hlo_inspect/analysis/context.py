@@ -14,7 +14,7 @@ from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts,
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.mesh import Mesh
-from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of
+from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
 from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
@@ -35,7 +35,8 @@ class Context:
     """What passes see of a module.
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
-    (`mesh_axes.given_mesh`), `also` the passes whose results are asked for in the tables of others.
+    (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
+    asked for in the tables of others.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class Context:
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
-        return device_counts(self.module)
+        counts = device_counts(self.module)
+        if self._given_mesh is not None:
+            require_fit(self._given_mesh, counts.devices, self.module.name)
+        return counts
 
     @cached_property
     def shapes_are(self) -> ShapesAre | None:

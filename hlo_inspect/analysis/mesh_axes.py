@@ -93,6 +93,13 @@ def given_mesh(text: str) -> NamedMesh:
     return NamedMesh(tuple((axis[1], int(axis[2])) for axis in axes if axis))
 
 
+def require_fit(given: NamedMesh, devices: int | None, module: str) -> None:
+    """`UsageError` for a mesh of the user's over another number of devices than the program has."""
+    if devices is not None and given.size != devices:
+        axes = ",".join(f"{name}={size}" for name, size in given.axes)
+        raise UsageError(f"the mesh {axes} is of {given.size:,} devices, and the module {module} is for {devices:,}")
+
+
 def printed_meshes(collectives: Iterable[Collective], shardings: Iterable[Sharding]) -> list[NamedMesh]:
     """The meshes in groups and shardings."""
     of_groups = (c.groups.mesh for c in collectives if isinstance(c.groups, DeviceGroups))

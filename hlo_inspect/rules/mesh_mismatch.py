@@ -13,8 +13,8 @@ class MeshMismatch(Rule):
     """A mesh given with `--mesh` that does not fit.
 
     What it finds
-        Axes of `--mesh` whose sizes are not those of the device mesh that all groups and shardings of the program
-        fit.
+        Axes of `--mesh` that are over as many devices as the program has, but cut them otherwise than the device mesh
+        that all groups and shardings fit. A mesh of another number of devices is a usage error.
 
     Why it matters
         The axes cannot be named as asked: tables show `d0`, `d1`, … or the names that the program prints.
@@ -24,7 +24,7 @@ class MeshMismatch(Rule):
         them.
 
     Example
-        hlo-inspect collectives dump.txt --mesh data=3,model=2      # of a program on 8 devices
+        hlo-inspect collectives dump.txt --mesh data=3,model=2      # where mesh.shape is 2x3
     """
 
     code = "HI205"

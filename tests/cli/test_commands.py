@@ -306,6 +306,11 @@ class TestExitStatuses:
             (("collectives", COLLECTIVES, "--table", "fusions"), "no table 'fusions'"),
             (("collectives", COLLECTIVES, "-o", "/nowhere/at/all"), "cannot be written"),
             (("summary", COLLECTIVES, "--profile", "h100"), "h100-sxm"),
+            (
+                ("collectives", COLLECTIVES, "--mesh", "data=3"),
+                "the mesh data=3 is of 3 devices, and the module jit_step is for 8",
+            ),
+            (("params", COLLECTIVES, "--mesh", "data=3"), "the mesh data=3 is of 3 devices, and the module jit_step is for 8"),
             (("collectives", COLLECTIVES, "--mesh", "data=x"), "write it like data=4,model=2"),
             (("collectives", COLLECTIVES, "--mesh", "a=2,a=2"), "'a=2,a=2' is no mesh"),
             (("profiles", "h100"), "h100-sxm"),

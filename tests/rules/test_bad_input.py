@@ -117,11 +117,19 @@ def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str]) -> Non
     assert report.facts["mesh.shape"] == "2x2"
 
 
-@pytest.mark.parametrize("mesh", ["data=2,model=4", "data=3"])
-def test_a_given_mesh_that_does_not_fit_is_told(mesh: str) -> None:
-    report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
+@pytest.mark.parametrize(("mesh", "devices"), [("data=2,model=4", 8), ("data=3", 3), ("data=1", 1)])
+def test_a_given_mesh_for_another_number_of_devices_is_refused(mesh: str, devices: int) -> None:
+    with pytest.raises(hlo_inspect.UsageError, match=f"the mesh {mesh} is of {devices} devices, and the module m is for 4"):
+        reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
+
+
+def test_a_given_mesh_that_cuts_the_devices_otherwise_is_a_finding() -> None:
+    """Groups of three neighbours among six devices: 2x3."""
+    text = f"{HEADER}ENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n  ROOT {GATHER}\n}}\n"
+    text = text.replace("num_partitions=4", "num_partitions=6").replace("{{0,1},{2,3}}", "{{0,1,2},{3,4,5}}")
+    report = hlo_inspect.inspect(text, "collectives", mesh="data=3,model=2")
     assert (column(report, "axis"), findings(report)) == (["d1"], [("HI205", 1)])
-    assert "does not fit the 2x2 devices of the program" in report.findings[0].message
+    assert "does not fit the 2x3 devices of the program" in report.findings[0].message
 
 
 CALL = "ROOT %r = f32[8]{0} call(%x), to_apply=%again"
