@@ -29,6 +29,8 @@ _FUSING = opcodes_that_call("fused")
 _CALLING = RUNNING_OPCODES | _FUSING | opcodes_that_call("custom")
 
 
+MAX_FIGURE = 10**1000
+
 _Figure = TypeVar("_Figure", bound=Hashable)
 
 
@@ -57,14 +59,21 @@ class Bounds(NamedTuple):
 
     def plus(self, more: Bounds) -> Bounds:
         greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
-        return Bounds(self.least + more.least, greatest, self.reason or more.reason)
+        return _bounded(self.least + more.least, greatest, self.reason or more.reason)
 
     def times(self, runs: Bounds) -> Bounds:
         """The figure of something that runs so often."""
         if runs.greatest == 0 or self.greatest == 0:
             return NOTHING
         greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
-        return Bounds(self.least * runs.least, greatest, self.reason or runs.reason)
+        return _bounded(self.least * runs.least, greatest, self.reason or runs.reason)
+
+
+def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
+    """No text makes Python count with integers that grow with it, and print them."""
+    if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
+        return Bounds(min(least, MAX_FIGURE), None, reason or "it is more than 10^1000")
+    return Bounds(least, greatest, reason)
 
 
 NOTHING = Bounds.exactly(0)

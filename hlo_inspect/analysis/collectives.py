@@ -329,7 +329,7 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
         yield CollectiveFault("contradictory pairs", collective, stray)
-    elif members.fault is not None and members.groups == () and collective.groups is not None:
+    elif members.fault is not None and members.listed is None and collective.groups is not None:
         yield CollectiveFault("unreadable groups", collective, members.fault)
     elif not members.uniform:
         yield CollectiveFault("uneven groups", collective)

@@ -16,7 +16,15 @@ from hlo_inspect.analysis.slices import slices_of_module
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.sharding import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, parse_sharding, shardy_meshes
+from hlo_inspect.hlo.sharding import (
+    MAX_DEVICES,
+    DeviceGroups,
+    DeviceListError,
+    Groups,
+    IotaGroups,
+    parse_sharding,
+    shardy_meshes,
+)
 from hlo_inspect.hlo.values import MalformedValue
 
 _WITHOUT_GLOBAL_IDS = frozenset(
@@ -134,8 +142,8 @@ def _named_devices(instruction: Instruction) -> int | None:
         return None
     if isinstance(groups, MalformedValue) or isinstance(pairs, MalformedValue):
         return 0
-    lists: list[Iterable[int]] = [*(groups.groups if groups is not None else ()), *(pairs.pairs if pairs is not None else ())]
-    return max((max(ids, default=-1) for ids in lists), default=-1) + 1
+    largest = [max(pair) for pair in pairs.pairs] if pairs is not None else []
+    return max([-1 if groups is None else groups.largest_id, *largest]) + 1
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------------
@@ -143,38 +151,50 @@ def _named_devices(instruction: Instruction) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """The groups as the text has them, empty for one group of all devices, and the number of devices in a group, the largest
+    """The groups that the text lists, `None` for one group of all devices, and the number of devices in a group, the largest
     one where they differ.
 
     `size` is `None` where it cannot be known, with the reason in `fault`. `contradicts`: the groups name a device that the
     program does not have, or one twice.
     """
 
-    groups: Groups
+    listed: DeviceGroups | None
     size: int | None
     uniform: bool = True
     fault: str | None = None
     contradicts: bool = False
 
+    @property
+    def groups(self) -> Groups:
+        """The groups as the text has them, empty for one group of all devices."""
+        return self.listed.groups if self.listed is not None else ()
+
 
 def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
     """How many devices a group of these `replica_groups` has; without any all devices are in one group."""
     if isinstance(groups, MalformedValue):
-        return Participants((), None, fault=groups.reason)
-    if groups is None or not groups.groups:
+        return Participants(None, None, fault=groups.reason)
+    if groups is None or groups.is_everybody:
         size = _everybody(mode, counts)
-        return Participants((), size, fault=None if size else "the groups are everybody, and nothing tells how many that is")
-    listed = groups.groups
-    stray = stray_device((device for group in listed for device in group), mode, counts)
+        fault = None if size else "the groups are everybody, and nothing tells how many that is"
+        return Participants(None, size, fault=fault)
+    stray = _stray_in_groups(groups, mode, counts)
     if stray is not None:
-        return Participants(listed, None, fault=stray, contradicts=True)
-    sizes = {len(group) for group in listed}
+        return Participants(groups, None, fault=stray, contradicts=True)
+    sizes = groups.sizes
     largest = max(sizes)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
         if counts.partitions is None:
-            return Participants(listed, None, len(sizes) == 1, "nothing tells the number of partitions")
+            return Participants(groups, None, len(sizes) == 1, "nothing tells the number of partitions")
         largest *= counts.partitions
-    return Participants(listed, largest, len(sizes) == 1)
+    return Participants(groups, largest, len(sizes) == 1)
+
+
+def _stray_in_groups(groups: DeviceGroups, mode: GroupMode, counts: DeviceCounts) -> str | None:
+    """What is wrong with the devices of groups. An iota list names each of its ids once."""
+    if isinstance(groups.listed, IotaGroups):
+        return stray_device((groups.largest_id,), mode, counts)
+    return stray_device((device for group in groups.listed for device in group), mode, counts)
 
 
 def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:

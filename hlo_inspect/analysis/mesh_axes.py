@@ -48,21 +48,17 @@ _NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _GIVEN_AXIS = re.compile(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
 
 
+MAX_NAMED = 1 << 21
+"""So many ids of devices are looked at for a mesh; 16,384 devices in a hundred lists are fewer."""
+
+
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
     """The mesh of a module; `given` is a mesh of the user's to take names from (`given_mesh`)."""
     devices = counts.devices
-    if devices is None:
-        return Mesh(None, reason="nothing tells how many devices the program has")
-    if not 1 < devices <= MAX_DEVICES:
-        return Mesh(None, reason="the program is for one device" if devices == 1 else f"{devices} devices are too many")
-    stray = next((c for c in collectives if c.participants.contradicts), None)
-    if stray is not None:
-        return Mesh(None, reason=f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}")
     shardings = module_shardings(module)
-    for sharding in shardings:
-        fault = sharding_fault(sharding, counts, stated=module.header.states_devices)
-        if fault is not None:
-            return Mesh(None, reason=fault)
+    reason = _why_no_mesh(module, collectives, counts, shardings)
+    if devices is None or reason:
+        return Mesh(None, reason=reason)
     mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
     if mesh.shape is None:
         return mesh
@@ -79,6 +75,26 @@ def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
     between = [counts.slices > 1 and axis == (counts.slices, counts.of_slice) for axis in axes]
     numbers = count()
     return tuple(DCN if is_between else f"d{next(numbers)}" for is_between in between)
+
+
+def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]) -> str:
+    """Why no mesh is looked for; empty where one is."""
+    devices = counts.devices
+    if devices is None:
+        return "nothing tells how many devices the program has"
+    if not 1 < devices <= MAX_DEVICES:
+        return "the program is for one device" if devices == 1 else f"{devices} devices are too many"
+    stray = next((c for c in collectives if c.participants.contradicts), None)
+    if stray is not None:
+        return f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}"
+    faults = (sharding_fault(sharding, counts, stated=module.header.states_devices) for sharding in shardings)
+    fault = next(filter(None, faults), None)
+    if fault is not None:
+        return fault
+    named = sum(groups.count for groups in {c.groups for c in collectives if isinstance(c.groups, DeviceGroups)})
+    if named * counts.slices + len(shardings) * devices > MAX_NAMED:
+        return f"its groups and shardings name devices more than {MAX_NAMED:,} times"
+    return ""
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -232,6 +248,8 @@ def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: M
 
 def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[int, ...] | None:
     groups, pairs = collective.groups, collective.pairs
+    if mesh.shape is None:
+        return None
     if has_groups(collective):
         listed = groups.groups if isinstance(groups, DeviceGroups) else ()
         try:

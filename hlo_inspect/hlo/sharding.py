@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import tokens
@@ -49,14 +50,18 @@ class Iota(NamedTuple):
     shape: tuple[int, ...]
     permutation: tuple[int, ...] = ()
 
-    def ids(self, count: int) -> list[int]:
-        """The ids, of which there have to be `count`."""
+    def require(self, count: int) -> None:
+        """`DeviceListError` where these are not `count` ids."""
         if count > MAX_DEVICES or math.prod(self.shape) != count:
             raise DeviceListError(f"{count} devices in {list(self.shape)}")
+        if self.permutation and sorted(self.permutation) != list(range(len(self.shape))):
+            raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
+
+    def ids(self, count: int) -> list[int]:
+        """The ids, of which there have to be `count`."""
+        self.require(count)
         if not self.permutation:
             return list(range(count))
-        if sorted(self.permutation) != list(range(len(self.shape))):
-            raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
         strides = [math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
         ids = [0]
         for axis in self.permutation:
@@ -203,15 +208,52 @@ def shardy_meshes(text: str) -> dict[str, NamedMesh]:
 # -- groups and pairs -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class IotaGroups:
+    """The groups of an iota list, of `size` ids each; `count` ids in all."""
+
+    iota: Iota
+    count: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
-    the text names.
+    the text names. An iota list, which is short and may stand for a million devices, is written out when `groups` is read.
     """
 
     text: str
-    groups: Groups
+    listed: Groups | IotaGroups
     mesh: NamedMesh | None = None
+
+    @cached_property
+    def groups(self) -> Groups:
+        if not isinstance(self.listed, IotaGroups):
+            return self.listed
+        ids, size = self.listed.iota.ids(self.listed.count), self.listed.size
+        return tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size))
+
+    @property
+    def is_everybody(self) -> bool:
+        return not (self.listed.count if isinstance(self.listed, IotaGroups) else self.listed)
+
+    @property
+    def count(self) -> int:
+        """How many ids the groups have together."""
+        return self.listed.count if isinstance(self.listed, IotaGroups) else sum(map(len, self.listed))
+
+    @property
+    def largest_id(self) -> int:
+        """-1 where there are no ids. Those of an iota list are 0…n-1, in another order."""
+        if isinstance(self.listed, IotaGroups):
+            return self.listed.count - 1
+        return max((max(ids, default=-1) for ids in self.listed), default=-1)
+
+    @property
+    def sizes(self) -> set[int]:
+        """The sizes that groups have."""
+        return {self.listed.size} if isinstance(self.listed, IotaGroups) else set(map(len, self.listed))
 
 
 def parse_groups(text: str) -> DeviceGroups:
@@ -222,8 +264,9 @@ def parse_groups(text: str) -> DeviceGroups:
         sizes, *shape = map(_integers, iota.groups())
         if len(sizes) != 2:
             raise DeviceListError(f"groups of {len(sizes)} dimensions")
-        ids, size = Iota(*shape).ids(math.prod(sizes)), sizes[1]
-        return DeviceGroups(text, tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)) if size else ())
+        ids, count = Iota(*shape), math.prod(sizes)
+        ids.require(count)
+        return DeviceGroups(text, IotaGroups(ids, count, sizes[1]) if count else ())
     printed = _MESH.match(plain)
     rest = plain[printed.end() :].strip() if printed is not None else ""
     if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):

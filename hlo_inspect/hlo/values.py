@@ -384,7 +384,7 @@ class ValueTable:
         except ValueError as error:
             value = MalformedValue(text, str(error))
         if name in _REPEATED:
-            words = len(text) + (sum(map(len, value.groups)) if isinstance(value, DeviceGroups) else 0)
+            words = len(text) + (value.count if isinstance(value, DeviceGroups) else 0)
             if self._kept + words > _MAX_KEPT:
                 self._known.clear()
                 self._kept = 0

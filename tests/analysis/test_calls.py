@@ -322,6 +322,21 @@ def test_a_figure_that_is_not_known_where_nothing_runs() -> None:
     assert graph.bounds({"body": {"done": Bounds(3, None, "nobody knows")}}) == {"done": Bounds.exactly(0)}
 
 
+def test_counts_that_no_program_has_are_bounds() -> None:
+    """4000 computations, each of which calls the next one twice: 2^4000 has 1205 digits."""
+    chain = [
+        computation(
+            f"%c{n + 1}",
+            (SHARED, f"%a = f32[8]{{0}} call(%v), to_apply=%c{n}", f"ROOT %r = f32[8]{{0}} call(%a), to_apply=%c{n}"),
+        )
+        for n in range(4000)
+    ]
+    first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
+    text = "\n".join(["HloModule m\n", REDUCER, first, *chain, computation("ENTRY %main", (SHARED, CALL + "%c4000"))])
+    assert figures(text).count == ExecutedFigure(None, 10**1000, "it is more than 10^1000")
+    assert CallGraph(module(text.encode(), LIGHT)).runs("c0").at_least == 10**1000
+
+
 def test_many_branches_take_linear_time() -> None:
     count = 3000
     named = [computation(f"%b{n}", (SHARED, "ROOT %r = f32[8]{0} negate(%v)")) for n in range(count)]

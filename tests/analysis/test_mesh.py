@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hlo_inspect
 from hlo_inspect.analysis.collectives import OPCODES
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
@@ -480,3 +481,16 @@ def test_any_order_is_found_again(devices: list[int], shape: tuple[int, ...]) ->
         {sets(lines(list(order), turned, axis)) for axis in range(len(turned))} == wanted
         for turned in itertools.permutations(shape)
     )
+
+
+def test_iota_lists_of_many_devices_are_not_written_out() -> None:
+    """Forty short lists of more than 200,000 devices each; written out they are eight million ids."""
+    lists = [f"[{n},2]<=[2,{n}]T(1,0)" for n in range(100_000, 100_040)]
+    lines = [f"  r{i} = f32[4] all-reduce(p), replica_groups={text}, to_apply=s" for i, text in enumerate(lists)]
+    report = hlo_inspect.inspect(
+        "\n".join(["HloModule m\n", "ENTRY e {", "  p = f32[4] parameter(0)", *lines, "}"]), "collectives"
+    )
+    assert report.facts["module.devices"] == 2 * 100_039
+    assert report.facts["collectives.group_size.2.count"] == 40
+    assert report.facts["mesh.shape"] is None
+    assert "mesh.shape: its groups and shardings name devices more than 2,097,152 times" in report.notes
