@@ -13,21 +13,21 @@ from hlo_inspect.report.model import Column, Input, Report, Row, Table
 COMMAND = "profiles"
 
 _LIST_COLUMNS = (
-    Column("name"),
-    Column("title"),
+    Column("name", width=14),
+    Column("title", detail=2, width=24),
     Column("bf16", "flops_per_s"),
     Column("memory", "bytes"),
     Column("memory_bandwidth", "bytes_per_s"),
-    Column("devices_per_node", "count", detail=2),
-    Column("link"),
+    Column("devices_per_node", "count", detail=4),
+    Column("link", detail=1, width=7),
     Column("link_bandwidth", "bytes_per_s"),
-    Column("link_devices", "count", detail=2),
-    Column("network_bandwidth", "bytes_per_s", detail=1),
+    Column("link_devices", "count", detail=5),
+    Column("network_bandwidth", "bytes_per_s", detail=3),
 )
 _FIGURE_COLUMNS = (
     Column("level"),
     Column("quantity"),
-    Column("stated"),
+    Column("stated", width=24),
     Column("value", "number", detail=3),
     Column("unit", detail=3),
     Column("basis", detail=1),

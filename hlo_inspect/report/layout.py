@@ -21,7 +21,18 @@ GAP = 2  # blanks between columns
 PAGE_WIDTH = 120  # what chooses the columns where the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
-_USUAL: dict[Unit, int] = {"text": 16, "bytes": 9, "flops": 7, "seconds": 7, "count": 7, "number": 6, "share": 6, "bool": 3}
+_USUAL: dict[Unit, int] = {
+    "text": 16,
+    "bytes": 9,
+    "flops": 7,
+    "seconds": 7,
+    "count": 7,
+    "number": 6,
+    "share": 6,
+    "bool": 3,
+    "flops_per_s": 14,
+    "bytes_per_s": 10,
+}
 _SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
 _SHORTEST_LINE = 24
 _BLANKS_OF_A_SENTENCE = 3
@@ -59,7 +70,8 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     """
     cells = format_table(table, raw_bytes)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
-    sums = [line for line in (cells.total, cells.left_out) if line]
+    total = cells.total if cells.total and any(cells.total[at] for at in kept if cells.columns[at].summed) else None
+    sums = [line for line in (total, cells.left_out) if line]
     lines = [tuple(line[at] for at in kept) for line in (cells.header, *cells.rows, *sums)]
     widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
     if width is not None:
@@ -74,7 +86,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         right=tuple(cells.columns[at].unit not in ("text", "bool") for at in kept),
         widths=tuple(widths),
         rows=tuple(rows[: len(cells.rows)]),
-        total=rows[len(cells.rows)] if cells.total else None,
+        total=rows[len(cells.rows)] if total else None,
         folded=cells.folded,
         left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for at, column in enumerate(cells.columns) if at not in kept),

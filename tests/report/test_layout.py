@@ -182,6 +182,13 @@ def test_a_bound_where_no_row_fills_its_column() -> None:
     assert make_grid(table, 80).total == ("total", ">= 7")
 
 
+def test_no_total_where_its_columns_are_not_shown() -> None:
+    columns = (Column("name"), Column("shape", width=40), Column("count", "count", summed=True, detail=3))
+    table = Table("t", "T", columns, (("a", "f32[]", 3),))
+    assert make_grid(table, 60).total is None
+    assert make_grid(table, 80).total == ("total", "", "3")
+
+
 def test_the_column_of_bounds() -> None:
     column = Column("runs", "count", summed=True, detail=2).lower_bound(len)
     assert (column.name, column.bound_of, column.unit, column.summed) == ("runs_lower_bound", "runs", "count", True)
