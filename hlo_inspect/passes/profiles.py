@@ -37,11 +37,11 @@ _FIGURE_COLUMNS = (
 )
 _SOURCE_COLUMNS = (
     Column("id"),
-    Column("title"),
-    Column("publisher", detail=1),
-    Column("version"),
-    Column("page"),
-    Column("url"),
+    Column("title", width=24),
+    Column("publisher", detail=4),
+    Column("version", detail=3),
+    Column("page", detail=1, width=20),
+    Column("url", detail=2, width=40),
 )
 
 

@@ -34,7 +34,7 @@ _USUAL: dict[Unit, int] = {
     "bytes_per_s": 10,
 }
 _SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
-_SHORTEST_LINE = 24
+_SHORTEST_LINE = 16
 _BLANKS_OF_A_SENTENCE = 3
 
 
