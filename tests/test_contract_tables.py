@@ -15,9 +15,12 @@ DATA = Path(__file__).parent / "data"
 
 ADAMW, CPU, GPU, TPU = "cpu/adamw_step.after", "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 UNUSED, ALIASES = "cpu/sgd_unused.after", "handmade/aliases"
-SCAN = "cpu/scan_forward.after"
+SCAN, GATHERED = "cpu/scan_forward.after", "gpu/gathered_matmul.after"
 MASTER = "cpu/bf16_master.after"
 FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
+
+COMMANDS = {"outputs": "params", "kernels": "top"}
+"""The commands of tables that are called otherwise."""
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
 
@@ -111,6 +114,25 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "memory_s": ((CPU, "all-gather", 3072 / 3352e9), (SCAN, "all-gather", 3 * 384 / 3352e9)),
         },
     ),
+    "kernels": (
+        "line",
+        {
+            "name": ((GATHERED, 83, "gemm_fusion_dot_general.6"), (SCAN, 87, "all_gather.3")),
+            "kind": ((GATHERED, 83, "fusion"), (GATHERED, 76, "all-gather")),
+            "computation": ((GATHERED, 83, "main.0_spmd"), (SCAN, 87, "region_0.1_spmd")),
+            "runs": ((SCAN, 87, 3), (GATHERED, 83, 1)),
+            # products of 4096 x 2048 and 2048 x 8192 numbers (its result is converted twice) and of 4096 x 8192 and 8192 x 2048
+            "flops": ((GATHERED, 83, 2 * 4096 * 2048 * 8192 + 2 * 4096 * 8192), (GATHERED, 85, 2 * 4096 * 8192 * 2048)),
+            "bytes": ((GATHERED, 74, 2 * 2 * 2048 * 2048), (SCAN, 87, 3 * (128 + 256))),
+            "bound_by": ((GATHERED, 83, "compute"), (GATHERED, 86, "collective")),
+            # on an H100, 3352 GB/s, and 450 GB/s over NVLink: of four devices each sends 3 of 4 parts of 16 MiB
+            "bound_s": ((GATHERED, 74, 2**24 / 3352e9), (GATHERED, 86, 3 / 4 * 2**24 / 450e9)),
+            "phase": ((GATHERED, 83, "unknown"), (ADAMW, 307, "forward")),
+            "op_name": ((GATHERED, 83, "jit(step)/shard_map/dot_general"), (ADAMW, 307, "jit(step)/jvp()/dot_general")),
+            "source": ((GATHERED, 83, "/train/programs.py:217"), (SCAN, 87, "/train/programs.py:154")),
+            "line": ((GATHERED, 83, 83), (SCAN, 87, 87)),
+        },
+    ),
     "optimizer": (
         "weight",
         {
@@ -153,14 +175,14 @@ COLUMN_CASES = [
 
 @pytest.mark.parametrize(("table", "key", "name", "dump", "row", "value"), COLUMN_CASES)
 def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
-    found = report(dump, "params" if table == "outputs" else table).table(table)
+    found = report(dump, COMMANDS.get(table, table)).table(table)
     rows = dict(zip(values(found, key), values(found, name), strict=True))
     assert (type(rows[row]), rows[row]) == (type(value), value)
 
 
 @pytest.mark.parametrize("table", sorted(COLUMNS))
 def test_owed_columns_are_not_there(table: str) -> None:
-    names = {column.name for column in report(CPU, "params" if table == "outputs" else table).table(table).columns}
+    names = {column.name for column in report(CPU, COMMANDS.get(table, table)).table(table).columns}
     assert names.isdisjoint(OWED_COLUMNS.get(table, ()))
 
 

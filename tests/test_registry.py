@@ -23,6 +23,7 @@ NO_PASS = {
     "base",
     "cost_tables",
     "headline",
+    "kernel_tables",
     "modules",
     "grouping",
     "collective_tables",

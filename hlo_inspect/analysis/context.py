@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
-from hlo_inspect.analysis.cost.kernels import Kernels, find_kernels
+from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
@@ -139,6 +139,19 @@ class Context:
         if cost is not None:
             phases |= {labels.phase for rows in cost.labels.values() for labels in rows}
         return find_program(self.module, self.interface, self.views, phases, self.fusions, cost, overview)
+
+    def collective_of(self, kernel: Kernel) -> Collective | None:
+        """The collective that a kernel is, or starts."""
+        instruction = kernel.instruction
+        return self._collectives_by_place.get((instruction.computation.name, instruction.line, instruction.name))
+
+    @cached_property
+    def _collectives_by_place(self) -> dict[tuple[str, int, str], Collective]:
+        return {
+            (instruction.computation.name, instruction.line, instruction.name): collective
+            for collective in self.collectives
+            for instruction in (collective.inner, collective.start)
+        }
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

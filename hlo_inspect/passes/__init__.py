@@ -11,12 +11,13 @@ from hlo_inspect.passes.module_facts import ModuleFacts
 from hlo_inspect.passes.optimizer import Optimizer
 from hlo_inspect.passes.params import Params
 from hlo_inspect.passes.summary import Summary
+from hlo_inspect.passes.top import Top
 from hlo_inspect.report.model import FactSpec
 
 MODULE_FACTS = ModuleFacts()
 """Runs with every command and is none itself."""
 
-PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost())
+PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost(), Top())
 
 
 def find_pass(name: str) -> Pass:

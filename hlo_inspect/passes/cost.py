@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
-from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import cost_table
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
@@ -47,7 +46,7 @@ class Cost(Pass):
     """
 
     name = "cost"
-    wants = calls.WANTS | Wants(graph=True, checked=True)
+    wants = kernel_times.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),
@@ -59,9 +58,7 @@ class Cost(Pass):
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
         FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
         FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
-        FactSpec(
-            "time.kernels_s", "seconds", "time of one run's kernels, each bound by its FLOPs or its bytes", absent=_NO_PROFILE
-        ),
+        FactSpec("time.kernels_s", "seconds", "time of one run's kernels without collectives", absent=_NO_PROFILE),
         FactSpec("time.collective_s", "seconds", "time of one run's collectives", absent=_NO_PROFILE),
         FactSpec("time.exposed_collective_s", "seconds", "the part of it that nothing hides", absent=_NO_PROFILE),
         FactSpec("time.step_s", "seconds", "time of one run", absent=_NO_PROFILE),
@@ -115,7 +112,7 @@ def _times(context: Context) -> dict[str, Seconds]:
     if profile is None:
         return dict.fromkeys(names, Seconds(0.0, _NO_PROFILE))
     not_modelled = Seconds(0.0, "the time of collectives is not modelled yet")
-    kernels = kernels_time(context.kernels, profile)
+    kernels = kernels_time(context.kernels, profile, context.collective_of)
     step = Seconds(kernels.least, "the time of collectives is not in it")
     times = (compute_time(context.cost.opcodes, profile), memory_time(context.cost.opcodes, profile), kernels)
     return dict(zip(names, (*times, not_modelled, not_modelled, step), strict=True))

@@ -54,8 +54,8 @@ class Kernel(NamedTuple):
     """One instruction that runs as a kernel, or a start with its done.
 
     `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
-    counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. A custom call
-    without a rule `is_unknown`.
+    counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. What work a
+    custom call without a rule does `is_unknown`.
     """
 
     instruction: Instruction
@@ -79,7 +79,7 @@ class Kernel(NamedTuple):
 
     def of_step(self, figure: Figure) -> Bounds:
         """A figure of all its runs in one run of the program."""
-        if self.is_unknown:
+        if self.is_unknown and figure != "bytes":
             return Bounds(0, None, f"there is no rule for {self.instruction.attr('custom_call_target')}")
         return sum_of_step(self.parts, figure)
 

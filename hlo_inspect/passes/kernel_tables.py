@@ -1,0 +1,203 @@
+"""The tables of kernels: one by one, and equal ones together, with what they cost in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.kernel_times import KernelTime, kernel_time
+from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
+from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.report.model import Column, Table, Unit
+
+NO_KERNEL = "(no kernel)"
+"""The row of what XLA's model counts and no kernel does: tables of pointers, barriers."""
+
+
+class Costing(NamedTuple):
+    """One row: a kernel, or several equal ones, or what is none; its figures in one step and its share of the whole."""
+
+    kernels: Sequence[Kernel]
+    runs: Bounds
+    figures: tuple[Bounds, ...]
+    time: KernelTime | None
+    share: float | None = None
+
+    @property
+    def flops(self) -> Bounds:
+        return self.figures[0]
+
+    @property
+    def matmul_flops(self) -> Bounds:
+        return self.figures[1]
+
+    @property
+    def size(self) -> Bounds:
+        """Bytes, as XLA's cost model counts them."""
+        return self.figures[2]
+
+    @property
+    def weight(self) -> float:
+        """What the row is ordered by: its time with a profile, else its bytes."""
+        return self.size.least if self.time is None else self.time.seconds
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte."""
+        flops, size = self.flops.exact, self.size.exact
+        return None if flops is None or not size else flops / size
+
+
+def costings(context: Context) -> list[Costing]:
+    """A row for each kernel and one for what costs something without being one; what weighs most comes first."""
+    rows = [_costing(kernel, context) for kernel in context.kernels.found]
+    beside = context.kernels.beside
+    if beside:
+        figures = tuple(sum_of_step(beside, figure) for figure in _FIGURES)
+        if any(figure != NOTHING for figure in figures):
+            rows.append(Costing((), NOTHING, figures, None if context.profile is None else KernelTime(0.0, None)))
+    return _weighed(rows, context)
+
+
+_FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
+
+
+def _costing(kernel: Kernel, context: Context) -> Costing:
+    time = kernel_time(kernel, context.profile, context.collective_of(kernel)) if context.profile is not None else None
+    return Costing((kernel,), kernel.runs.bounds, tuple(map(kernel.of_step, _FIGURES)), time)
+
+
+def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
+    """The rows with their shares, those that weigh most first."""
+    if context.profile is not None:
+        whole: float = sum(row.time.seconds for row in rows if row.time is not None)
+    else:
+        whole = sum(row.size.least for row in rows)
+
+    def share(row: Costing) -> float | None:
+        return row.weight / whole if whole else None
+
+    def order(row: Costing) -> tuple[float, ...]:
+        time = 0.0 if row.time is None else row.time.seconds
+        return (bool(row.kernels), time, row.size.least, row.flops.least)
+
+    return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
+
+
+def together(rows: Sequence[Costing], context: Context) -> list[Costing]:
+    """The rows with those joined that differ in their names only."""
+
+    def equal(row: Costing) -> object:
+        if not row.kernels:
+            return ()
+        kernel = row.kernels[0]
+        labels, shape = kernel.labels, kernel.instruction.shape
+        figures = (row.runs, row.figures, kernel.is_unknown)
+        return (kernel.kind, labels.kind, str(shape), labels.phase, labels.source, labels.scope, *figures)
+
+    return _weighed([_sum(group) for group in group_rows(rows, equal)], context)
+
+
+def _sum(rows: Sequence[Costing]) -> Costing:
+    first, *more = rows
+    for row in more:
+        time = first.time
+        if time is not None and row.time is not None:
+            time = KernelTime(time.seconds + row.time.seconds, time.bound_by)
+        figures = tuple(map(Bounds.plus, first.figures, row.figures))
+        first = Costing((*first.kernels, *row.kernels), first.runs.plus(row.runs), figures, time)
+    return first
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------------
+
+
+def kernels_table(context: Context) -> Table:
+    """One row a kernel."""
+    columns = (
+        Column("name", get=_name),
+        Column("kind", detail=1, get=_kind),
+        Column("fusion_kind", detail=9, optional=True, get=_fusion_kind),
+        Column("shape", detail=5, get=_shape),
+        Column("computation", detail=8, get=lambda row: _first(row, lambda kernel: kernel.instruction.computation.name)),
+        *_figures(context),
+        Column("op_name", detail=6, get=lambda row: _first(row, lambda kernel: kernel.labels.op_name)),
+        _SOURCE,
+        Column("line", "number", detail=7, get=lambda row: _first(row, lambda kernel: kernel.instruction.line)),
+    )
+    title = f"Kernels of one step, by {_order(context)}"
+    return Table.of("kernels", title, columns, costings(context), page_as="kernel_groups")
+
+
+def kernel_groups(context: Context) -> Table:
+    """The same with equal kernels in one row."""
+    columns = (
+        Column("name", get=_name, width=28),
+        Column("kind", detail=4, get=_kind),
+        Column("fusion_kind", detail=9, optional=True, get=_fusion_kind),
+        Column("shape", detail=3, get=_shape),
+        Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.kernels)),
+        *_figures(context),
+        Column("scope", detail=6, get=lambda row: _first(row, lambda kernel: kernel.labels.scope)),
+        _SOURCE,
+    )
+    title = f"Kernels of one step, equal ones together, by {_order(context)}"
+    return Table.of("kernel_groups", title, columns, together(costings(context), context))
+
+
+def _order(context: Context) -> str:
+    return "bytes" if context.profile is None else f"time at least on {context.profile.name}"
+
+
+def _figures(context: Context) -> Iterator[Column]:
+    yield from bounded("runs", "count", lambda row: row.runs, detail=1)
+    yield from bounded("flops", "flops", lambda row: row.flops)
+    yield from bounded("matmul_flops", "flops", lambda row: row.matmul_flops, detail=8)
+    yield from bounded("bytes", "bytes", lambda row: row.size)
+    yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
+    if context.profile is not None:
+        yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.seconds)
+    yield Column("share", "share", optional=True, get=lambda row: row.share)
+    yield Column("bound_by", detail=1, optional=True, get=lambda row: row.time and row.time.bound_by)
+    yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
+
+
+def bounded(name: str, unit: Unit, figure: Callable[[Costing], Bounds], detail: int = 0) -> tuple[Column, Column]:
+    """A column of a figure and the column of its lower bounds."""
+    column = Column(name, unit, summed=True, detail=detail, get=lambda row: figure(row).exact)
+    return column, column.lower_bound(lambda row: figure(row).least)
+
+
+def _name(row: Costing) -> str:
+    return joined_name([kernel.instruction.name for kernel in row.kernels]) if row.kernels else NO_KERNEL
+
+
+def _kind(row: Costing) -> str:
+    return row.kernels[0].kind if row.kernels else NO_KERNEL
+
+
+def _fusion_kind(row: Costing) -> str | None:
+    kind = row.kernels[0].labels.kind if row.kernels else NOT_FUSED
+    return None if kind == NOT_FUSED else kind
+
+
+def _shape(row: Costing) -> str | None:
+    shape = row.kernels[0].instruction.shape if row.kernels else None
+    return None if shape is None else str(shape)
+
+
+def _source(row: Costing) -> str:
+    source = row.kernels[0].labels.source if row.kernels else NOT_PRINTED
+    return "" if source == NOT_PRINTED else source
+
+
+def _first(row: Costing, get: Callable[[Kernel], str | int]) -> str | int | None:
+    return get(row.kernels[0]) if row.kernels else None
+
+
+_SOURCE = Column("source", detail=2, get=_source)

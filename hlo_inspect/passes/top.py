@@ -1,0 +1,45 @@
+"""What runs on the device, what costs most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost import kernel_times
+from hlo_inspect.passes.base import Pass, with_lower_bound
+from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
+from hlo_inspect.report.model import FactSpec, Section, Table, Value
+
+
+class Top(Pass):
+    """The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile time and its bound.
+
+    A kernel is an instruction that the device runs by itself: a fusion, a dot, a custom call, a collective, a copy; a start
+    and its done are one. Figures are those of all its runs in one run of the program. FLOPs and bytes are those of XLA's cost
+    model: of a fusion what it reads and writes, of what is sliced or updated in place that part. What moves most bytes comes
+    first, with --profile what takes most time. A time is a lower bound: the longer of the FLOPs at the device's peak and the
+    bytes at its memory bandwidth, of a collective also what it sends at the fastest links. Bytes in memory on the chip take no
+    time. Equal kernels share a row; --sites gives each its own.
+    """
+
+    name = "top"
+    wants = kernel_times.WANTS
+    specs = (
+        FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),
+        FactSpec("kernels.executed_count", "count", "how often they run in one run of the program"),
+    )
+
+    def run(self, context: Context) -> Section:
+        kernels = context.kernels.found
+        runs = reduce(Bounds.plus, (kernel.runs.bounds for kernel in kernels), NOTHING)
+        facts: dict[str, Value] = {"kernels.count": len(kernels)}
+        with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
+        notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
+        return Section(facts, _tables(context), notes)
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    yield kernels_table(context)
+    yield kernel_groups(context)

@@ -1,0 +1,126 @@
+"""The command `top`: kernels with what they cost in one step, what costs most first, equal ones together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+
+DATA = Path(__file__).parents[1] / "data"
+DUMPS = sorted(json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"])
+
+TEXT = """HloModule m, num_partitions=2
+
+%square (x: bf16[256,256]) -> bf16[256,256] {
+  %x = bf16[256,256]{1,0} parameter(0)
+  ROOT %y = bf16[256,256]{1,0} multiply(%x, %x)
+}
+
+%body (s: (s32[], bf16[256,256])) -> (s32[], bf16[256,256]) {
+  %s = (s32[], bf16[256,256]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %a = bf16[256,256]{1,0} get-tuple-element(%s), index=1
+  %square.1 = bf16[256,256]{1,0} fusion(%a), kind=kLoop, calls=%square, metadata={op_name="jit(f)/layers_1/mul"}
+  %square.2 = bf16[256,256]{1,0} fusion(%square.1), kind=kLoop, calls=%square, metadata={op_name="jit(f)/layers_2/mul"}
+  ROOT %t = (s32[], bf16[256,256]{1,0}) tuple(%i, %square.2)
+}
+
+%condition (s: (s32[], bf16[256,256])) -> pred[] {
+  %s = (s32[], bf16[256,256]{1,0}) parameter(0)
+  ROOT %c = pred[] constant(false)
+}
+
+ENTRY %main (p: bf16[256,256], zero: s32[]) -> bf16[256,256] {
+  %p = bf16[256,256]{1,0} parameter(0)
+  %zero = s32[] parameter(1)
+  %t = (s32[], bf16[256,256]{1,0}) tuple(%zero, %p)
+  %w = (s32[], bf16[256,256]{1,0}) while(%t), condition=%condition, body=%body, CONFIG
+  %q = bf16[256,256]{1,0} get-tuple-element(%w), index=1
+  %dot = bf16[256,256]{1,0} dot(%q, %p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %sum = bf16[256,256]{1,0} all-reduce(%dot), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=%square
+  ROOT %copy = bf16[256,256]{1,0:S(1)} copy(%sum)
+}
+"""
+LOOP = TEXT.replace("CONFIG", 'backend_config={"known_trip_count":{"n":"10"}}')
+MATRIX, ELEMENTS = 2 * 2**16, 2**16
+DOT = 2 * 2**24
+
+
+def rows(report: Report, table: str, *names: str) -> dict[Value, tuple[object, ...]]:
+    found = report.table(table)
+    at = [[column.name for column in found.columns].index(name) for name in names]
+    return {row[0]: tuple(row[index] for index in at) for row in found.rows}
+
+
+def test_one_row_a_kernel() -> None:
+    """Ten runs of two fusions of two matrices; a product of three; two tables of pointers, one ten times, are no kernels."""
+    report = hlo_inspect.inspect(LOOP, "top")
+    assert rows(report, "kernels", "kind", "runs", "flops", "bytes", "line") == {
+        "square.1": ("fusion", 10, 10 * ELEMENTS, 10 * 2 * MATRIX, 12),
+        "square.2": ("fusion", 10, 10 * ELEMENTS, 10 * 2 * MATRIX, 13),
+        "dot": ("dot", 1, DOT, 3 * MATRIX, 28),
+        "sum": ("all-reduce", 1, ELEMENTS, 2 * MATRIX, 29),
+        "copy": ("copy", 1, 0, 2 * MATRIX, 30),
+        "(no kernel)": ("(no kernel)", 0, 0, 11 * 16, None),
+    }
+    assert rows(report, "kernels", "flop_per_byte")["dot"] == (DOT / (3 * MATRIX),)
+    assert (report.facts["kernels.count"], report.facts["kernels.executed_count"]) == (5, 23)
+
+
+def test_equal_kernels_share_a_row() -> None:
+    """Numbers in the names of scopes make no difference."""
+    report = hlo_inspect.inspect(LOOP, "top")
+    assert report.table("kernels").page_as == "kernel_groups"
+    found = rows(report, "kernel_groups", "sites", "runs", "flops", "bytes", "scope")
+    assert found["square.* × 2"] == (2, 20, 20 * ELEMENTS, 20 * 2 * MATRIX, "layers_*")
+    assert len(found) == 5
+    shares = [row[0] for row in rows(report, "kernel_groups", "share").values()]
+    assert sum(share for share in shares if isinstance(share, float)) == pytest.approx(1)
+
+
+def test_times_are_bounds() -> None:
+    """On an H100 with 3352 GB/s; one of two devices sends the whole matrix with 450 GB/s."""
+    report = hlo_inspect.inspect(LOOP, "top", profile="h100-sxm")
+    found = rows(report, "kernels", "bound_s", "bound_by")
+    assert found["square.1"] == (pytest.approx(10 * 2 * MATRIX / 3352e9), "memory")
+    assert found["dot"] == (pytest.approx(3 * MATRIX / 3352e9), "memory")
+    assert found["sum"] == (pytest.approx(MATRIX / 450e9), "collective")
+    assert found["(no kernel)"] == (0.0, None)
+    assert list(found) == ["square.1", "square.2", "sum", "dot", "copy", "(no kernel)"]
+
+
+def test_memory_on_the_chip_takes_no_time() -> None:
+    """`S(1)` is VMEM on a TPU: the copy reads one matrix at 819 GB/s, and writes none."""
+    found = rows(hlo_inspect.inspect(LOOP, "top", profile="tpu-v5e"), "kernels", "bound_s")
+    assert found["copy"] == (pytest.approx(MATRIX / 819e9),)
+
+
+def test_a_loop_that_runs_unknown_times() -> None:
+    report = hlo_inspect.inspect(TEXT.replace(", CONFIG", ""), "top", profile="h100-sxm")
+    names = ("runs", "runs_lower_bound", "bytes", "bytes_lower_bound")
+    assert rows(report, "kernels", *names)["square.1"] == (None, 1, None, 2 * MATRIX)
+    assert report.facts["kernels.executed_count"] is None
+    assert report.facts["kernels.executed_count.lower_bound"] == 5
+    assert any(note.startswith("kernels.executed_count: the trip count of w (line 26)") for note in report.notes)
+
+
+def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:
+    text = LOOP.replace("copy(%sum)", 'custom-call(%sum), custom_call_target="odd"')
+    report = hlo_inspect.inspect(text, "top", profile="h100-sxm")
+    found = rows(report, "kernels", "flops", "bytes", "bound_s", "bound_by")["copy"]
+    assert found == (None, 2 * MATRIX, pytest.approx(2 * MATRIX / 3352e9), None)
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_rows_add_up_to_what_the_module_costs(name: str) -> None:
+    for report in hlo_inspect.inspect_all(DATA / name, ("top", "cost")):
+        for table in ("kernels", "kernel_groups"):
+            found = report.table(table)
+            sums = dict(zip([column.name for column in found.columns], found.total or (), strict=False))
+            for column, fact in (("flops", "flops"), ("bytes", "bytes_accessed"), ("matmul_flops", "matmul_flops")):
+                if sums.get(column) is not None and not report.facts["cost.unknown_custom_calls"]:
+                    assert sums[column] == report.facts[f"cost.executed_{fact}"]
