@@ -27,6 +27,7 @@ NO_PASS = {
     "modules",
     "grouping",
     "collective_tables",
+    "fusion_tables",
     "loop_table",
     "profiles",
     "rule_pages",

@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.passes.base import Pass, with_lower_bound
-from hlo_inspect.passes.cost_tables import cost_table
+from hlo_inspect.passes.cost_tables import by_phase, cost_table
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {
@@ -91,11 +91,6 @@ def _tables(context: Context) -> Iterator[Table]:
     yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
     yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
     yield _unknown_calls(cost.unknown_calls)
-
-
-def by_phase(context: Context) -> Table:
-    """One row a phase of the training step."""
-    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)
 
 
 def step_reason(amount: Bounds) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -66,3 +67,8 @@ def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Col
 def _time(name: str, time: Callable[[_CostRow], Seconds]) -> tuple[Column, Column]:
     column = Column(name, "seconds", summed=True, get=lambda row: time(row).exact)
     return column, column.lower_bound(lambda row: time(row).least)
+
+
+def by_phase(context: Context) -> Table:
+    """One row a phase of the training step."""
+    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)

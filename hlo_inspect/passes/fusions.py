@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import OPCODES, CustomCall, Fusion, fused_opcodes
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.fusion_tables import by_kind, by_target, instructions_of
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
@@ -62,7 +62,7 @@ def _largest(fusions: list[Fusion]) -> Table:
         Column("name", get=lambda f: f.instruction.name),
         Column("kind", detail=1, get=lambda f: f.kind),
         Column("root", detail=1, get=lambda f: f.root_opcode),
-        Column("instructions", "count", summed=True, detail=2, get=_instructions),
+        Column("instructions", "count", summed=True, detail=2, get=instructions_of),
         Column("outputs", "count", summed=True, detail=3, get=lambda f: f.outputs),
         Column("operand_bytes", "bytes", summed=True, get=lambda f: f.operand_bytes),
         Column("result_bytes", "bytes", summed=True, get=lambda f: f.result_bytes),
@@ -72,26 +72,6 @@ def _largest(fusions: list[Fusion]) -> Table:
         Column("line", "number", detail=6, get=lambda f: f.instruction.line),
     )
     return Table.of("fusions", "Fusions, by bytes moved", columns, sorted(fusions, key=_moved, reverse=True))
-
-
-def _instructions(fusion: Fusion) -> int | None:
-    return len(fusion.callee.opcodes) if fusion.callee else None
-
-
-def by_kind(fusions: list[Fusion]) -> Table:
-    """One row a kind."""
-    columns = (
-        Column("kind", get=lambda group: group[0].kind or "(none printed)"),
-        Column("count", "count", summed=True, get=len),
-        Column("multi_output", "count", summed=True, get=lambda group: sum(f.is_multi_output for f in group)),
-        Column("instructions", "count", summed=True, detail=2, get=lambda group: total(map(_instructions, group))),
-        Column("operand_bytes", "bytes", summed=True, detail=3, get=lambda group: total(f.operand_bytes for f in group)),
-        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(f.result_bytes for f in group)),
-    )
-    kinds: dict[str, list[Fusion]] = {}
-    for fusion in fusions:
-        kinds.setdefault(fusion.kind, []).append(fusion)
-    return Table.of("fusions_by_kind", "Fusions by kind", columns, sorted(kinds.values(), key=len, reverse=True))
 
 
 def _by_root(fusions: list[Fusion]) -> Table:
@@ -104,18 +84,3 @@ def _by_root(fusions: list[Fusion]) -> Table:
 def _content(fusions: list[Fusion]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
     return Table("fusion_content", "Inside of fusions", columns, tuple(fused_opcodes(fusions).most_common()), page_rows=12)
-
-
-def by_target(calls: list[CustomCall]) -> Table:
-    """One row a target."""
-    columns = (
-        Column("target", get=lambda group: group[0].target),
-        Column("count", "count", summed=True, get=len),
-        Column("operand_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.operand_bytes for c in group)),
-        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.result_bytes for c in group)),
-    )
-    targets: dict[str, list[CustomCall]] = {}
-    for call in calls:
-        targets.setdefault(call.target, []).append(call)
-    title = "Custom calls by target"
-    return Table.of("custom_calls", title, columns, sorted(targets.values(), key=len, reverse=True))

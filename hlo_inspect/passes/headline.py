@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import bound, compute_time, memory_time
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import RECOMPUTE
@@ -100,11 +101,11 @@ def _time(context: Context) -> Parts:
     if profile is None:
         return
     tally = context.cost.opcodes
-    compute, memory = compute_time(tally, profile).least, memory_time(tally, profile).least
-    by = bound(compute, memory)
-    if compute or memory:
+    by = bound(compute_time(tally, profile).least, memory_time(tally, profile).least)
+    seconds = kernels_time(context.kernels, profile).least
+    if seconds:
         yield ": "
-        yield Amount(None, "seconds", at_least=max(compute, memory))
+        yield Amount(None, "seconds", at_least=seconds)
         yield f" on {profile.name}" + (f" ({by})" if by else "")
 
 

@@ -168,27 +168,6 @@ def _origin(overview: Overview, row: Row) -> DefinedAt:
     return overview.updates.flow.frames.origin(row.matched.array.place)
 
 
-def in_one_line(context: Context) -> Table:
-    """One row for all updates, none where nothing is updated."""
-    overview = context.optimizer
-    rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
-    columns = (
-        Column("rule", get=lambda all_rows: overview.name if overview.is_complete else None),
-        Column("weights", "count", get=len),
-        Column("decayed", "count", detail=1, get=lambda all_rows: overview.decayed),
-        *(Column(name, "number", optional=True, detail=2, get=_shared(overview, name)) for name in VALUES),
-        Column("clip_norm", "number", optional=True, detail=2, get=lambda all_rows: overview.clip_norm),
-        Column("rate", optional=True, detail=1, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
-        Column("weight_bytes", "bytes", detail=3, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
-        Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
-    )
-    return Table.of("optimizer_update", "Optimizer", columns, [overview.rows] if overview.rows else [])
-
-
-def _shared(overview: Overview, name: str) -> Callable[[object], float | None]:
-    return lambda all_rows: overview.shared(name)
-
-
 def _groups(overview: Overview) -> Table:
     """One row for each set of rule and constants, those with most weights first."""
     groups: dict[tuple[Value, ...], list[Row]] = {}

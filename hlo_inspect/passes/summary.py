@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import collective_tables, cost, fusions, loop_table, optimizer
+from hlo_inspect.passes import collective_tables, cost_tables, fusion_tables, loop_table
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import headline
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+
+_VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
+_DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3}
+"""How early a narrow page drops the hyper-parameters that most optimizers have."""
 
 
 class Summary(Pass):
@@ -49,16 +55,16 @@ class Summary(Pass):
 def _tables(context: Context) -> Iterator[Table]:
     yield _buffers(context.interface)
     if "cost" in context.also:
-        yield cost.by_phase(context)
+        yield cost_tables.by_phase(context)
     if "optimizer" in context.also:
-        yield optimizer.in_one_line(context)
-    yield fusions.by_kind(context.fusions)
+        yield _optimizer(context.optimizer)
+    yield fusion_tables.by_kind(context.fusions)
     yield collective_tables.by_kind(context)
     yield collective_tables.point_to_point(context)
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
     yield loop_table.loops(context, with_cost="cost" in context.also)
-    yield fusions.by_target(context.custom_calls)
+    yield fusion_tables.by_target(context.custom_calls)
     yield _opcodes(context)
 
 
@@ -80,6 +86,26 @@ def _buffers(interface: Interface) -> Table:
 
 def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -> tuple[int | None, int | None]:
     return (len(leaves), total(leaf.shape.bytes for leaf in leaves)) if is_known else (None, None)
+
+
+def _optimizer(overview: Overview) -> Table:
+    """One row for all updates, none where nothing is updated."""
+    rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
+
+    def value(name: str) -> Callable[[object], float | None]:
+        return lambda all_rows: overview.shared(name)
+
+    columns = (
+        Column("rule", get=lambda all_rows: overview.name if overview.is_complete else None),
+        Column("weights", "count", get=len),
+        Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
+        *(Column(name, "number", optional=True, detail=_DETAILS.get(name, 6), get=value(name)) for name in _VALUES),
+        Column("clip_norm", "number", optional=True, detail=4, get=lambda all_rows: overview.clip_norm),
+        Column("rate", optional=True, detail=2, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
+        Column("weight_bytes", "bytes", detail=5, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
+        Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
+    )
+    return Table.of("optimizer_update", "Optimizer", columns, [overview.rows] if overview.rows else [])
 
 
 def _opcodes(context: Context) -> Table:
