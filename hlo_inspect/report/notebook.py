@@ -10,10 +10,19 @@ from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.options import RenderOptions, shown_tables
-from hlo_inspect.report.page import headline_text, input_details, module_details, module_name, paragraphs
+from hlo_inspect.report.page import (
+    findings_left_out,
+    headline_text,
+    input_details,
+    module_details,
+    module_name,
+    paragraphs,
+    shown_findings,
+)
 from hlo_inspect.report.terminal import render_terminal, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)
+_NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousands of devices is none of a page
 
 
 def as_text(shown: Report | Table) -> str:
@@ -40,10 +49,10 @@ def _report(report: Report) -> Iterator[str]:
         yield f"<p><b>{escape(passage.heading)}</b></p>{text}"
     if report.findings:
         yield "<ul>"
-        for finding in report.findings:
+        for finding in shown_findings(report, _OPTIONS):
             place = f" ({printable(str(finding.location))})" if finding.location else ""
             yield f"<li><b>{finding.severity}</b> {finding.rule}: {escape(printable(finding.message) + place)}</li>"
-        yield "</ul>"
+        yield f"</ul><p>{escape(findings_left_out(report, _OPTIONS))}</p>"
     for table in shown_tables(report, _OPTIONS, for_people=True):
         yield from _table(table)
 
@@ -53,7 +62,7 @@ def _line(label: str, text: str) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    grid = make_grid(table, None)
+    grid = make_grid(table, _NOTEBOOK_WIDTH)
     yield f"<p><b>{escape(grid.title)}</b></p>"
     if not grid.rows and grid.left_out is None:
         yield "<p>none</p>"

@@ -14,7 +14,7 @@ NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
 
-_SUMMARY_FINDINGS = 3
+_SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
 _COUNTED = (("module.devices", "device"), ("module.num_partitions", "partition"), ("module.replica_count", "replica"))
 _SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed": "global shapes with per-device regions"}
 
@@ -93,8 +93,10 @@ def has_findings(report: Report) -> bool:
 
 
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
-    """All, but of the summary only the first: findings come most severe first."""
-    return report.findings if options.verbose or report.command != SUMMARY else report.findings[:_SUMMARY_FINDINGS]
+    """The first, of the summary fewer, or all where that is asked for: findings come most severe first."""
+    if options.verbose:
+        return report.findings
+    return report.findings[: _SUMMARY_FINDINGS if report.command == SUMMARY else _PAGE_FINDINGS]
 
 
 def findings_left_out(report: Report, options: RenderOptions) -> str:

@@ -157,6 +157,14 @@ def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], 
         assert re.findall(r"^\w+ +(HI\d+)", all_of_them, re.MULTILINE) == ["HI001", "HI101", "HI204", "HI104", "HI501"]
 
 
+def test_a_page_has_the_first_findings_and_says_how_many_there_are(rendered: Callable[..., str], sample: Report) -> None:
+    many = replace(sample, command="params", findings=sample.findings * 10)
+    text = rendered("table", many)
+    assert len(re.findall(r"^\w+ +(HI\d+)", text, re.MULTILINE)) == 20
+    assert "\nand 30 more: -v or `hlo-inspect check`\n" in text
+    assert "more: -v" not in rendered("table", many, verbose=True)
+
+
 def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
     assert "\nFindings\nnone\n" in rendered("table", replace(sample, findings=()))
     assert "Findings" not in rendered("table", replace(sample, command="params", findings=()))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import hlo_inspect.api  # noqa: F401 - from then on reports show themselves
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Report, Table
+
+
+class Tags(HTMLParser):
+    """Holds that each element is closed, and keeps the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def text_of(html: str | None) -> str:
+    tags = Tags()
+    tags.feed(html or "")
+    assert tags.open == []
+    return tags.text
+
+
+def test_a_report_is_a_page(sample: Report) -> None:
+    report = replace(sample, headline=(HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " <matmul>")),))
+    text = text_of(report._repr_html_())
+    for words in (
+        "jit_train_step.[bold]42",
+        "631.4\u00a0GFLOP <matmul>",
+        "HI101",
+        "=all|gather.4",
+        "[5 others]",
+        ">= 305.0 MiB",
+    ):
+        assert words in text
+    assert repr(report).startswith("jit_train_step.[bold]42  8 devices")
+
+
+def test_a_table_is_its_first_rows(sample: Report) -> None:
+    table = sample.table("collectives")
+    assert repr(table).splitlines()[0] == "Collectives"
+    assert len(repr(table).splitlines()) == 3 + 20 + 1 + 2
+    assert len(re.findall("<tr>", table._repr_html_() or "")) == 1 + 20 + 1 + 1
+
+
+def test_what_is_large_stays_a_page(sample: Report) -> None:
+    rows = tuple((f"a.{number}", "{" + "0," * 100_000 + "}") for number in range(1000))
+    table = Table("t", "T", (Column("name"), Column("replica_groups")), rows)
+    report = replace(sample, command="params", tables=(table,) * 3, findings=sample.findings * 1000)
+    for shown in (repr(table), table._repr_html_(), repr(report), report._repr_html_()):
+        assert shown is not None
+        assert len(shown) < 40_000
+
+
+def test_a_table_without_rows(sample: Report) -> None:
+    assert text_of(sample.table("custom_calls")._repr_html_()) == "Custom calls\nnone"
