@@ -62,10 +62,122 @@ def powers(p1: Any, p2: Any) -> tuple[Any, Any]:
     return p1 * 0.9, p2 * 0.98
 
 
+# -- spellings ----------------------------------------------------------------------------------------------------------
+
+
+def adamax(g: Any, w: Any, own: Arrays, shared: Arrays, *, epsilon: Any = 1e-7) -> Arrays:
+    """Epsilon beside u, as in Keras and the paper's later version."""
+    (m, u), (t,) = own, shared
+    m, u = 0.9 * m + 0.1 * g, jnp.maximum(0.98 * u, jnp.abs(g))
+    return w - 0.002 * m / ((1 - 0.9 ** (t + 1)) * (u + epsilon)), m, u
+
+
+def adamax_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    return adamax(g, w, own, shared, epsilon=1e-7 * jnp.abs(w))
+
+
+def lamb(g: Any, w: Any, own: Arrays, shared: Arrays, *, top: Any = None) -> Arrays:
+    """Two choices, one for each norm."""
+    (m, v), (t,) = moments(g, *own), shared
+    step = m / (1 - 0.9 ** (t + 1)) / (jnp.sqrt(v / (1 - 0.98 ** (t + 1))) + 1e-6) + 0.01 * w
+    above, below = jnp.linalg.norm(w if top is None else top), jnp.linalg.norm(step)
+    return w - 0.001 * jnp.where(above > 0, jnp.where(below > 0, above / below, 1.0), 1.0) * step, m, v
+
+
+def lamb_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """The norm above is that of the gradient."""
+    return lamb(g, w, own, shared, top=g)
+
+
+def lars(g: Any, w: Any, own: Arrays, _: Arrays, *, decay: float = 1e-4) -> Arrays:
+    """The trust ratio of the paper, with the norms of gradient and weight apart."""
+    (m,) = own
+    above, below = jnp.linalg.norm(w), jnp.linalg.norm(g)
+    ratio = 0.001 * above / (below + decay * above + 1e-9)
+    m = 0.9 * m + 0.5 * jnp.where((above > 0) & (below > 0), ratio, 1.0) * (g + 1e-4 * w)
+    return w - m, m
+
+
+def lars_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """Another decay below than in the step."""
+    return lars(g, w, own, shared, decay=2e-4)
+
+
+def schedule(t: Any) -> Any:
+    return 0.9 * (1 - 0.5 * 0.96**t)
+
+
+def nadam(g: Any, w: Any, own: Arrays, shared: Arrays, *, late: float = 2.0) -> Arrays:
+    """A schedule of the momentum, and its product."""
+    (m, v), (t, kept) = moments(g, *own), shared
+    now, coming = schedule(t + 1.0), schedule(t + late)
+    kept = kept * now
+    ahead = coming * m / (1 - kept * coming) + (1 - now) * g / (1 - kept)
+    return w - 0.002 * ahead / (jnp.sqrt(v / (1 - 0.98 ** (t + 1))) + 1e-7), m, v
+
+
+def nadam_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """Half of the gradient's share."""
+    m, v = moments(g, *own)
+    new, *_ = nadam(g, w, own, shared)
+    return new - 0.001 * g * (1 - schedule(shared[0] + 1.0)) / (jnp.sqrt(v) + 1e-7), m, v
+
+
+def rmsprop(g: Any, w: Any, own: Arrays, shared: Arrays, *, base: Any = 0.9) -> Arrays:
+    """With Adam's correction."""
+    (v,), (t,) = own, shared
+    v = 0.9 * v + 0.1 * g * g
+    return w - 0.001 * g / (jnp.sqrt(v / (1 - base ** (t + 1.0))) + 1e-8), v
+
+
+def rmsprop_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    return rmsprop(g, w, own, shared, base=jnp.abs(w))
+
+
+def lion(g: Any, w: Any, own: Arrays, _: Arrays, *, least: float = 0.0) -> Arrays:
+    """The sign by two choices."""
+    (m,) = own
+    mixed = 0.9 * m + 0.1 * g
+    sign = jnp.where(mixed > 0, 1.0, jnp.where(mixed < least, -1.0, 0.0))
+    return w - 1e-4 * (sign + 0.1 * w), 0.99 * m + 0.01 * g
+
+
+def lion_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    return lion(g, w, own, shared, least=-0.5)
+
+
+def counted(t: Any) -> tuple[Any]:
+    return (t + 1,)
+
+
+def product_of(t: Any, kept: Any) -> tuple[Any, Any]:
+    return t + 1, kept * schedule(t + 1.0)
+
+
+def accumulated(g: Any, w: Any, own: Arrays, shared: Arrays, *, share: float = 1.0) -> Arrays:
+    """Momentum of the mean of several gradients, which is kept until the momentum takes it in."""
+    (m, total), (t,) = own, shared
+    m = 0.9 * m + (total + share * (g - total) / (t + 1))
+    return w - 0.1 * m, m, jnp.zeros_like(total)
+
+
 PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "adam_handed_in": (step_of(adam_by_torch, 2), (SCALAR,) * 5),
     "adam_powers": (step_of(adam_by_powers, 2, (SCALAR, SCALAR), powers), ()),
     "adam_powers_twin": (step_of(adam_twin, 2, (SCALAR, SCALAR), powers), ()),
+    "adamax_beside": (step_of(adamax, 2, (COUNTER,), counted), ()),
+    "adamax_twin": (step_of(adamax_twin, 2, (COUNTER,), counted), ()),
+    "lamb_twice": (step_of(lamb, 2, (COUNTER,), counted), ()),
+    "lamb_twin": (step_of(lamb_twin, 2, (COUNTER,), counted), ()),
+    "lars_paper": (step_of(lars, 1), ()),
+    "lars_twin": (step_of(lars_twin, 1), ()),
+    "nadam_scheduled": (step_of(nadam, 2, (COUNTER, SCALAR), product_of), ()),
+    "nadam_twin": (step_of(nadam_twin, 2, (COUNTER, SCALAR), product_of), ()),
+    "rmsprop_corrected": (step_of(rmsprop, 1, (COUNTER,), counted), ()),
+    "rmsprop_twin": (step_of(rmsprop_twin, 1, (COUNTER,), counted), ()),
+    "lion_chosen": (step_of(lion, 1), ()),
+    "lion_twin": (step_of(lion_twin, 1), ()),
+    "sgd_accumulated": (step_of(accumulated, 2, (COUNTER,), counted), ()),
 }
 
 

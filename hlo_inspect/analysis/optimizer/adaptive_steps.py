@@ -175,7 +175,7 @@ def _take_rate(
     content = (
         values.pop() if len(values) == 1 else None if not factor else next(v for m, v in gradient.items() if m not in factor)
     )
-    if content is None or root.correction:
+    if content is None or take_corrections(update, root.correction)[1]:
         return None
     rate: Sum = {scalars: -content * root.scale}
     return ScaledGradient(second, root, scaled(gradient, 1 / content), rate, average=average)

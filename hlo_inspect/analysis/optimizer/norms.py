@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, scaled
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.update import Update
 
 
@@ -205,11 +205,38 @@ def _by_choice(update: Update, select: Atom) -> Clip | None:
         left, right, then, other = (left, right, other, then) if is_constant(right) else (right, left, then, other)
     elif is_constant(left):
         left, right, then, other = right, left, other, then
-    if not is_constant(right) or not is_norm(update, left):
+    if not is_constant(right):
+        return Clip("norm", None) if _is_scaled_by_norms(update, then, other) else None
+    if not is_norm(update, left):
         return None
     limit = right.get(ONE, 0.0)
     clipped = update.forms.multiply(then, scaled(update.forms.power(left, -1.0), limit))
     return Clip("norm", update.round(limit)) if key_of(clipped) == key_of(other) else None
+
+
+def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
+    """Whether one form is another one times a power of norms, as where each unit has a limit of its own."""
+    if len(then) != 1 or len(other) != 1:
+        return False
+    (left,), (right,) = then, other
+    ratio = product(right, tuple((atom, -exponent) for atom, exponent in left))
+    return bool(ratio) and bool(left) and all(_is_safe_norm(update, atom, abs(exponent)) for atom, exponent in ratio)
+
+
+def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
+    """Whether a factor is a norm, or the larger one of a norm and a number, repeated or not."""
+    form: Sum = {((atom, exponent),): 1.0}
+    for _ in range(4):
+        if is_norm(update, form):
+            return True
+        ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        found = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+        inner = found.parts[0] if found is not None and found.op == "broadcast" else None
+        inner = unguarded(update, monomial[0][0]) if found is not None and inner is None else inner
+        if inner is None or len(inner) != 1:
+            return False
+        form = inner
+    return False
 
 
 def _by_factor(update: Update, minimum: Atom) -> Clip | None:

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.optimizer.toolkit import Claim, OptimizerRule, Update,
 
 def match(update: Update) -> Claim | None:
     found = find_scaled_gradient(update)
-    if found is None or found.average is not None or found.momentum is not None:
+    if found is None or found.average is not None or found.momentum is not None or found.root.correction:
         return None
     second = square_average(update, found.second, found.gradient)
     if second is None or second.decay.value != 1.0:

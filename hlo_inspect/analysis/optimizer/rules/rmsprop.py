@@ -6,7 +6,7 @@ with momentum or without.
     step = g / sqrt(variance + epsilon)   or   g / (sqrt(variance) + epsilon)
     w' = w - rate * step   or   m' = momentum * m + step,  w' = w - rate * m'
 
-State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may be part of m'.
+State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may be part of m', and v' corrected as in Adam.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Claim,
     OptimizerRule,
     Update,
+    exact_decay,
     find_scaled_gradient,
     gradient_average,
     square_average,
+    take_corrections,
 )
 
 
@@ -32,7 +34,8 @@ def match(update: Update) -> Claim | None:
         mean = gradient_average(update, found.average)
         if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, found.gradient):
             return None
-    return found.claim(update, {"beta2": second.decay})
+    bases, _ = take_corrections(update, found.root.correction)
+    return found.claim(update, {"beta2": exact_decay(second.decay, bases[0][0] if bases else None)})
 
 
 RULE = OptimizerRule(

@@ -52,28 +52,42 @@ def _plain(update: Update) -> Claim | None:
 
 
 def _linear(update: Update, form: Sum) -> Sum | None:
-    """The factor that all terms of a gradient share."""
-    if not update.is_gradient(form):
+    """The factor that all terms of a gradient share; of `acc + (g - acc) / n`, the average of several, that of `acc`."""
+    if not _is_gradient(update, form):
         return None
-    factors: list[Sum] = []
-    for monomial, value in form.items():
-        scalars, gradient = update.split_scalars(monomial)
-        if not _is_backward(update, gradient):
-            return None
-        factors.append({scalars: -value})
-    return factors[0] if all(factor == factors[0] for factor in factors) else None
+    factors = {monomial: {update.split_scalars(monomial)[0]: -value} for monomial, value in form.items()}
+    kept = [monomial for monomial in form if _is_accumulator(update, monomial, form)]
+    found = [factors[monomial] for monomial in kept or form]
+    return found[0] if all(factor == found[0] for factor in found) else None
+
+
+def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
+    """Whether a term is an array beside the weight that the other terms hold too."""
+    gradient = update.split_scalars(monomial)[1]
+    if len(form) != 2 or len(gradient) != 1 or update.forms.atoms[gradient[0][0]].op != "input":
+        return False
+    others = {other: value for other, value in form.items() if other != monomial}
+    return gradient[0][0] in update.forms.atoms_below(others)
+
+
+def _is_gradient(update: Update, form: Sum) -> bool:
+    """Whether each term of a form is what a backward pass can end with."""
+    terms = [update.split_scalars(monomial)[1] for monomial in form]
+    return update.is_gradient(form) and all(_is_backward(update, term) for term in terms)
 
 
 def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
-    outer products; each may be clipped. No sign, no root, no norm.
+    outer products; each may be clipped. No sign, and no root or divisor that is made of the gradient, a norm of it.
     """
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
-    if any(exponent < 1.0 or exponent % 1.0 for _, exponent in bare) or not bare or not depth:
+    whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0]
+    others = [atom for atom, exponent in bare if atom not in whole]
+    if not whole or not depth or any(_is_made_of(update, atom, whole) for atom in others):
         return False
-    for atom, _ in bare:
+    for atom in whole:
         found = update.forms.atoms[atom]
         parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
         terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]
@@ -84,11 +98,23 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     return True
 
 
+def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
+    """Whether a factor is a function of the gradient, or of a sum over it; statistics of a batch are not."""
+    leaves = update.forms.leaves({((one, 1.0),): 1.0 for one in gradient})
+    level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
+    for _ in range(4):
+        if level & leaves:
+            return True
+        summed = [update.reductions.summed(leaf) for leaf in level]
+        level = {leaf for form in summed if form is not None for leaf in update.forms.leaves(form)}
+    return update.weight in level
+
+
 def _momentum(update: Update, state: State) -> Claim | None:
     average = gradient_average(update, state)
-    inner = _scale(update, average) if average is not None else None
-    if average is None or inner is None or (average.decay.value or 0.0) >= 1.0:
+    if average is None or (average.decay.value or 0.0) >= 1.0:
         return None  # a velocity that never decays: the symplectic Euler method
+    inner = _scale(update, average)
     factor, rest = split(update.rest, state.new)
     if len(factor) != 1 or not update.are_scalar(factor):
         return None
@@ -101,8 +127,10 @@ def _momentum(update: Update, state: State) -> Claim | None:
         factor, kept = looked_ahead
     ((monomial, value),) = factor.items()
     rate: Sum = {monomial: -value}
-    if value > 0 and is_constant(factor):
+    if value > 0 and is_constant(factor) and inner is not None:
         rate = scaled(inner, value)
+    elif inner is None and (value > 0 or not _is_sum_of_gradients(update, average)):
+        return None
     hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": average.decay,
@@ -130,8 +158,17 @@ def _scale(update: Update, average: Average) -> Sum | None:
     return _linear(update, gradient) if gradient else None
 
 
+def _is_sum_of_gradients(update: Update, average: Average) -> bool:
+    """Whether terms with several factors are gradients: of a standardized weight, which they hold, multiplied with a sum."""
+    factor, gradient = split(average.rest, update.weight)
+    return all(_is_backward(update, term) for term in factor if not update.are_scalar({term: 1.0})) and _is_gradient(
+        update, gradient
+    )
+
+
 def _l2(update: Update, average: Average) -> Hyperparameter:
     factor, rest = split(average.rest, update.weight)
+    factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
     if not factor:
         return ABSENT
     values = set(rest.values())

@@ -9,6 +9,35 @@ from tests.analysis.optimizer.programs import DATA, STAGES, Facts, facts_of, tex
 SPELLINGS: dict[str, Facts] = {
     "adam_handed_in": {"name": "adam"},
     "adam_powers": {"name": "adam", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
+    "adamax_beside": {"name": "adamax", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
+    "lamb_twice": {
+        "name": "lamb",
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-6,
+        "weight_decay": 0.01,
+        "decayed_count": 2,
+    },
+    "lars_paper": {
+        "name": "lars",
+        "learning_rate": 0.5,
+        "momentum": 0.9,
+        "nesterov": False,
+        "weight_decay": 1e-4,
+        "decayed_count": 2,
+    },
+    "lion_chosen": {
+        "name": "lion",
+        "learning_rate": 1e-4,
+        "beta1": 0.9,
+        "beta2": 0.99,
+        "weight_decay": 0.1,
+        "decayed_count": 2,
+    },
+    "nadam_scheduled": {"name": "nadam", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
+    "rmsprop_corrected": {"name": "rmsprop", "learning_rate": 0.001, "beta2": 0.9, "epsilon": 1e-8},
+    "sgd_accumulated": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": False},
 }
 
 
