@@ -102,7 +102,7 @@ def _time(context: Context) -> Parts:
         return
     tally = context.cost.opcodes
     by = bound(compute_time(tally, profile).least, memory_time(tally, profile).least)
-    seconds = kernels_time(context.kernels, profile).least
+    seconds = kernels_time(context.kernels, profile, context.collective_of).least
     if seconds:
         yield ": "
         yield Amount(None, "seconds", at_least=seconds)
