@@ -154,7 +154,11 @@ def test_passes_by_name() -> None:
         "collectives_by_axis",
         "collectives_by_phase",
         "params",
+        "params_by_role",
+        "params_not_donated",
+        "params_donated",
         "outputs",
+        "output_groups",
     ]
     assert {"collectives.count", "params.count", "module.name"} <= report.facts.keys()
     assert "fusions.count" not in report.facts

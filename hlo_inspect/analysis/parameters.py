@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hlo_inspect.analysis.op_names import origin_of
 from hlo_inspect.hlo.header import Alias, ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
@@ -31,6 +32,7 @@ class ParameterLeaf:
     """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it,
     `None` where the text does not say.
 
+    `path` is the argument's path in the caller's tree, which JAX gives as the parameter's op_name, else another name of it.
     `kept_because` says why an array that is not donated could not be, that it could, or that the text does not tell.
     """
 
@@ -43,6 +45,7 @@ class ParameterLeaf:
     donor: bool
     unused: bool | None
     kept_because: str
+    path: str = ""
 
     @property
     def name(self) -> str:
@@ -51,14 +54,6 @@ class ParameterLeaf:
     @property
     def line(self) -> int | None:
         return self.instruction.line if self.instruction else None
-
-    @property
-    def path(self) -> str:
-        """The argument's path in the caller's tree, which JAX gives as the parameter's op_name."""
-        if self.instruction is None:
-            return ""
-        metadata = self.instruction.attr("metadata")
-        return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
 
     @property
     def donated(self) -> bool | None:
@@ -166,6 +161,7 @@ def _parameters(
 ) -> tuple[ParameterLeaf, ...]:
     aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
     donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
+    paths = _paths(module, instructions)
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
@@ -183,9 +179,31 @@ def _parameters(
                     donor=any(p in donors for p in prefixes),
                     unused=_is_unused(entry, instruction, index),
                     kept_because="",
+                    path=paths.get(number, ""),
                 )
             )
     return _with_reasons(leaves, outputs, why_unknown)
+
+
+def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, str]:
+    """The path of each parameter. What all of them are called, as `xla__device_data`, is no path of any: instead of it the name
+    that Neuron's compiler gives an input, else the line that made it.
+    """
+    for name_of in (_path, _neff_name, lambda instruction: origin_of(instruction, module.frames).source):
+        paths = {number: name_of(instruction) for number, instruction in instructions.items()}
+        if len(set(paths.values())) > 1 or (len(paths) == 1 and any(paths.values())):
+            return paths
+    return {}
+
+
+def _path(instruction: Instruction) -> str:
+    metadata = instruction.attr("metadata")
+    return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
+
+
+def _neff_name(instruction: Instruction) -> str:
+    attributes = instruction.attr("frontend_attributes")
+    return attributes.get("neff_input_names", "") if attributes else ""
 
 
 def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:

@@ -23,18 +23,31 @@ MAX_LOOPS = 3  # loops in loops
 
 def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, Index]]:
     """Numbers and indices of those parameters."""
-    updates = overview.updates
-    graph, frames = updates.flow.graph, updates.flow.frames
-    steps = [matcher.step for matcher in updates.matchers[: None if overview.rows else 1]]
-    arrays = [array for step in steps for array in step.arrays if array.source in updates.parameters]
-    if not overview.rows:
-        arrays = [one for one in arrays if not any(graph.ops[node] in _NOT_LOCAL for node in graph.below([one.new]))]
-    found = {updates.parameters[array.source] for array in arrays}
-    frame = frames.open(module.entry.name) if module.entry is not None and not overview.rows else None
-    if frame is not None:
-        written = (_written(frames, frames.root(frame, output.index), MAX_LOOPS) for output in interface.outputs)
-        found |= {one for one in written if one is not None}
-    return found
+    if overview.rows:
+        return _state(overview)
+    frames = overview.updates.flow.frames
+    frame = frames.open(module.entry.name) if module.entry is not None else None
+    if frame is None:
+        return set()
+    written = (_written(frames, frames.root(frame, output.index), MAX_LOOPS) for output in interface.outputs)
+    return {one for one in written if one is not None} | _local(overview)
+
+
+def _state(overview: Overview) -> set[tuple[int, Index]]:
+    """The training state: what rules say, and where one does not explain an update all that outputs succeed by data flow."""
+    if all(row.rule != "unknown" for row in overview.rows):
+        return set(overview.roles)
+    parameters = overview.updates.parameters
+    sources = (array.source for matcher in overview.updates.matchers for array in matcher.step.arrays)
+    return {parameters[source] for source in sources if source in parameters}
+
+
+def _local(overview: Overview) -> set[tuple[int, Index]]:
+    """What outputs succeed without matrix products, reductions and other devices."""
+    graph, parameters = overview.updates.flow.graph, overview.updates.parameters
+    arrays = [array for matcher in overview.updates.matchers[:1] for array in matcher.step.arrays]
+    local = (one for one in arrays if not any(graph.ops[node] in _NOT_LOCAL for node in graph.below([one.new])))
+    return {parameters[array.source] for array in local if array.source in parameters}
 
 
 def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | None:

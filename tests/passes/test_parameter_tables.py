@@ -1,0 +1,112 @@
+"""What a page shows of parameters: totals by role, what is not donated, the rest with equal arrays together."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes.parameter_tables import joined_path
+from hlo_inspect.report.model import Report, Value
+from tests.analysis.optimizer.programs import ADAM, changed, step_of
+
+KIB = 1024
+
+
+def dicts(report: Report, table: str) -> list[dict[str, Value]]:
+    found = report.table(table)
+    names = [column.name for column in found.columns]
+    return [dict(zip(names, row, strict=True)) for row in found.rows]
+
+
+def adam(*also: str) -> Report:
+    """A weight and two moments of f32[64,64], 16 KiB each, of which the second moment is not donated; x is f32[9,64]."""
+    text = step_of(*ADAM, outputs="new m v", states=2).replace("[4,4]", "[64,64]").replace("[9,4]", "[9,64]")
+    return hlo_inspect.inspect(changed(text, r", \{2\}: \(2, \{\}, may-alias\)", ""), "params", also=also)
+
+
+def test_totals_by_role() -> None:
+    """Roles in the order of a training step; what no rule names is an input. Rows add up to the facts."""
+    report = adam("optimizer")
+    rows = {row["role"]: (row["arrays"], row["bytes"], row["donated_bytes"]) for row in dicts(report, "params_by_role")}
+    assert list(rows)[:3] == ["weight", "first_moment", "second_moment"]
+    assert rows["weight"] == rows["first_moment"] == (1, 16 * KIB, 16 * KIB)
+    assert rows["second_moment"] == (1, 16 * KIB, 0)
+    total = report.table("params_by_role").total
+    assert total is not None
+    assert total[1:4] == tuple(report.facts[f"params.{name}"] for name in ("leaf_count", "bytes", "donated_bytes"))
+
+
+def test_without_data_flow_there_are_no_roles() -> None:
+    assert {row["role"] for row in dicts(adam(), "params_by_role")} == {"parameter"}
+
+
+def test_each_array_is_in_one_of_two_tables() -> None:
+    report = adam("optimizer")
+    kept, given = dicts(report, "params_not_donated"), dicts(report, "params_donated")
+    assert ("second_moment", "not asked for: an output fits it") in [(row["role"], row["not_donated_because"]) for row in kept]
+    assert [(row["role"], row["numbers"]) for row in given] == [("weight", "0"), ("first_moment", "1")]
+    assert sum(int(str(row["arrays"])) for row in kept + given) == report.facts["params.leaf_count"]
+
+
+def test_equal_arrays_are_one_row() -> None:
+    """Four layers, of which parameters 0, 1, 3 are alike; the largest row comes first."""
+    shapes = ("8,8", "8,8", "64,64", "8,8")
+    lines = [
+        f"  %p{n} = f32[{shape}]{{1,0}} parameter({n}), metadata={{op_name=\"params['layers'][{n}]['w']\"}}"
+        for n, shape in enumerate(shapes)
+    ]
+    results = ", ".join(f"%p{n}" for n in range(4))
+    text = "HloModule m\n\nENTRY %main {\n" + "\n".join([*lines, f"  ROOT %t = () tuple({results})", "}", ""])
+    rows = dicts(hlo_inspect.inspect(text, "params"), "params_not_donated")
+    assert [(row["shape"], row["arrays"], row["bytes"], row["numbers"], row["path"]) for row in rows] == [
+        ("f32[64,64]", 1, 16 * KIB, "2", "params['layers'][2]['w']"),
+        ("f32[8,8]", 3, 3 * 256, "0-1, 3", "params['layers'][*]['w']"),
+    ]
+
+
+def test_outputs_in_donated_buffers_are_one_row() -> None:
+    """They repeat the parameters. What is new has a row for each shape."""
+    rows = dicts(adam("optimizer"), "output_groups")
+    assert [(row["shape"], row["arrays"], row["bytes"], row["in_the_buffer_of"]) for row in rows] == [
+        ("f32[64,64]", 2, 32 * KIB, "0-1"),
+        ("f32[64,64]", 1, 16 * KIB, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "path"),
+    [
+        (["a['w']"], "a['w']"),
+        (["p['layers'][0]['w']", "p['layers'][1]['w']"], "p['layers'][*]['w']"),
+        (["p['layers_0']['w']", "p['layers_11']['w']"], "p['layers_*']['w']"),
+        (["p['wq']['kernel']", "p['wk']['kernel']"], "p['…']['kernel']"),
+        (["state.mu['a']", "state.mu['b']"], "state.mu['…']"),
+        (["x", "y"], "x, …"),
+        (["", ""], ""),
+    ],
+)
+def test_paths_of_several(paths: list[str], path: str) -> None:
+    assert joined_path(paths) == path
+
+
+NEFF = 'frontend_attributes={neff_input_names="%s"}'
+TORCH = 'metadata={op_type="xla__device_data" op_name="xla__device_data" source_file="train.py" source_line=%d}'
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "paths"),
+    [
+        (TORCH % 3, TORCH % 7, ["train.py:3", "train.py:7"]),
+        (TORCH % 3, TORCH % 3, ["", ""]),
+        (f"{NEFF % 'x'}, {TORCH % 3}", f"{NEFF % 'w'}, {TORCH % 3}", ["x", "w"]),
+        ('metadata={op_name="x"}', 'metadata={op_name="w"}', ["x", "w"]),
+        (TORCH % 3, 'metadata={op_name="w"}', ["xla__device_data", "w"]),
+    ],
+)
+def test_a_path_that_all_parameters_have_is_none(first: str, second: str, paths: list[str]) -> None:
+    """PyTorch/XLA calls each parameter `xla__device_data`; Neuron names the inputs of its own."""
+    text = (
+        f"HloModule m\n\nENTRY %main {{\n  %p = f32[8] parameter(0), {first}\n  %q = f32[8] parameter(1), {second}\n"
+        "  ROOT %n = f32[8] add(%p, %q)\n}\n"
+    )
+    assert [row["path"] for row in dicts(hlo_inspect.inspect(text, "params"), "params")] == paths
