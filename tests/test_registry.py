@@ -29,6 +29,7 @@ NO_PASS = {
     "collective_tables",
     "fusion_tables",
     "loop_table",
+    "parameter_tables",
     "profiles",
     "rule_pages",
 }
