@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence, Set
 from itertools import compress, count
 from operator import not_
 from typing import NamedTuple
@@ -38,7 +38,8 @@ _FRESH = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
 """A line that does not continue the one before it."""
 
 _TIGHT_DEFINITION = re.compile(r"%[\w.\-]++=", re.ASCII)
-_LITERALS = (" constant", " parameter")
+_INNER_OPCODE = re.compile(r'(?=[^()"\n]*+\()(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
+"""The parenthesis of another opcode in operands that hold brackets; that of `nan(0x1)` is none."""
 
 DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
 """Name and head of an instruction; starts at the line end before it."""
@@ -50,17 +51,11 @@ _MAX_DEPTH = 8
 """Rows with more brackets in one another than this are left to the parser."""
 
 
-class Part(NamedTuple):
-    """The rows of one computation in a run, by number from `first` up to `end`, and the line of the first one, counted from
-    the run's first line. `name` is `None` where the computation begins before the run; it is closed unless the run ends in it.
-    """
-
-    name: str | None
-    is_entry: bool
-    first: int
-    end: int
-    line: int
-    is_closed: bool
+Part = tuple[str | None, bool, int, int, int, bool]
+"""The rows of one computation in a run: its name, whether it is the entry, the number of its first row, the number behind its
+last one, the line of the first one, counted from the run's first line, and whether it is closed. The name is `None` where the
+computation begins before the run; it is closed unless the run ends in it. A plain tuple, since a module has many.
+"""
 
 
 class Rows(NamedTuple):
@@ -105,28 +100,31 @@ class LineRun:
             if match is None:
                 return False
             if number or inside:
-                self.parts.append(Part(*opened, begin, number, line, is_closed=True))
+                self.parts.append((*opened, begin, number, line, True))
                 line += number - begin + 2
             opened, begin, line = (match[2], bool(match[1])), number + 1, line + 1
-        self.parts.append(Part(*opened, begin, len(self.rows), line, is_closed))
+        self.parts.append((*opened, begin, len(self.rows), line, is_closed))
         self.lines = line + len(self.rows) - begin + is_closed
         return True
 
     def part(self, part: Part, line: int) -> Rows:
         """The rows of a part of a run that starts on `line`."""
-        chosen = slice(part.first, part.end)
-        return Rows(self.rows[chosen], self.names[chosen], self.heads[chosen], self.tails[chosen], line + part.line)
+        _, _, first, end, first_line, _ = part
+        chosen = slice(first, end)
+        return Rows(self.rows[chosen], self.names[chosen], self.heads[chosen], self.tails[chosen], line + first_line)
 
     @property
     def has_one_root_each(self) -> bool:
         """Whether each computation has one row that is marked ROOT."""
         if len(self.roots) != len(self.parts):
             return False
-        return all(part.first <= root < part.end for part, root in zip(self.parts, self.roots, strict=True))
+        return all(first <= root < end for (_, _, first, end, _, _), root in zip(self.parts, self.roots, strict=True))
 
-    def parts_with(self, heads: Container[str]) -> set[int]:
+    def parts_with(self, heads: Set[str]) -> set[int]:
         """The parts, by number, that hold one of these heads."""
-        begins = [part.first for part in self.parts]
+        if heads.isdisjoint(self.heads):
+            return set()
+        begins = [first for _, _, first, _, _, _ in self.parts]
         return {bisect(begins, row) - 1 for row in compress(count(), map(heads.__contains__, self.heads))}
 
     def tails_of(self, wanted: Container[str], opcodes: Iterable[str]) -> str:
@@ -178,7 +176,7 @@ def read_row(text: str, start: int) -> Row | None:
         return None
     row = (item[1] or "", item[2], item[3], item[4])
     more = marks.count(b"(") - 1 - row[2].count("(")
-    return None if more and _holds_more(text, start, end, [row], more) else row
+    return None if more and _holds_more(text, start, end, [row[3]], 1) else row
 
 
 def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
@@ -189,10 +187,10 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
     opened = len(run.rows) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
     more = marks.count(b"(") - opened
-    if more and _holds_more(text, run.start, run.end, run.rows, more):
+    if more and _holds_more(text, run.start, run.end, run.tails, len(run.rows) - len(run.starts)):
         return False
     braces = b"" if inside else b"{"
-    braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1].is_closed
+    braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1][-1]
     return _unclosed(marks) == braces
 
 
@@ -222,17 +220,8 @@ def _unclosed(marks: bytes) -> bytes:
     return marks.replace(b"\n", b"")
 
 
-def _holds_more(text: str, start: int, end: int, rows: list[Row], more: int) -> bool:
-    """Whether a line of `text[start:end]` may hold a second instruction, beside the first one or in place of an operand of it.
-    There are so many `more` parentheses than the `rows` need.
-    """
-    if text.count(" = ", start, end) != sum(name != "" for _, name, _, _ in rows):
+def _holds_more(text: str, start: int, end: int, tails: Sequence[str], rows: int) -> bool:
+    """Whether a line of `text[start:end]` may hold a second instruction, beside the first one or in place of an operand."""
+    if text.count(" = ", start, end) != rows or any(map(_INNER_OPCODE.match, tails)):
         return True
-    for _, name, head, tail in rows:
-        if name and "(" in tail.partition(")")[0] and not head.endswith(_LITERALS):
-            before = tail.partition('"')[0].split("(")
-            before.pop()
-            if any(part[-1:].islower() or part[-1:].isdigit() for part in before):  # a parenthesis follows an opcode
-                return True
-            more -= len(before)
-    return more != 0 and _TIGHT_DEFINITION.search(text, start, end) is not None
+    return _TIGHT_DEFINITION.search(text, start, end) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.hlo.opcodes import TABLE
@@ -35,22 +35,19 @@ class Head(NamedTuple):
     may_be_kept: bool = False
     holds_scalar: bool = False
 
-    @property
-    def is_special(self) -> bool:
-        """Whether more may have to be kept of its rows than the opcode."""
-        return self.is_wanted or self.may_be_kept or self.problem is not None
-
 
 class HeadTable(dict[str, Head]):
     """`shape opcode` -> `Head`, parsed once for each text of a module; `ShapeError` where the shape makes no sense.
 
-    `opcodes` has the opcode of each text that was learnt, which is all that most rows are read for. The first line of a
-    computation has an empty head, whose opcode is empty too.
+    `special` are those that were met of whose rows more may have to be kept than the opcode, `scalars` those that hold one. The
+    first line of a computation has an empty head, whose opcode is empty too.
     """
 
     def __init__(self, shapes: ShapeTable | None = None, wanted: frozenset[str] = frozenset()) -> None:
         super().__init__({"": Head("", None)})
-        self.opcodes = {"": ""}
+        self.special: set[str] = set()
+        self.scalars: set[str] = set()
+        self._opcodes = {"": ""}  # all that most rows are read for
         self._shapes = shapes or ShapeTable()
         self._wanted = wanted
 
@@ -60,35 +57,46 @@ class HeadTable(dict[str, Head]):
             shape = self._shapes.parse(shape_text) if shape_text else None
         except UnknownTypeError:
             shape = None
-        arrays = [shape] if isinstance(shape, ArrayShape) else distinct_arrays(shape)
+        has_odd_layout = holds_scalar = False
+        for array in (shape,) if isinstance(shape, ArrayShape) else distinct_arrays(shape):
+            has_odd_layout |= array.layout is not None and len(array.layout.minor_to_major) != len(array.dimensions)
+            holds_scalar |= not array.dimensions and _SCALAR.fullmatch(array.dtype) is not None
         problem = None
         if opcode not in TABLE:
             problem = ("HI004", f"unknown opcode {opcode!r}")
         elif shape is None and shape_text:
             problem = ("HI006", f"unknown element type in {shape_text[:60]}")
-        elif any(array.layout is not None and len(array.layout.minor_to_major) != len(array.dimensions) for array in arrays):
+        elif has_odd_layout:
             problem = ("HI013", f"a layout that does not number each dimension in {shape_text[:60]}")
         is_wanted = opcode in self._wanted
         may_be_kept = not is_wanted and bool(self._wanted) and opcode in _MAY_HOLD_WANTED
-        holds_scalar = any(not array.dimensions and _SCALAR.fullmatch(array.dtype) for array in arrays)
         head = Head(sys.intern(opcode), shape, problem, is_wanted, may_be_kept, holds_scalar)
         if len(self) < _MAX_HEADS:
             self[text] = head
+            if is_wanted or may_be_kept or problem is not None:
+                self.special.add(text)
+            if holds_scalar:
+                self.scalars.add(text)
         return head
 
-    def learn(self, texts: Iterable[str]) -> set[str] | None:
-        """Makes sure that all `texts` are known. The distinct ones; `None` where one is no head."""
-        distinct = set(texts)
-        if len(self.opcodes) + len(distinct) > _MAX_HEADS:
-            self.clear()
-            self[""], self.opcodes = Head("", None), {"": ""}
-        for text in distinct - self.opcodes.keys():
+    def opcodes_of(self, texts: Sequence[str]) -> list[str] | None:
+        """The opcodes of heads; `None` where one of them is no head."""
+        try:
+            return list(map(self._opcodes.__getitem__, texts))
+        except KeyError:
+            pass
+        if len(self._opcodes) + len(texts) > _MAX_HEADS:
+            self._forget()
+        for text in set(texts) - self._opcodes.keys():
             try:
-                self.opcodes[text] = self[text].opcode
+                self._opcodes[text] = self[text].opcode
             except ShapeError:
                 return None
-        return distinct
+        return list(map(self._opcodes.__getitem__, texts))
 
-    def opcodes_of(self, texts: Sequence[str]) -> list[str]:
-        """The opcodes of heads that are known."""
-        return list(map(self.opcodes.__getitem__, texts))
+    def _forget(self) -> None:
+        """Makes room: a text may have any number of heads, though that of a compiler has some thousands."""
+        self.clear()
+        self.special.clear()
+        self.scalars.clear()
+        self[""], self._opcodes = Head("", None), {"": ""}

@@ -110,9 +110,9 @@ class Keeper:
         names.begin(last)
         kept = {instruction.line for instruction in last.instructions}
         for rows in opened.candidate:
-            distinct = self._heads.learn(rows.heads) or set()
-            names.check(rows, self._heads.opcodes_of(rows.heads))
-            for index in self._wanted_rows(last, rows, distinct):
+            opcodes = self._heads.opcodes_of(rows.heads) or []
+            names.check(rows, opcodes)
+            for index in self._wanted_rows(last, rows, opcodes):
                 if rows.line + index not in kept:
                     self._keep(opened, rows.rows[index], rows.line + index)
         if opened.last is not None and not opened.roots and opened.last[1] not in kept:
@@ -123,12 +123,12 @@ class Keeper:
 
     def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
         """Takes one row that `parser` read; false, with nothing taken, where its shape makes no sense."""
-        distinct = self._heads.learn([row[2]])
-        if distinct is None:
+        opcodes = self._heads.opcodes_of([row[2]])
+        if opcodes is None:
             return False
         note_devices(self.module, row[3], 0, len(row[3]))
         rows = columns([row], line)
-        self._take(opened, rows, distinct)
+        self._take(opened, rows, opcodes)
         if self._wants.checked and not self._names.knows_callees(row[3]):
             self._names.note_callees(rows)
         return True
@@ -139,59 +139,58 @@ class Keeper:
         """Takes a run that starts on `line`, in the computation that is open, if one is: whether it was taken, and the
         computation that is open after it. Nothing is taken where a shape makes no sense.
         """
-        distinct = self._heads.learn(run.heads)
-        if distinct is None:
+        opcodes = self._heads.opcodes_of(run.heads)
+        if opcodes is None:
             return False, opened
         note_devices(self.module, text, run.start, run.end)
-        opcodes = self._heads.opcodes_of(run.heads)
-        special = self._special_parts(run, opcodes, distinct)
+        special = self._special_parts(run, opcodes)
         for number, part in enumerate(run.parts):
             if number in special:
-                opened = self._take_part(run, part, line, opened)
+                opened = self._take_part(run, part, line, opened, opcodes)
                 continue
-            computation = self.module.new_computation(part.name or "", line + part.line - 1, is_entry=False)
-            computation.opcodes = opcodes[part.first : part.end]
+            name, _, first, end, first_line, _ = part
+            computation = self.module.new_computation(name or "", line + first_line - 1, is_entry=False)
+            computation.opcodes = opcodes[first:end]
             computation.root_opcode = opcodes[run.roots[number]]
             if self._wants.graph:
-                computation.keep_rows(run.rows[part.first : part.end], line + part.line)
+                computation.keep_rows(run.rows[first:end], line + first_line)
             self._register(computation)
         if self._wants.checked and not self._names.knows_callees(run.tails_of(calling_opcodes(set(opcodes)), opcodes)):
             for part in run.parts:
                 self._names.note_callees(run.part(part, line))
         return True, opened
 
-    def _special_parts(self, run: LineRun, opcodes: Sequence[str], distinct: set[str]) -> set[int]:
+    def _special_parts(self, run: LineRun, opcodes: Sequence[str]) -> set[int]:
         """The parts, by number, of which more may have to be kept than opcodes, or with which something may be wrong."""
-        if not run.has_one_root_each or run.parts[0].name is None or not run.parts[-1].is_closed:
+        if not run.has_one_root_each or run.parts[0][0] is None or not run.parts[-1][-1]:  # it starts or ends inside of one
             return set(range(len(run.parts)))
-        found = {number for number, part in enumerate(run.parts) if part.is_entry}
+        found = {number for number, (_, is_entry, _, _, _, _) in enumerate(run.parts) if is_entry}
         found.add(len(run.parts) - 1)  # the entry, if none is marked
-        heads = self._heads
-        looked_at = {text for text in distinct if heads[text].is_special}
-        if looked_at:
-            found |= run.parts_with(looked_at)
+        found |= run.parts_with(self._heads.special)
         if self._wants.loops:
-            found.update(number for number, root in enumerate(run.roots) if heads[run.heads[root]].holds_scalar)
+            scalars = self._heads.scalars
+            found.update(number for number, root in enumerate(run.roots) if run.heads[root] in scalars)
         if self._wants.checked:
             found.update(self._names.doubtful(run, opcodes))
         return found
 
-    def _take_part(self, run: LineRun, part: Part, line: int, opened: OpenComputation | None) -> OpenComputation | None:
-        """Takes a part of a run: the computation that is open after it."""
-        if part.name is not None:
-            opened = self.begin(part.name, line + part.line - 1, is_entry=part.is_entry)
-        if opened is not None and part.first < part.end:
-            rows = run.part(part, line)
-            self._take(opened, rows, set(rows.heads))
-        if opened is not None and part.is_closed:
+    def _take_part(
+        self, run: LineRun, part: Part, line: int, opened: OpenComputation | None, opcodes: Sequence[str]
+    ) -> OpenComputation | None:
+        """Takes a part of a run, whose rows have these opcodes: the computation that is open after it."""
+        name, is_entry, first, end, first_line, is_closed = part
+        if name is not None:
+            opened = self.begin(name, line + first_line - 1, is_entry=is_entry)
+        if opened is not None and first < end:
+            self._take(opened, run.part(part, line), opcodes[first:end])
+        if opened is not None and is_closed:
             self.end(opened)
             return None
         return opened
 
-    def _take(self, opened: OpenComputation, rows: Rows, distinct: set[str]) -> None:
-        """Takes rows; `distinct` are their heads."""
+    def _take(self, opened: OpenComputation, rows: Rows, opcodes: Sequence[str]) -> None:
+        """Takes rows of these opcodes."""
         computation, wants, heads = opened.computation, self._wants, self._heads
-        opcodes = self._heads.opcodes_of(rows.heads)
         if computation.is_entry:
             tails = "\n".join(rows.tails)
             note_devices(self.module, tails, 0, len(tails), of_entry=True)
@@ -199,14 +198,13 @@ class Keeper:
             opened.candidate.append(rows)
         if self._reads_every_line:
             computation.opcodes = extended(computation.opcodes, opcodes)
-            unknown = {text for text in distinct if heads[text].problem is not None}
-            if unknown:
-                self._note_unknown(rows, unknown)
+            if not heads.special.isdisjoint(rows.heads):
+                self._note_unknown(rows)
         if wants.graph:
             computation.keep_rows(list(rows.rows), rows.line)
         if wants.checked or (wants.entry and computation.is_entry):
             self._names.check(rows, opcodes)
-        if wants.loops and any(heads[text].holds_scalar for text in distinct):
+        if wants.loops and not heads.scalars.isdisjoint(rows.heads):
             opened.take_scalars(rows.rows, rows.line)
         for index in compress(count(), [row[0] for row in rows.rows]):
             opened.roots += 1
@@ -217,7 +215,7 @@ class Keeper:
         opened.last = (rows.rows[-1], rows.line + len(rows.rows) - 1)
         if wants.operands:
             opened.define(rows)
-        for index in self._wanted_rows(computation, rows, distinct):
+        for index in self._wanted_rows(computation, rows, opcodes):
             self._keep(opened, rows.rows[index], rows.line + index)
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
@@ -233,7 +231,7 @@ class Keeper:
         for position, row in picked:
             line += text.count("\n", counted, position)
             counted = position
-            if self._heads.learn([row[2]]) is None:
+            if self._heads.opcodes_of([row[2]]) is None:
                 continue
             head = self._heads[row[2]]
             if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
@@ -254,23 +252,19 @@ class Keeper:
 
     # -- what is kept of a row ------------------------------------------------------------------------------------------
 
-    def _wanted_rows(self, computation: Computation, rows: Rows, distinct: set[str]) -> Iterator[int]:
+    def _wanted_rows(self, computation: Computation, rows: Rows, opcodes: Sequence[str]) -> Iterator[int]:
         """The rows to keep, by number."""
-        heads = self._heads
+        heads, special = self._heads, self._heads.special
         of_entry = self._wants.entry and computation.is_entry
-        wanted: set[str] = set()
-        callers: set[str] = set()
-        for text in distinct:
-            known = heads[text]
-            if known.is_wanted or (of_entry and known.opcode == "parameter"):
-                wanted.add(text)
-            elif known.may_be_kept:
-                callers.add(text)
-        if not (wanted or callers or of_entry):
+        if not of_entry and special.isdisjoint(rows.heads):
             return
-        for index, (root, _, head, tail) in enumerate(rows.rows):
-            if head in wanted or (of_entry and root) or (head in callers and self._is_called_for(heads[head], tail)):
+        for index, (root, _, text, tail) in enumerate(rows.rows):
+            if of_entry and (root or opcodes[index] == "parameter"):
                 yield index
+            elif text in special:
+                head = heads[text]
+                if head.is_wanted or (head.may_be_kept and self._is_called_for(head, tail)):
+                    yield index
 
     def _is_called_for(self, head: Head, tail: str) -> bool:
         """Whether an instruction is wanted for its custom-call target, or for what it calls."""
@@ -289,8 +283,8 @@ class Keeper:
             return
         computation.instructions = extended(computation.instructions, (instruction,))
 
-    def _note_unknown(self, rows: Rows, unknown: set[str]) -> None:
+    def _note_unknown(self, rows: Rows) -> None:
         for index, row in enumerate(rows.rows):
-            problem = self._heads[row[2]].problem if row[2] in unknown else None
+            problem = self._heads[row[2]].problem if row[2] in self._heads.special else None
             if problem is not None:
                 self.module.note(*problem, rows.line + index, row[1])

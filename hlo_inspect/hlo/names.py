@@ -65,9 +65,9 @@ class NameCheck:
         """The parts of a run, by number, that may define a name twice or use one that they do not define."""
         uses = _operand_names(run.tails, opcodes, len(run.starts))
         before = len(uses) - len(run.parts)  # 1 where nothing but an empty set belongs to what is before the first part
-        for number, part in enumerate(run.parts):
-            defined = set(run.names[part.first : part.end])
-            if len(defined) != part.end - part.first or not uses[number + before] <= defined:
+        for number, (_, _, first, end, _, _) in enumerate(run.parts):
+            defined = set(run.names[first:end])
+            if len(defined) != end - first or not uses[number + before] <= defined:
                 yield number
 
     def _note_duplicates(self, rows: Rows) -> None:

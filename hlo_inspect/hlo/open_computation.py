@@ -90,7 +90,7 @@ class OpenComputation:
         if self.unread is None:
             self.unread = dict(DEFINITION.findall(self.unread_lines))
         text = self.unread.get(name)
-        return self.heads[text] if text is not None and self.heads.learn([text]) is not None else None
+        return self.heads[text] if text is not None and self.heads.opcodes_of([text]) is not None else None
 
     # -- its scalars ----------------------------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class OpenComputation:
             line += text.count("\n", counted, begin)
             counted = begin
             row = read_row(text, begin)
-            if row is not None and self.heads.learn([row[2]]) is not None:
+            if row is not None and self.heads.opcodes_of([row[2]]) is not None:
                 self.take_scalars([row], line)
 
     def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:

@@ -245,7 +245,7 @@ class ModuleReader:
                 return False
             self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
         self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
-        self._seen_entry = self._seen_entry or any(part.is_entry for part in run.parts)
+        self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
         self._unreadable_run = 0
         cursor.advance(run.end, run.lines)
         self._mark_end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import parser
-from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, columns, find_marks, find_run, read_row
+from hlo_inspect.hlo.fast_path import CALLS, LineRun, columns, find_marks, find_run, read_row
 from hlo_inspect.hlo.tokens import Row
 
 PRINTED = (
@@ -154,7 +154,7 @@ def test_computations_and_lines() -> None:
     text = ADD + "\n" + MAIN
     found = run_of(text + "rest\n")
     assert found is not None
-    assert found.parts == [Part("add", False, 1, 4, 1, True), Part("main", True, 5, 6, 7, True)]
+    assert found.parts == [("add", False, 1, 4, 1, True), ("main", True, 5, 6, 7, True)]
     assert found.rows[3] == ("ROOT ", "c", "f32[] add", "%a, %b)")
     assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
     assert found.has_one_root_each
@@ -169,23 +169,23 @@ def test_a_run_begins_and_ends_in_computations() -> None:
     text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
     found = run_of(text, inside=True)
     assert found is not None
-    assert found.parts == [Part(None, False, 0, 3, 0, True)]
+    assert found.parts == [(None, False, 0, 3, 0, True)]
     text = "\n" + text
     rest = find_run(text, found.end, len(text), inside=False, is_final=True)
     assert rest is None  # the blank line is not its
     rest = find_run(text, found.end + 1, len(text), inside=False, is_final=True)
     assert rest is not None
-    assert rest.parts == [Part("main", True, 1, 2, 1, False)]
+    assert rest.parts == [("main", True, 1, 2, 1, False)]
     assert (rest.end, rest.lines) == (len(text), 2)
     first = run_of(ADD, limit=3)
     assert first is not None
-    assert (first.parts, first.lines) == ([Part("add", False, 1, 1, 1, False)], 1)
+    assert (first.parts, first.lines) == ([("add", False, 1, 1, 1, False)], 1)
 
 
 def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
     found = run_of("}\n\n" + ADD, inside=True)
     assert found is not None
-    assert found.parts == [Part(None, False, 0, 0, 0, True), Part("add", False, 1, 4, 3, True)]
+    assert found.parts == [(None, False, 0, 0, 0, True), ("add", False, 1, 4, 3, True)]
     assert found.lines == 2 + ADD.count("\n")
 
 
