@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.relative_paths import with_relative_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,18 @@ Renderer = Callable[[Sequence[Report], TextIO, RenderOptions], None]
 
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:
-    """The tables asked for, cut as asked; `UsageError` when the report has no table of that name."""
+    """The tables asked for, cut as asked, for people with relative paths; `UsageError` when the report has no table of that
+    name.
+    """
     if options.table is not None:
         tables: tuple[Table, ...] = (report.table(options.table),)
     else:
         tables = _page_tables(report, options.sites) if for_people else report.tables
     if options.top is not None:
-        return tuple(table.top(options.top) for table in tables)
-    return tuple(table.top(table.page_rows) for table in tables) if for_people else tables
+        tables = tuple(table.top(options.top) for table in tables)
+    elif for_people:
+        tables = tuple(table.top(table.page_rows) for table in tables)
+    return with_relative_paths(tables) if for_people else tables
 
 
 def _page_tables(report: Report, sites: bool) -> tuple[Table, ...]:
