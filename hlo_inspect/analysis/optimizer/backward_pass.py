@@ -14,7 +14,7 @@ loop, a custom call), nothing is concluded from what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
@@ -23,11 +23,12 @@ from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.update import Update
+from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_PLACES = 200_000  # of a step that are looked at
-MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_STEPS = 10_000  # through tuples, calls and copies
+MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
 MAX_DEPTH = 12  # of functions around a gradient
 MAX_LEAVES = 64  # of one update that are looked at
@@ -36,9 +37,12 @@ _PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
 _PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
 _PRODUCT_PREFIXES = ("__cudnn$conv",)
 _HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
-_OF_INTEREST = _PRODUCTS | _HIDING | {"call", "fusion"}
+_CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
+_OF_INTEREST = _PRODUCTS | _HIDING | frozenset(_CALLING)
+_INTERESTING = tuple(f" {opcode}" for opcode in sorted(_OF_INTEREST))
 _SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
 _MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}
+_MADE = ELEMENTWISE | {"tuple", "reduce"}
 _RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
 _LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
@@ -52,12 +56,12 @@ Order = tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor of a product: where the value is made, and the numbers that its contracted dimensions have there."""
+    """One factor of a product, by the number of its operand, and where its value is made."""
 
     product: tuple[int, int]
     place: Place
     origin: Place
-    contracted: frozenset[int] | None
+    number: int
 
 
 class BackwardPasses:
@@ -66,13 +70,14 @@ class BackwardPasses:
     def __init__(self, frames: Frames, results: Iterable[Place], dependence: InputDependence) -> None:
         self._frames = frames
         self._dependence = dependence
-        self._results = tuple(results)
-        self._found: list[Place] | None = None
+        self._products = self._find_products({place[0] for place in results})
+        self._found: list[Place] = []
         self._direct: dict[int, list[Factor]] = {}
         self._indirect: dict[int, list[Factor]] | None = None
         self._hidden = 0
         self._with_products: dict[str, bool] = {}
-        self._traced: dict[Place, tuple[Place, Order]] = {}
+        self._origins: dict[Place, Place] = {}
+        self._handing_on: dict[str, bool] = {}
         self._held: dict[Place, frozenset[Input]] = {}
 
     def holds(self, update: Update, gradient: Sum) -> bool | None:
@@ -82,9 +87,8 @@ class BackwardPasses:
     def is_anywhere(self, update: Update) -> bool | None:
         """Whether some product of the step multiplies with a cofactor of the weight on the way back, `None` if it may."""
         own = update.own_inputs
-        self._direct_cofactors()
         cofactors = self._of(own, self._all_cofactors())
-        products = self._found or []
+        products = self._found
         if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
             return None
         found = {self._are_known(self._factors(place), cofactors) for place in products}
@@ -156,8 +160,14 @@ class BackwardPasses:
         """Whether one of the factors of a product is a cofactor of the weight, taken along other dimensions."""
         own = update.own_inputs
         factors = self._factors(place)
-        if self._are_known(factors, self._of(own, self._direct_cofactors())) is True:
-            return True  # most weights are multiplied as they are
+        seen = 0
+        while True:  # most weights are multiplied as they are
+            direct = self._of(own, self._direct)
+            if len(direct) > seen and self._are_known(factors, direct[seen:]) is True:
+                return True
+            seen = len(direct)
+            if not self._find_more():
+                break
         cofactors = self._of(own, self._all_cofactors())
         found = self._are_known(factors, cofactors)
         if found is not True and any(SOLVED in self._holding(factor.place) for factor in factors):
@@ -185,7 +195,8 @@ class BackwardPasses:
         if factor.product == cofactor.product:
             return False
         if factor.origin == cofactor.origin:
-            return factor.contracted is None or factor.contracted != cofactor.contracted
+            contracted = self._contracted(factor)
+            return contracted is None or contracted != self._contracted(cofactor)
         source = self._source(cofactor.origin)
         if source is not None:
             return source in self._holding(factor.place)
@@ -207,35 +218,59 @@ class BackwardPasses:
         return opcode in _PRODUCTS
 
     def _factors(self, place: Place) -> list[Factor]:
-        """The factors of a product, by where each is made."""
-        frames = self._frames
-        instruction = frames.instruction(place) if frames.opcode(place) == "dot" else None
-        found = []
-        for number, operand in enumerate(frames.operands(place)[:2]):
-            origin, order = self._trace(operand)
-            contracted = None
-            if instruction is not None and order is not None:
-                axes = instruction.attr("rhs_contracting_dims" if number else "lhs_contracting_dims") or ()
-                contracted = frozenset(order[axis] for axis in axes if axis < len(order))
-            found.append(Factor(place[:2], operand, origin, contracted))
-        return found
+        """The factors of a product."""
+        operands = self._frames.operands(place)[:2]
+        return [Factor(place[:2], operand, self._origin(operand), number) for number, operand in enumerate(operands)]
 
-    def _trace(self, start: Place) -> tuple[Place, Order]:
-        """Where a value is made, and the numbers that its dimensions have there."""
-        known = self._traced.get(start)
+    def _origin(self, start: Place) -> Place:
+        """Where a value is made; a fusion without products is not looked into unless it only hands something on."""
+        known = self._origins.get(start)
         if known is None:
-            frames = self._frames
-            shape = frames.shape(start)
-            order: Order = tuple(range(len(shape.dimensions))) if isinstance(shape, ArrayShape) else None
             place = start
             for _ in range(MAX_STEPS):
-                before = frames.step_back(place)
+                before = self._frames.step_back(place) if self._hands_on(place) else None
                 if before is None:
                     break
-                order = self._reordered(place, before, order) if order is not None else None
                 place = before
-            known = self._traced[start] = place, order
+            known = self._origins[start] = place
         return known
+
+    def _hands_on(self, place: Place) -> bool:
+        """Whether a value can come unchanged from before a place."""
+        frames = self._frames
+        if frames.opcode(place) != "fusion":
+            return True
+        name = frames.callee(place, "calls")
+        known = self._handing_on.get(name)
+        if known is None:
+            known = self._handing_on[name] = self._has_products(name) or self._is_handed_on(name)
+        return known
+
+    def _is_handed_on(self, name: str) -> bool:
+        """Whether the root of a computation may be one of its parameters, moved or converted."""
+        computation = self._frames.views.computations.get(name)
+        roots = [row[2] for row in computation.rows if row[0]] if computation is not None else []
+        return not roots or roots[-1].rpartition(" ")[2] not in _MADE
+
+    def _contracted(self, factor: Factor) -> frozenset[int] | None:
+        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that cannot be told."""
+        frames = self._frames
+        product = (*factor.product, ())
+        instruction = frames.instruction(product) if frames.opcode(product) == "dot" else None
+        shape = frames.shape(factor.place)
+        if instruction is None or not isinstance(shape, ArrayShape):
+            return None
+        order = tuple(range(len(shape.dimensions)))
+        place = factor.place
+        for before in frames.back_from(place):
+            moved = self._reordered(place, before, order) if before != place else order
+            if moved is None:
+                return None
+            order, place = moved, before
+            if place == factor.origin:
+                break
+        axes = instruction.attr("rhs_contracting_dims" if factor.number else "lhs_contracting_dims") or ()
+        return frozenset(order[axis] for axis in axes if axis < len(order))
 
     def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
         """The numbers of dimensions one step further back."""
@@ -254,68 +289,68 @@ class BackwardPasses:
 
     # -- the step as a whole --------------------------------------------------------------------------------------------
 
-    def _direct_cofactors(self) -> dict[int, list[Factor]]:
-        """By the bit of an input the other factor of each product one factor of which is an input."""
-        if self._found is None:
-            self._found = self._products()
-            for place in self._found:
-                factors = self._factors(place)
-                for factor, other in zip(factors, reversed(factors), strict=True):
-                    source = self._source(factor.origin)
-                    if source is not None and other is not factor:
-                        self._direct.setdefault(self._dependence.bit(source), []).append(other)
-        return self._direct
+    def _find_more(self) -> bool:
+        """Takes in the next product, where there is another one: by the bit of each input that is a factor the other factor."""
+        place = next(self._products, None)
+        if place is None:
+            return False
+        self._found.append(place)
+        factors = self._factors(place)
+        for factor, other in zip(factors, reversed(factors), strict=True):
+            source = self._source(factor.origin)
+            if source is not None and other is not factor:
+                self._direct.setdefault(self._dependence.bit(source), []).append(other)
+        return True
+
+    def _find_all(self) -> None:
+        while self._find_more():
+            pass
 
     def _all_cofactors(self) -> dict[int, list[Factor]]:
         """By the bit of an input the other factor of each product one factor of which holds it, element by element."""
         if self._indirect is None:
             self._indirect = {}
-            for place in self._found or ():
+            self._find_all()
+            for place in self._found:
                 factors = self._factors(place)
                 for factor, other in zip(factors, reversed(factors), strict=True):
                     for source in self._holding(factor.place) if other is not factor else ():
                         self._indirect.setdefault(self._dependence.bit(source), []).append(other)
         return self._indirect
 
-    def _products(self) -> list[Place]:
-        """The products of the step, and in `_hidden` the inputs of what may hold others."""
+    def _find_products(self, opened: Iterable[int]) -> Iterator[Place]:
+        """The products of the step, in the order of the text; then in `_hidden` are the inputs of what may hold others."""
         frames = self._frames
-        found: list[Place] = []
-        seen: set[Place] = set()
-        stack = list(self._results)
+        stack = [self._rows_of_interest(frame) for frame in opened]
+        seen = 0
         while stack:
-            place = stack.pop()
-            if place in seen:
+            place = next(stack[-1], None)
+            seen += 1
+            if place is None or seen > MAX_PLACES:
+                stack.pop()
                 continue
-            seen.add(place)
-            if len(seen) > MAX_PLACES:
-                self._hidden = EVERYTHING
-                break
             opcode = frames.opcode(place)
-            if opcode == "fusion" and not self._has_products(frames.callee(place, "calls")):
-                before = None
-            else:
-                before = frames.step_back(place)
-            whole = (place[0], place[1], ())
-            if before is not None:
-                stack.append(before)
-            elif place != whole:
-                stack.append(whole)
-            elif opcode and opcode != "parameter":
-                stack += frames.operands(place)
-                if self._is_product(place):
-                    found.append(place)
-                elif opcode in _HIDING:
-                    self._hidden |= self._dependence.inputs(place)
-        return found
+            if opcode in _CALLING:
+                called = frames.called(place) if self._has_products(frames.callee(place, _CALLING[opcode])) else None
+                stack += [self._rows_of_interest(called[0])] if called is not None else []
+            elif self._is_product(place):
+                yield place
+            elif frames.step_back(place) is None:
+                self._hidden |= self._dependence.inputs(place)
+        if seen > MAX_PLACES:
+            self._hidden = EVERYTHING
+
+    def _rows_of_interest(self, frame: int) -> Iterator[Place]:
+        opcodes = self._frames[frame].view.opcodes
+        return ((frame, row, ()) for row, opcode in enumerate(opcodes) if opcode in _OF_INTEREST)
 
     def _has_products(self, name: str) -> bool:
         """Whether there is anything to be found in a fused computation."""
         known = self._with_products.get(name)
         if known is None:
             computation = self._frames.views.computations.get(name)
-            opcodes = {row[2].rpartition(" ")[2] for row in computation.rows} if computation is not None else set()
-            known = self._with_products[name] = not _OF_INTEREST.isdisjoint(opcodes)
+            rows = computation.rows if computation is not None else ()
+            known = self._with_products[name] = any(row[2].endswith(_INTERESTING) for row in rows)
         return known
 
     def _holding(self, place: Place) -> frozenset[Input]:

@@ -157,6 +157,7 @@ class Matcher:
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
         self._odd: list[Update] = []
+        self._learnt_by: set[str] = set()
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
@@ -331,7 +332,7 @@ class Matcher:
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
         claim = next(claims_of(update), None)
-        is_learnt = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
+        is_learnt = self._is_gradient(update, claim)
         if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
             return None  # a step of a solver, a recurrent cell
         if claim is not None and not _descends(claim):
@@ -348,6 +349,18 @@ class Matcher:
                     self._odd.append(update)
                 return None
         return self._weight(update, claim, is_learnt=is_learnt)
+
+    def _is_gradient(self, update: Update, claim: Claim | None) -> bool | None:
+        """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule, one
+        shows it for all.
+        """
+        rule = claim.rule if claim is not None and len(claim.roles) > 1 else ""
+        if rule in self._learnt_by:
+            return True
+        found = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
+        if rule and found:
+            self._learnt_by.add(rule)
+        return found
 
     def _weight(self, update: Update, claim: Claim | None, *, is_learnt: bool | None) -> Weight:
         array = update.array
