@@ -1,7 +1,7 @@
 """Tables as text in a given width: which columns a page has, and how wide each is.
 
-Which columns are shown follows from the columns of the table and the width, never from the rows: those with a high `detail` go
-first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list is cut at its
+Which columns are shown follows from the columns of the table and the width, never from the rows: those with a low `detail` take
+their room first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list is cut at its
 end, a path loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider than asked.
 Widths are terminal cells: a CJK character takes two.
 """
@@ -32,6 +32,31 @@ _USUAL: dict[Unit, int] = {
     "bool": 3,
     "flops_per_s": 14,
     "bytes_per_s": 10,
+}
+# columns of one name hold the same kind of text in all tables
+_USUAL_TEXT = {
+    "aliased_output": 8,
+    "axis": 6,
+    "bound": 7,
+    "bound_by": 7,
+    "computation": 20,
+    "dtype": 5,
+    "kind": 14,
+    "name": 18,
+    "names": 20,
+    "op_name": 40,
+    "partition_spec": 20,
+    "path": 24,
+    "phase": 9,
+    "reduction": 9,
+    "replica_groups": 20,
+    "role": 13,
+    "root": 12,
+    "rule": 8,
+    "scope": 30,
+    "shape": 18,
+    "source": 30,
+    "status": 6,
 }
 _SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
 _SHORTEST_LINE = 16
@@ -94,18 +119,22 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
 
 
 def _usual_width(column: Column, raw_bytes: bool) -> int:
-    return max(cell_width(heading(column, raw_bytes)), column.width or _USUAL.get(column.unit, 0))
+    by_name = _USUAL_TEXT.get(column.name, _USUAL["text"]) if column.unit == "text" else _USUAL[column.unit]
+    return max(cell_width(heading(column, raw_bytes)), column.width or by_name)
 
 
 def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
-    """The columns to show, as positions: the first, and those that remain when the most detailed are dropped until all fit."""
-    kept = [at for at, column in enumerate(columns) if at == 0 or column.detail < _MACHINE_ONLY]
-    while sum(usual[at] for at in kept) + GAP * (len(kept) - 1) > width:
-        may_go = [at for at in kept[1:] if columns[at].detail > 0]
-        if not may_go:
-            break
-        kept.remove(max(may_go, key=lambda at: (columns[at].detail, at)))
-    return kept
+    """The columns to show, as positions: the first and those without a `detail`, and as many others as fit, the least detailed
+    before the others.
+    """
+    kept = [at for at, column in enumerate(columns) if at == 0 or column.detail == 0]
+    used = sum(usual[at] + GAP for at in kept) - GAP
+    others = [at for at in range(len(columns)) if at not in kept and columns[at].detail < _MACHINE_ONLY]
+    for at in sorted(others, key=lambda at: columns[at].detail):
+        if used + GAP + usual[at] <= width:
+            used += GAP + usual[at]
+            kept.append(at)
+    return sorted(kept)
 
 
 def _shortest(cells: Sequence[str], unit: Unit) -> int:

@@ -57,23 +57,34 @@ def _table() -> Table:
 ALL = ("name", "size", "op name", "channel", "axis")
 
 
+def test_a_short_column_takes_the_room_that_is_too_small_for_one_before_it() -> None:
+    columns = (Column("name"), Column("source", detail=1, width=60), Column("phase", detail=2))
+    table = Table("t", "T", columns, (("a", "/train.py:12", "forward"),))
+    assert make_grid(table, 40).header == ("name", "phase")
+    assert make_grid(table, 120).header == ("name", "source", "phase")
+
+
 @pytest.mark.parametrize(
-    ("width", "shown"),
+    ("width", "header"),
     [
-        # usual widths: a text 16, op names 24 as their column says, a size 9; "channel" 7; gaps of 2
-        (16 + 9 + 24 + 7 + 16 + 8, 5),
-        (16 + 9 + 24 + 7 + 16 + 7, 4),
-        (16 + 9 + 24 + 7 + 6, 4),
-        (16 + 9 + 24 + 7 + 5, 3),
-        (16 + 9 + 24 + 4, 3),
-        (16 + 9 + 24 + 3, 2),
-        (20, 2),
+        # usual widths: a name 18, a size 9, op names 24 as their column says, "channel" 7, an axis 6; gaps of 2
+        (18 + 9 + 24 + 7 + 6 + 8, ALL),
+        (18 + 9 + 24 + 7 + 6 + 7, ("name", "size", "op name", "channel")),
+        (18 + 9 + 24 + 7 + 6, ("name", "size", "op name", "channel")),
+        (18 + 9 + 24 + 6 + 6, ("name", "size", "op name", "axis")),
+        (18 + 9 + 24 + 6 + 5, ("name", "size", "op name")),
+        (18 + 9 + 24 + 4, ("name", "size", "op name")),
+        (18 + 9 + 24 + 3, ("name", "size", "channel", "axis")),
+        (18 + 9 + 6 + 4, ("name", "size", "axis")),
+        (20, ("name", "size")),
     ],
 )
-def test_the_most_detailed_columns_go_first(width: int, shown: int) -> None:
+def test_the_least_detailed_columns_take_their_room_first(width: int, header: tuple[str, ...]) -> None:
     grid = make_grid(_table(), width)
-    assert grid.header == ALL[:shown]
-    assert grid.hidden == ("name", "bytes", "op_name", "channel", "axis", "form")[shown:]
+    assert grid.header == header
+    assert set(grid.hidden) == {"name", "bytes", "op_name", "channel", "axis", "form"} - {
+        "bytes" if one == "size" else one.replace(" ", "_") for one in header
+    }
 
 
 def test_columns_do_not_come_and_go_with_the_rows() -> None:
