@@ -113,7 +113,7 @@ class Inspection:
             raise UsageError("no pass is named")
         self._also = frozenset(find_pass(name).name for name in also)
         self._running = _with_included([*self._chosen, *map(find_pass, also)])
-        self._wants = _wants(self._running)
+        self._wants = _wants(self._running, self._chosen)
         self._module = module
         self._pattern = _pattern(module)
         self._stage = stage
@@ -270,11 +270,13 @@ def _with_included(passes: Iterable[Pass]) -> list[Pass]:
     return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
 
 
-def _wants(running: Iterable[Pass]) -> Wants:
-    """What all of them need of a module."""
+def _wants(running: Iterable[Pass], chosen: Iterable[Pass]) -> Wants:
+    """What the facts of all passes and the tables of the chosen ones need of a module."""
     wants = MODULE_FACTS.wants
     for one in running:
         wants |= one.wants
+    for one in chosen:
+        wants |= one.table_wants
     return wants
 
 

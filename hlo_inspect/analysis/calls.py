@@ -125,7 +125,7 @@ class CallGraph:
     def __init__(self, module: Module) -> None:
         self._module = module
         self.loops = find_loops(module)
-        self._loops = {_place(loop.instruction): loop for loop in self.loops}
+        self._loops = {place(loop.instruction): loop for loop in self.loops}
         self._follows_fusions = any(c.instructions and not c.is_entry for c in module.computations.values())
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
@@ -145,15 +145,15 @@ class CallGraph:
         """The computations that an instruction runs, and how often."""
         if instruction.opcode in _FUSING and not self._follows_fusions:
             return
-        place = f"{instruction.name} (line {instruction.line})"
+        named = f"{instruction.name} (line {instruction.line})"
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:
             if role in {"body", "condition"}:
-                yield Call(instruction, name, self._times(self._loops[_place(instruction)], role == "condition"))
+                yield Call(instruction, name, self._times(self._loops[place(instruction)], role == "condition"))
             elif role == "branch" and len(callees) > 1:
-                yield Call(instruction, name, Bounds(0, 1, f"{place} runs only one of its branches"))
+                yield Call(instruction, name, Bounds(0, 1, f"{named} runs only one of its branches"))
             elif role == "custom":
-                yield Call(instruction, name, Bounds(0, None, f"{place} is a custom call, which runs it as it likes"))
+                yield Call(instruction, name, Bounds(0, None, f"{named} is a custom call, which runs it as it likes"))
             else:
                 yield Call(instruction, name, ONCE)
 
@@ -207,7 +207,7 @@ class CallGraph:
         innermost: dict[str, Instruction | None] = dict.fromkeys(self.order[:1])
         for name in self.order:
             for call in self.calls[name]:
-                is_loop = _place(call.instruction) in self._loops
+                is_loop = place(call.instruction) in self._loops
                 innermost.setdefault(call.callee, call.instruction if is_loop else innermost[name])
         return innermost
 
@@ -287,7 +287,7 @@ def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None
         figures[figure] = amount if before is None else before.plus(amount)
 
 
-def _place(instruction: Instruction) -> tuple[str, int, str]:
+def place(instruction: Instruction) -> tuple[str, int, str]:
     """A key of an instruction that no other one has, also in a text that defines a name twice."""
     return instruction.computation.name, instruction.line, instruction.name
 

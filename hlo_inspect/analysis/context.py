@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.calls import CallGraph
+from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
@@ -142,13 +142,12 @@ class Context:
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""
-        instruction = kernel.instruction
-        return self._collectives_by_place.get((instruction.computation.name, instruction.line, instruction.name))
+        return self._collectives_by_place.get(place(kernel.instruction))
 
     @cached_property
     def _collectives_by_place(self) -> dict[tuple[str, int, str], Collective]:
         return {
-            (instruction.computation.name, instruction.line, instruction.name): collective
+            place(instruction): collective
             for collective in self.collectives
             for instruction in (collective.inner, collective.start)
         }

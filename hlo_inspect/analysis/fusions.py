@@ -33,6 +33,16 @@ class Fusion(NamedTuple):
         return origin_of(self.instruction, self.frames)
 
     @property
+    def instructions(self) -> int | None:
+        """How many instructions the fused computation has."""
+        return len(self.callee.opcodes) if self.callee else None
+
+    @property
+    def moved(self) -> int:
+        """Bytes of operands and results; one that is not known counts nothing."""
+        return (self.operand_bytes or 0) + (self.result_bytes or 0)
+
+    @property
     def outputs(self) -> int:
         return len(array_leaves(self.instruction.shape))
 

@@ -15,7 +15,8 @@ from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Value
 class Pass(ABC):
     """One question, and the command of that name: the docstring is the command's help, its first paragraph the short one.
 
-    `wants` is what the reader has to keep for it; `specs` names every fact that it gives. `includes` are passes whose facts and
+    `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
+    made where the pass was asked for by its name; `specs` names every fact that it gives. `includes` are passes whose facts and
     notes always belong to its answer, but not their tables; `also` are those that its command adds in the same way except with
     `--quick`, and which `inspect` adds where they are named. `aliases` are other names of the command.
 
@@ -24,6 +25,7 @@ class Pass(ABC):
 
     name: ClassVar[str]
     wants: ClassVar[Wants]
+    table_wants: ClassVar[Wants] = Wants()
     specs: ClassVar[tuple[FactSpec, ...]]
     includes: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()

@@ -1,15 +1,115 @@
-"""Tables of fusions and custom calls that several passes show."""
+"""The tables of fusions: one by one and equal ones together, with what they cost in one step, and by kind; custom calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds, place
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.fusions import CustomCall, Fusion
+from hlo_inspect.analysis.op_names import Origin
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.report.model import Column, Table, Unit, Value
 
 
-def instructions_of(fusion: Fusion) -> int | None:
-    """The instructions that are fused, `None` where the text does not hold them."""
-    return len(fusion.callee.opcodes) if fusion.callee else None
+class _Fusions(NamedTuple):
+    """Fusions of one row, the origin of the first, and their runs, FLOPs and bytes in one step."""
+
+    members: Sequence[Fusion]
+    origin: Origin
+    runs: Bounds
+    flops: Bounds
+    size: Bounds
+
+    @property
+    def fusion(self) -> Fusion:
+        return self.members[0]
+
+    @property
+    def key(self) -> object:
+        """What equal fusions have in common."""
+        fusion, shape = self.fusion, self.fusion.instruction.shape
+        same = (fusion.kind, fusion.root_opcode, fusion.instructions, fusion.operand_bytes, str(shape), self.origin.source)
+        return (*same, self.runs, self.flops, self.size)
+
+
+def fusion_tables(context: Context) -> Iterator[Table]:
+    """One row a fusion, and equal ones in one row; what moves most bytes comes first."""
+    rows = sorted(_rows(context), key=_weight, reverse=True)
+    title = "Fusions of one step, by bytes moved"
+    yield Table.of("fusions", title, _COLUMNS, rows, page_as="fusion_groups")
+    together = sorted(map(_sum, group_rows(rows, lambda row: row.key)), key=_weight, reverse=True)
+    yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, together)
+
+
+def _rows(context: Context) -> Iterator[_Fusions]:
+    kernels = {place(kernel.instruction): kernel for kernel in context.kernels.found}
+    for fusion in context.fusions:
+        instruction = fusion.instruction
+        kernel = kernels.get(place(instruction))
+        figures: tuple[Figure, ...] = ("flops", "bytes")
+        flops, size = (NOTHING if kernel is None else kernel.of_step(figure) for figure in figures)
+        runs = context.call_graph.runs(instruction.computation.name).bounds
+        yield _Fusions((fusion,), fusion.origin, runs, flops, size)
+
+
+def _weight(row: _Fusions) -> tuple[int, int]:
+    """For the order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays."""
+    return row.size.least, total(fusion.moved for fusion in row.members) or 0
+
+
+def _sum(rows: Sequence[_Fusions]) -> _Fusions:
+    first = rows[0]
+    for row in rows[1:]:
+        sums = map(Bounds.plus, (first.runs, first.flops, first.size), (row.runs, row.flops, row.size))
+        first = _Fusions((*first.members, *row.members), first.origin, *sums)
+    return first
+
+
+def _bounded(name: str, unit: Unit, figure: Callable[[_Fusions], Bounds], detail: int = 0) -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, detail=detail, get=lambda row: figure(row).exact)
+    return column, column.lower_bound(lambda row: figure(row).least)
+
+
+def _of_one(get: Callable[[Fusion], Value]) -> Callable[[_Fusions], Value]:
+    return lambda row: get(row.fusion)
+
+
+_OF_STEP = (
+    *_bounded("runs", "count", lambda row: row.runs, detail=1),
+    *_bounded("flops", "flops", lambda row: row.flops),
+    *_bounded("bytes", "bytes", lambda row: row.size),
+)
+_SOURCE = Column("source", detail=2, get=lambda row: row.origin.source)
+
+_COLUMNS = (
+    Column("name", get=_of_one(lambda fusion: fusion.instruction.name)),
+    Column("kind", detail=1, get=_of_one(lambda fusion: fusion.kind)),
+    Column("root", detail=1, get=_of_one(lambda fusion: fusion.root_opcode)),
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=3, get=_of_one(lambda fusion: fusion.instructions)),
+    Column("outputs", "count", summed=True, detail=4, get=_of_one(lambda fusion: fusion.outputs)),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=_of_one(lambda fusion: fusion.operand_bytes)),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=_of_one(lambda fusion: fusion.result_bytes)),
+    Column("computation", detail=8, get=_of_one(lambda fusion: fusion.instruction.computation.name)),
+    Column("op_name", detail=6, get=lambda row: row.origin.op_name),
+    _SOURCE,
+    Column("line", "number", detail=7, get=_of_one(lambda fusion: fusion.instruction.line)),
+)
+
+_GROUPS = (
+    Column("name", width=28, get=lambda row: joined_name([fusion.instruction.name for fusion in row.members])),
+    Column("kind", detail=1, get=_of_one(lambda fusion: fusion.kind)),
+    Column("root", detail=1, get=_of_one(lambda fusion: fusion.root_opcode)),
+    Column("shape", detail=4, get=_of_one(lambda fusion: str(fusion.instruction.shape))),
+    Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.members)),
+    *_OF_STEP,
+    Column("instructions", "count", detail=3, get=_of_one(lambda fusion: fusion.instructions)),
+    _SOURCE,
+)
 
 
 def by_kind(fusions: list[Fusion]) -> Table:
@@ -18,7 +118,9 @@ def by_kind(fusions: list[Fusion]) -> Table:
         Column("kind", get=lambda group: group[0].kind or "(none printed)"),
         Column("count", "count", summed=True, get=len),
         Column("multi_output", "count", summed=True, get=lambda group: sum(f.is_multi_output for f in group)),
-        Column("instructions", "count", summed=True, detail=2, get=lambda group: total(map(instructions_of, group))),
+        Column(
+            "instructions", "count", summed=True, detail=2, get=lambda group: total(fusion.instructions for fusion in group)
+        ),
         Column("operand_bytes", "bytes", summed=True, detail=3, get=lambda group: total(f.operand_bytes for f in group)),
         Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(f.result_bytes for f in group)),
     )

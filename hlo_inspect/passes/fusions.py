@@ -6,24 +6,28 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.fusion_tables import by_kind, by_target, instructions_of
+from hlo_inspect.passes.fusion_tables import by_kind, by_target, fusion_tables
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
 class Fusions(Pass):
-    """Fusions by kind, root and content; the largest; custom calls by target.
+    """Fusions by kind, root and content; what moves most bytes first; custom calls by target.
 
     Counts are over all computations. The root is that of the fused computation; a fusion is multi-output when its root is a
-    tuple. Bytes moved are those of operands and results, as their shapes say, without regard to what the fusion reads of them.
+    tuple. FLOPs and bytes are those of all runs in one run of the program by XLA's cost model: of what is sliced or updated in
+    place only that part counts. A fusion inside of another moves nothing by itself. Operand and result bytes are those of one
+    run, as the shapes say.
     """
 
     name = "fusions"
     wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True)
+    table_wants = kernel_times.WANTS
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
@@ -45,33 +49,11 @@ class Fusions(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield _largest(context.fusions)
+    yield from fusion_tables(context)
     yield by_kind(context.fusions)
     yield _by_root(context.fusions)
     yield _content(context.fusions)
     yield by_target(context.custom_calls)
-
-
-def _moved(fusion: Fusion) -> int:
-    """For the order only: an unknown size counts nothing."""
-    return (fusion.operand_bytes or 0) + (fusion.result_bytes or 0)
-
-
-def _largest(fusions: list[Fusion]) -> Table:
-    columns = (
-        Column("name", get=lambda f: f.instruction.name),
-        Column("kind", detail=1, get=lambda f: f.kind),
-        Column("root", detail=1, get=lambda f: f.root_opcode),
-        Column("instructions", "count", summed=True, detail=2, get=instructions_of),
-        Column("outputs", "count", summed=True, detail=3, get=lambda f: f.outputs),
-        Column("operand_bytes", "bytes", summed=True, get=lambda f: f.operand_bytes),
-        Column("result_bytes", "bytes", summed=True, get=lambda f: f.result_bytes),
-        Column("computation", detail=7, get=lambda f: f.instruction.computation.name),
-        Column("op_name", detail=4, get=lambda f: f.origin.op_name),
-        Column("source", detail=5, get=lambda f: f.origin.source),
-        Column("line", "number", detail=6, get=lambda f: f.instruction.line),
-    )
-    return Table.of("fusions", "Fusions, by bytes moved", columns, sorted(fusions, key=_moved, reverse=True))
 
 
 def _by_root(fusions: list[Fusion]) -> Table:

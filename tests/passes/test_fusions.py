@@ -113,7 +113,8 @@ def test_custom_calls_by_target(report: Report) -> None:
 def test_a_computation_that_is_not_in_the_text() -> None:
     text = TEXT.replace("calls=%big", "calls=%gone")
     found = hlo_inspect.inspect(text, ("fusions",))
-    assert rows(found, "fusions", "name", "root", "instructions")[:2] == [("loop", None, None), ("last", None, None)]
+    names = ("name", "root", "instructions", "bytes")
+    assert rows(found, "fusions", *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
     assert found.table("fusions_by_kind").rows[0][3] is None
     assert found.facts["fusions.count"] == 4
 
@@ -122,3 +123,72 @@ def test_no_fusions() -> None:
     found = hlo_inspect.inspect(DATA / "handmade/headerless.txt", ("fusions",))
     assert (found.facts["fusions.count"], found.facts["custom_calls.count"]) == (0, 0)
     assert {len(table.rows) for table in found.tables} == {0}
+
+
+def test_what_fusions_cost_in_one_step(report: Report) -> None:
+    """One inside of another costs nothing by itself: its four FLOPs are the outer one's."""
+    assert rows(report, "fusions", "name", "runs", "flops", "bytes") == [
+        ("loop", 1, 100, 800),
+        ("last", 1, 100, 800),
+        ("two", 1, 4, 16 + 32),
+        ("in", 1, 0, 0),
+    ]
+
+
+def test_equal_fusions_share_a_row(report: Report) -> None:
+    assert report.table("fusions").page_as == "fusion_groups"
+    assert rows(report, "fusion_groups", "name", "sites", "runs", "flops", "bytes") == [
+        ("* × 2", 2, 2, 200, 1600),
+        ("two", 1, 1, 4, 48),
+        ("in", 1, 1, 0, 0),
+    ]
+
+
+SCAN = """HloModule scan
+
+%write (x: f32[64,1024], u: f32[1024], i: s32[]) -> f32[64,1024] {
+  %x = f32[64,1024]{1,0} parameter(0)
+  %u = f32[1024]{0} parameter(1)
+  %i = s32[] parameter(2)
+  %zero = s32[] constant(0)
+  %row = f32[1,1024]{1,0} reshape(%u)
+  ROOT %d = f32[64,1024]{1,0} dynamic-update-slice(%x, %row, %i, %zero)
+}
+
+%double (u: f32[16384]) -> f32[16384] {
+  %u = f32[16384]{0} parameter(0)
+  ROOT %d = f32[16384]{0} add(%u, %u)
+}
+
+%body (s: (s32[], f32[64,1024], f32[1024], f32[16384])) -> (s32[], f32[64,1024], f32[1024], f32[16384]) {
+  %s = (s32[], f32[64,1024]{1,0}, f32[1024]{0}, f32[16384]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[64,1024]{1,0} get-tuple-element(%s), index=1
+  %u = f32[1024]{0} get-tuple-element(%s), index=2
+  %v = f32[16384]{0} get-tuple-element(%s), index=3
+  %in_place = f32[64,1024]{1,0} fusion(%x, %u, %i), kind=kLoop, calls=%write
+  %whole = f32[16384]{0} fusion(%v), kind=kLoop, calls=%double
+  ROOT %t = (s32[], f32[64,1024]{1,0}, f32[1024]{0}, f32[16384]{0}) tuple(%i, %in_place, %u, %whole)
+}
+
+%condition (s: (s32[], f32[64,1024], f32[1024], f32[16384])) -> pred[] {
+  %s = (s32[], f32[64,1024]{1,0}, f32[1024]{0}, f32[16384]{0}) parameter(0)
+  ROOT %c = pred[] constant(false)
+}
+
+ENTRY %main (p: (s32[], f32[64,1024], f32[1024], f32[16384])) -> (s32[], f32[64,1024], f32[1024], f32[16384]) {
+  %p = (s32[], f32[64,1024]{1,0}, f32[1024]{0}, f32[16384]{0}) parameter(0)
+  ROOT %w = (s32[], f32[64,1024]{1,0}, f32[1024]{0}, f32[16384]{0}) while(%p), condition=%condition, body=%body, CONFIG
+}
+""".replace("CONFIG", 'backend_config={"known_trip_count":{"n":"64"}}')
+
+
+def test_what_is_updated_in_place_counts_the_part() -> None:
+    """64 runs: a row of 4 KiB is read and written, with an index and a constant; 64 KiB are read and written. The arrays of the
+    first are larger: 256 KiB twice.
+    """
+    report = hlo_inspect.inspect(SCAN, "fusions")
+    assert rows(report, "fusions", "name", "runs", "bytes", "operand_bytes", "result_bytes") == [
+        ("whole", 64, 64 * 2 * 65_536, 65_536, 65_536),
+        ("in_place", 64, 64 * (2 * 4096 + 4), 262_144 + 4096 + 4, 262_144),
+    ]
