@@ -30,6 +30,7 @@ NO_PASS = {
     "fusion_tables",
     "loop_table",
     "parameter_tables",
+    "stack_table",
     "profiles",
     "rule_pages",
 }

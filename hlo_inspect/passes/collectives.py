@@ -15,6 +15,7 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.stack_table import call_stacks
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
@@ -72,7 +73,8 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.groups(context)
     yield collective_tables.by_kind(context)
     others = (collective_tables.point_to_point, collective_tables.by_axis, collective_tables.by_phase, loop_table.loops)
-    yield from (table for table in (of(context) for of in others) if table.rows)
+    stacks = call_stacks(collective.origin for collective in context.collectives)
+    yield from (table for table in (*(of(context) for of in others), stacks) if table.rows)
 
 
 def _facts(context: Context) -> dict[str, Value]:

@@ -107,8 +107,8 @@ class Table(Shown):
 
     `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
     how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
-    that is not `on_page`, and show the table `page_as` of the same report in place of this one, except where the user asks for
-    single rows. `left_out` are the rows that a filter hides: they are in no total.
+    that is not `on_page`, without -v also one that is `only_verbose`, and show the table `page_as` of the same report in place
+    of this one, except where the user asks for single rows. `left_out` are the rows that a filter hides: they are in no total.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Table(Shown):
     page_rows: int = 20
     page_as: str = ""
     on_page: bool = True
+    only_verbose: bool = False
 
     @classmethod
     def of(

@@ -41,7 +41,7 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     if options.table is not None:
         tables: tuple[Table, ...] = (report.table(options.table),)
     else:
-        tables = _page_tables(report, options.sites) if for_people else report.tables
+        tables = _page_tables(report, options) if for_people else report.tables
     if options.top is not None:
         tables = tuple(table.top(options.top) for table in tables)
     elif for_people:
@@ -49,13 +49,13 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     return with_relative_paths(tables) if for_people else tables
 
 
-def _page_tables(report: Report, sites: bool) -> tuple[Table, ...]:
+def _page_tables(report: Report, options: RenderOptions) -> tuple[Table, ...]:
     """The tables of a page: of single rows and their groups, one of the two in the place of the first."""
     named = {table.name: table for table in report.tables}
     replaced = {table.name: named[table.page_as] for table in report.tables if table.page_as in named}
     groups = {group.name for group in replaced.values()}
     return tuple(
-        table if sites else replaced.get(table.name, table)
+        table if options.sites else replaced.get(table.name, table)
         for table in report.tables
-        if table.on_page and table.name not in groups
+        if table.on_page and table.name not in groups and (options.verbose or not table.only_verbose)
     )

@@ -12,7 +12,7 @@ from os.path import commonprefix
 
 from hlo_inspect.report.model import Row, Table, Value
 
-SOURCE_COLUMNS = frozenset({"source"})
+SOURCE_COLUMNS = frozenset({"source", "frame"})
 """Columns of lines of source: `/train/main.py:10`, several joined by commas, or a word where there is none."""
 
 _INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages)/")

@@ -1,0 +1,25 @@
+"""The call stacks of source lines, for who asks where a line was called from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hlo_inspect.analysis.op_names import Origin
+from hlo_inspect.report.model import Column, Table
+
+
+def call_stacks(origins: Iterable[Origin]) -> Table:
+    """One row for each frame of each distinct stack, innermost first; `source` is the line that other tables show of it."""
+    stacks = dict.fromkeys((origin.source, origin.stack) for origin in origins if len(origin.stack) > 1)
+    frames = [
+        (source, depth, line) for source, stack in sorted(stacks, key=lambda one: one[0]) for depth, line in enumerate(stack)
+    ]
+    columns = (
+        Column("source", get=lambda frame: frame[0]),
+        Column("depth", "number", get=lambda frame: frame[1]),
+        Column("frame", get=lambda frame: frame[2].place),
+        Column("function", detail=1, get=lambda frame: frame[2].function),
+    )
+    table = Table.of("call_stacks", "Call stacks, innermost first", columns, frames, page_rows=0)
+    return replace(table, only_verbose=True)
