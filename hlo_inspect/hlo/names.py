@@ -20,6 +20,7 @@ _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
 _PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
+_TWO_NAMES = re.compile(r"[\w.\-] %", re.ASCII)
 _TUPLE_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
 
@@ -177,7 +178,8 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
     """
     texts = _operand_texts(tails, opcodes)
     joined = ", ".join(texts)
-    if joined.count("\n") != starts:  # an instruction on several lines
+    has_shapes = joined.count(" %") != joined.count(", %")
+    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an instruction on several lines, or odd
         texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
     if joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark

@@ -60,6 +60,7 @@ def test_names_that_are_fine(lines: tuple[str, ...]) -> None:
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p,%q)"), 9, "q"),
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] tuple(%p, /*index=1*/%q)"), 9, "q"),
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add((f32[2], f32[2]) %p, (f32[2], s32[]) %q)"), 9, "q"),
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p %p, q)"), 9, "q"),  # a mark an operand, as counted
     ],
 )
 def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: str) -> None:
