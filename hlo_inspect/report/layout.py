@@ -1,9 +1,9 @@
 """Tables as text in a given width: which columns a page has, and how wide each is.
 
-Which columns are shown follows from the columns of the table and the width, never from the rows: those with a low `detail` take
-their room first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list is cut at its
-end, a path loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider than asked.
-Widths are terminal cells: a CJK character takes two.
+Which columns are shown follows from the columns of the table and the width, never from the rows: those with a low `detail`
+take their room first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list
+is cut at its end, a path loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider
+than asked. Widths are terminal cells: a CJK character takes two.
 """
 
 from __future__ import annotations

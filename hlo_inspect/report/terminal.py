@@ -154,7 +154,7 @@ def _tables(grids: Sequence[Grid], width: int) -> Iterator[Line]:
     shelf: list[Grid] = []
     for grid in grids:
         together = sum(other.width + _BETWEEN for other in shelf) + grid.width
-        if shelf and (together > width or grid.hidden or shelf[-1].hidden):
+        if shelf and together > width:
             yield from _side_by_side(shelf)
             shelf = []
         shelf.append(grid)

@@ -126,18 +126,10 @@ def test_small_tables_stand_side_by_side_where_they_fit(rendered: Callable[..., 
     assert _line(rendered("table", sample, width=62), "Parameters") == "Parameters"
 
 
-def test_a_table_that_lost_columns_stands_alone(rendered: Callable[..., str], sample: Report) -> None:
-    small, large = sample.tables[2], sample.tables[3].top(1)
-    for tables in ((small, large), (large, small)):
-        text = rendered("table", replace(sample, tables=tables), width=90)
-        assert _line(text, "Custom calls") == "Custom calls"
-        assert _line(text, "Collectives") == "Collectives"
-
-
 def test_hidden_columns_are_named_when_asked(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=200, verbose=True)
     assert "more columns, for --columns: Collectives (form)\n" in text
-    # names 18, kinds 14, "operand" 9, "wire" 9, op names 40, "is async" 8, line 6: 116 with gaps of 2; 20 and 10 more have no room
+    # names 18, kinds 14, "operand" 9, "wire" 9, op names 40, "is async" 8, line 6: 116 with gaps of 2
     text = rendered("table", sample, width=120, verbose=True)
     assert "more columns, for --columns: Collectives (replica_groups, channel_id, form)\n" in text
     assert "more columns" not in rendered("table", sample, width=120)
