@@ -96,7 +96,7 @@ def _optimizer(overview: Overview) -> Table:
         return lambda all_rows: overview.shared(name)
 
     columns = (
-        Column("rule", get=lambda all_rows: overview.name if overview.is_complete else None),
+        Column("rule", width=8, get=lambda all_rows: overview.name if overview.is_complete else None),
         Column("weights", "count", get=len),
         Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
         *(Column(name, "number", optional=True, detail=_DETAILS.get(name, 6), get=value(name)) for name in _VALUES),

@@ -26,7 +26,7 @@ def with_relative_paths(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _columns(table: Table) -> list[int]:
-    return [at for at, column in enumerate(table.columns) if column.name in SOURCE_COLUMNS]
+    return [at for at, column in enumerate(table.columns) if column.name in SOURCE_COLUMNS or column.is_file]
 
 
 def _lines(value: Value) -> list[str]:

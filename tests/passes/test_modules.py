@@ -66,4 +66,4 @@ def test_figures_of_a_dump() -> None:
     (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=PASSES)
     (row,) = rows(report)
     assert (row["name"], row["lines"], row["devices"]) == ("jit_step", report.input.lines, 8)
-    assert (row["parameters"], row["parameter_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)
+    assert (row["parameters"], row["argument_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)

@@ -42,3 +42,10 @@ def test_all_tables_of_a_page_have_one_directory() -> None:
 def test_other_columns_and_totals_stay() -> None:
     table = Table("t", "T", (Column("path"), Column("bytes", "bytes", summed=True)), (("/train/main.py:10", 4),))
     assert with_relative_paths((table,)) == (table,)
+
+
+def test_a_column_of_files_has_relative_paths_too() -> None:
+    rows = (("a", "/dumps/x/one.txt"), ("b", "/dumps/two.txt:4"))
+    table = Table("modules", "Modules", (Column("name"), Column("path", is_file=True)), rows)
+    (shown,) = with_relative_paths([table])
+    assert [row[1] for row in shown.rows] == ["x/one.txt", "two.txt:4"]
