@@ -21,7 +21,7 @@ from hlo_inspect.hlo.sharding import (
     DeviceGroups,
     DeviceListError,
     Groups,
-    IotaGroups,
+    Iota,
     parse_sharding,
     shardy_meshes,
 )
@@ -100,7 +100,7 @@ def device_counts(module: Module) -> DeviceCounts:
         return DeviceCounts(header.replica_count, header.num_partitions, slices)
     slices = slices_of_module(module, 1)
     replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
-    communicates = False
+    communicates = module.crosses_meshes
     for instruction in module.with_opcodes(_COMMUNICATING):
         communicates = True
         count = _named_devices(instruction)
@@ -174,7 +174,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
     """How many devices a group of these `replica_groups` has; without any all devices are in one group."""
     if isinstance(groups, MalformedValue):
         return Participants(None, None, fault=groups.reason)
-    if groups is None or groups.is_everybody:
+    if groups is None or not groups.listed:
         size = _everybody(mode, counts)
         fault = None if size else "the groups are everybody, and nothing tells how many that is"
         return Participants(None, size, fault=fault)
@@ -192,7 +192,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
 
 def _stray_in_groups(groups: DeviceGroups, mode: GroupMode, counts: DeviceCounts) -> str | None:
     """What is wrong with the devices of groups. An iota list names each of its ids once."""
-    if isinstance(groups.listed, IotaGroups):
+    if isinstance(groups.listed, Iota):
         return stray_device((groups.largest_id,), mode, counts)
     return stray_device((device for group in groups.listed for device in group), mode, counts)
 

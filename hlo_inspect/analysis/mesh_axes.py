@@ -65,8 +65,9 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     names = axis_names(mesh.shape, mesh.order, [given]) if given is not None else None
     note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
     if names is None:
-        header = shardy_meshes(module.header.attributes.get("frontend_attributes", ""))
-        names = axis_names(mesh.shape, mesh.order, [*header.values(), *printed_meshes(collectives, shardings)])
+        attributes = module.header.attributes.get("frontend_attributes")
+        header = shardy_meshes(attributes).values() if attributes else ()
+        names = axis_names(mesh.shape, mesh.order, [*header, *printed_meshes(collectives, shardings)])
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note)
 
 

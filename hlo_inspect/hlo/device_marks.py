@@ -12,6 +12,8 @@ _TILING = re.compile(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
 _NAMED_MESH = re.compile(r"sharding=\{mesh\[[^\]\n]*+\]")
 _SHARDING = re.compile(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _ATTRIBUTE = ", sharding={"
+_CROSS_MESH = '"__builtin$CrossMeshAllReduce"'
+"""Alpa's sum over the devices of several meshes, the only thing that tells that a stage of its pipelines is for several."""
 _TARGET = 'custom_call_target="'
 _PARTITIONING = re.compile(r'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+)"', re.ASCII)
 
@@ -22,6 +24,8 @@ def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: b
     """
     if not module.header.is_scheduled:
         module.partitioning_targets.update(match[1] for match in _found(_PARTITIONING, _TARGET, text, start, end))
+    if not module.header.states_devices and text.find(_CROSS_MESH, start, end) >= 0:
+        module.crosses_meshes = True
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""

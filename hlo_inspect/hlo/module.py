@@ -143,7 +143,7 @@ class Module:
     `root_opcodes`: the root of the small ones besides, since reducers are among them.
     `partitioning_targets`: the custom-call targets that tell a module before partitioning.
     `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
-    count them.
+    count them, `crosses_meshes` whether a custom call then sums over devices of other meshes.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
     """
@@ -161,6 +161,7 @@ class Module:
     computation_count: int = 0
     partitioning_targets: set[str] = field(default_factory=set)
     tiling: str = ""
+    crosses_meshes: bool = False
     shardings: dict[str, None] = field(default_factory=dict)
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)

@@ -208,52 +208,29 @@ def shardy_meshes(text: str) -> dict[str, NamedMesh]:
 # -- groups and pairs -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class IotaGroups:
-    """The groups of an iota list, of `size` ids each; `count` ids in all."""
-
-    iota: Iota
-    count: int
-    size: int
-
-
 @dataclass(frozen=True, eq=False)
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
-    the text names. An iota list, which is short and may stand for a million devices, is written out when `groups` is read.
+    the text names.
+
+    `listed` are the groups as the text has them. An iota list, which is short and may stand for a million devices, is written
+    out when `groups` is read. `sizes` are those that groups have, `count` is how many ids they have together, and `largest_id`
+    is -1 where there are none.
     """
 
     text: str
-    listed: Groups | IotaGroups
+    listed: Groups | Iota
+    sizes: frozenset[int]
+    count: int
+    largest_id: int
     mesh: NamedMesh | None = None
 
     @cached_property
     def groups(self) -> Groups:
-        if not isinstance(self.listed, IotaGroups):
+        if not isinstance(self.listed, Iota):
             return self.listed
-        ids, size = self.listed.iota.ids(self.listed.count), self.listed.size
+        ids, (size,) = self.listed.ids(self.count), self.sizes
         return tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size))
-
-    @property
-    def is_everybody(self) -> bool:
-        return not (self.listed.count if isinstance(self.listed, IotaGroups) else self.listed)
-
-    @property
-    def count(self) -> int:
-        """How many ids the groups have together."""
-        return self.listed.count if isinstance(self.listed, IotaGroups) else sum(map(len, self.listed))
-
-    @property
-    def largest_id(self) -> int:
-        """-1 where there are no ids. Those of an iota list are 0…n-1, in another order."""
-        if isinstance(self.listed, IotaGroups):
-            return self.listed.count - 1
-        return max((max(ids, default=-1) for ids in self.listed), default=-1)
-
-    @property
-    def sizes(self) -> set[int]:
-        """The sizes that groups have."""
-        return {self.listed.size} if isinstance(self.listed, IotaGroups) else set(map(len, self.listed))
 
 
 def parse_groups(text: str) -> DeviceGroups:
@@ -266,15 +243,20 @@ def parse_groups(text: str) -> DeviceGroups:
             raise DeviceListError(f"groups of {len(sizes)} dimensions")
         ids, count = Iota(*shape), math.prod(sizes)
         ids.require(count)
-        return DeviceGroups(text, IotaGroups(ids, count, sizes[1]) if count else ())
+        return DeviceGroups(text, ids, frozenset(sizes[1:]), count, count - 1) if count else _listed(text, ())
     printed = _MESH.match(plain)
     rest = plain[printed.end() :].strip() if printed is not None else ""
     if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
         mesh = _mesh(printed)
-        return DeviceGroups(text, mesh.groups(_references(rest)), mesh)
+        return _listed(text, mesh.groups(_references(rest)), mesh)
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
-    return DeviceGroups(text, tuple(_integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
+    return _listed(text, tuple(_integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
+
+
+def _listed(text: str, groups: Groups, mesh: NamedMesh | None = None) -> DeviceGroups:
+    sizes, largest = list(map(len, groups)), [max(ids, default=-1) for ids in groups]
+    return DeviceGroups(text, groups, frozenset(sizes), sum(sizes), max(largest, default=-1), mesh)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -265,6 +265,7 @@ def test_a_header_that_would_print_counts_and_prints_none_is_of_one_device(entry
         ("ROOT %r = f32[8]{0} all-reduce(%p), replica_groups={}, to_apply=%add", None),
         ("ROOT %r = f32[8]{0} all-reduce(%p), replica_groups={{0,1},{2,3}}, to_apply=%add", 4),
         ("ROOT %r = f32[8]{0} negate(%p), sharding={devices=[8]<=[8]}", 8),
+        ('ROOT %r = f32[8]{0} custom-call(%p), custom_call_target="__builtin$CrossMeshAllReduce"', None),
     ],
 )
 def test_what_names_devices_counts_more_than_a_header_without_counts(entry: Entry, line: str, devices: int | None) -> None:
