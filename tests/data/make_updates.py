@@ -161,6 +161,87 @@ def accumulated(g: Any, w: Any, own: Arrays, shared: Arrays, *, share: float = 1
     return w - 0.1 * m, m, jnp.zeros_like(total)
 
 
+# -- rules that optax has otherwise, or not -----------------------------------------------------------------------------
+
+
+def mars(g: Any, w: Any, own: Arrays, shared: Arrays, *, weight: bool = False) -> Arrays:
+    (m, v, last), (t,) = own, shared
+    c = g + 0.025 * 0.95 / 0.05 * (g - last)
+    norm = jnp.linalg.norm(c)
+    c = jnp.where(norm > 1, c / norm, c)
+    m, v = 0.95 * m + 0.05 * c, 0.99 * v + 0.01 * c * c
+    step = m / (1 - 0.95 ** (t + 1)) / (jnp.sqrt(v / (1 - 0.99 ** (t + 1))) + 1e-8) + 0.01 * w
+    return w - 0.003 * step, m, v, w if weight else g
+
+
+def mars_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """What is kept is not the gradient."""
+    return mars(g, w, own, shared, weight=True)
+
+
+def adopt(g: Any, w: Any, own: Arrays, shared: Arrays, *, other: Any = 1.0) -> Arrays:
+    (m, v), (t,) = own, shared
+    u = jnp.clip(g / jnp.maximum(jnp.sqrt(v), 1e-6), -(t**0.25), t**0.25)
+    m = 0.9 * m + 0.1 * u
+    return w - 0.001 * m, m, 0.9999 * v + 0.0001 * g * g * other
+
+
+def adopt_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """Another moment."""
+    return adopt(g, w, own, shared, other=jnp.abs(w))
+
+
+def adabound(g: Any, w: Any, own: Arrays, shared: Arrays, *, limit: Any = 1.0) -> Arrays:
+    (m, v), (t,) = moments(g, *own), shared
+    low, high = 0.1 * (1 - 1 / (0.001 * t + 1)), 0.1 * (1 + 1 / (0.001 * t)) * limit
+    size = 0.002 * jnp.sqrt(1 - 0.98**t) / (1 - 0.9**t) / (jnp.sqrt(v) + 1e-8)
+    return w - jnp.clip(size, low, high) * m, m, v
+
+
+def adabound_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """A limit that is made of the weight."""
+    return adabound(g, w, own, shared, limit=w)
+
+
+def sophia(g: Any, w: Any, own: Arrays, shared: Arrays, *, kept: Any = 0.99) -> Arrays:
+    """The square of the gradient as the estimate, in each tenth step."""
+    (m, h), (t,) = own, shared
+    m = 0.96 * m + 0.04 * g
+    step = jnp.clip(m / jnp.maximum(0.01 * h, 1e-12), -1, 1)
+    return w * (1 - 0.001 * 0.1) - 0.001 * step, m, jnp.where(t % 10 == 0, kept * h + 0.32 * g * g, h)
+
+
+def sophia_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """A decay of the estimate that is made of the weight."""
+    return sophia(g, w, own, shared, kept=jnp.abs(w))
+
+
+def rprop(g: Any, w: Any, own: Arrays, _: Arrays, *, looked_at: Any = None) -> Arrays:
+    last, size = own
+    turn = jnp.sign((g if looked_at is None else looked_at) * last)
+    size = jnp.clip(size * jnp.where(turn > 0, 1.2, jnp.where(turn < 0, 0.5, 1.0)), 1e-6, 50.0)
+    g = jnp.where(turn < 0, 0.0, g)
+    return w - jnp.sign(g) * size, g, size
+
+
+def rprop_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """The sign of the weight."""
+    return rprop(g, w, own, shared, looked_at=w)
+
+
+def ftrl(g: Any, w: Any, own: Arrays, _: Arrays, *, rate: float = 0.1) -> Arrays:
+    n, z = own
+    new = n + g * g
+    z = z + g - (jnp.sqrt(new) / 0.1 - jnp.sqrt(n) / rate) * w
+    w = jnp.where(jnp.abs(z) <= 0.01, 0.0, -(z - jnp.sign(z) * 0.01) / ((1.0 + jnp.sqrt(new)) / 0.1 + 0.02))
+    return w, new, z
+
+
+def ftrl_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """Two rates."""
+    return ftrl(g, w, own, shared, rate=0.2)
+
+
 PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "adam_handed_in": (step_of(adam_by_torch, 2), (SCALAR,) * 5),
     "adam_powers": (step_of(adam_by_powers, 2, (SCALAR, SCALAR), powers), ()),
@@ -177,6 +258,18 @@ PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "rmsprop_twin": (step_of(rmsprop_twin, 1, (COUNTER,), counted), ()),
     "lion_chosen": (step_of(lion, 1), ()),
     "lion_twin": (step_of(lion_twin, 1), ()),
+    "mars": (step_of(mars, 3, (COUNTER,), counted), ()),
+    "mars_twin": (step_of(mars_twin, 3, (COUNTER,), counted), ()),
+    "adopt": (step_of(adopt, 2, (SCALAR,), counted), ()),
+    "adopt_twin": (step_of(adopt_twin, 2, (SCALAR,), counted), ()),
+    "adabound": (step_of(adabound, 2, (SCALAR,), counted), ()),
+    "adabound_twin": (step_of(adabound_twin, 2, (SCALAR,), counted), ()),
+    "sophia": (step_of(sophia, 2, (COUNTER,), counted), ()),
+    "sophia_twin": (step_of(sophia_twin, 2, (COUNTER,), counted), ()),
+    "rprop": (step_of(rprop, 2), ()),
+    "rprop_twin": (step_of(rprop_twin, 2), ()),
+    "ftrl": (step_of(ftrl, 2), ()),
+    "ftrl_twin": (step_of(ftrl_twin, 2), ()),
     "sgd_accumulated": (step_of(accumulated, 2, (COUNTER,), counted), ()),
 }
 

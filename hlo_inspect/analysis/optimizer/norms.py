@@ -274,6 +274,43 @@ def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
     return Clip("norm", update.round(limit / factor))
 
 
+def unclipped(update: Update, form: Sum) -> Sum:
+    """A form, or what it is where no norm is over its limit."""
+    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    for atom, exponent in monomial:
+        found = update.forms.atoms[atom]
+        clip = _by_choice(update, found) if found.op == "select" and exponent == 1.0 else None
+        if clip is not None:
+            scalars: Sum = {product(monomial, ((atom, -1.0),)): value}
+            return update.forms.multiply(scalars, _chosen_below(update, found))
+    return form
+
+
+def _chosen_below(update: Update, select: Atom) -> Sum:
+    """The branch of a choice that is not divided by the norm that is compared."""
+    compared = {atom for monomial in select.parts[0] for atom, _ in monomial}
+    norms = {atom for one in compared for part in update.forms.atoms[one].parts for monomial in part for atom, _ in monomial}
+    branches = select.parts[1:]
+    return next((part for part in branches if not any(atom in norms for monomial in part for atom, _ in monomial)), branches[0])
+
+
+def within_limits(update: Update, atom: int) -> Sum:
+    """The value of which an atom is the one between two limits, an empty form where it is something else."""
+    found = update.forms.atoms[atom]
+    if found.op == "clamp":
+        return found.parts[1]
+    for part in found.parts if found.op in {"minimum", "maximum"} else ():
+        ((monomial, value),) = part.items() if len(part) == 1 else ((ONE, 0.0),)
+        inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == value == 1.0 else None
+        if inner is None or {inner.op, found.op} != {"minimum", "maximum"}:
+            continue
+        limits = [one for one in (*found.parts, *inner.parts) if update.are_scalar(one)]
+        others = [one for one in inner.parts if not update.are_scalar(one)]
+        if len(limits) == 2 and len(others) == 1:
+            return others[0]
+    return {}
+
+
 def _by_value(update: Update, bound: Atom) -> Clip | None:
     """`min(max(g, -limit), limit)`, in either order."""
     constants = [part for part in bound.parts if is_constant(part)]

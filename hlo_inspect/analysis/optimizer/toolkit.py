@@ -54,7 +54,9 @@ from hlo_inspect.analysis.optimizer.norms import (
     squares_in,
     trust_factor,
     trust_ratio_of,
+    unclipped,
     unguarded,
+    within_limits,
 )
 from hlo_inspect.analysis.optimizer.numeric import value_of_form
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
@@ -107,6 +109,8 @@ __all__ = [
     "take_corrections",
     "trust_factor",
     "trust_ratio_of",
+    "unclipped",
     "unguarded",
     "value_of_form",
+    "within_limits",
 ]

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.rules import (
     adabelief,
+    adabound,
     adadelta,
     adafactor,
     adagrad,
     adam,
     adamax,
     ademamix,
+    adopt,
     amsgrad,
+    ftrl,
     lamb,
     lars,
     lion,
+    mars,
     muon,
     nadam,
     novograd,
     radam,
     rmsprop,
+    rprop,
     schedule_free,
     sgd,
     sm3,
+    sophia,
     yogi,
 )
 from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
@@ -47,5 +53,11 @@ RULES: tuple[OptimizerRule, ...] = (
     sm3.RULE,
     muon.RULE,
     schedule_free.RULE,
+    sophia.RULE,
+    mars.RULE,
+    adopt.RULE,
+    adabound.RULE,
+    rprop.RULE,
+    ftrl.RULE,
 )
 """The common ones first. No update fits two of them, so the order changes no result."""

@@ -37,6 +37,28 @@ SPELLINGS: dict[str, Facts] = {
     },
     "nadam_scheduled": {"name": "nadam", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
     "rmsprop_corrected": {"name": "rmsprop", "learning_rate": 0.001, "beta2": 0.9, "epsilon": 1e-8},
+    "mars": {
+        "name": "mars",
+        "learning_rate": 0.003,
+        "beta1": 0.95,
+        "beta2": 0.99,
+        "epsilon": 1e-8,
+        "weight_decay": 0.01,
+        "decayed_count": 2,
+    },
+    "adopt": {"name": "adopt", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.9999, "epsilon": 1e-6},
+    "adabound": {"name": "adabound", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-8},
+    "sophia": {
+        "name": "sophia",
+        "learning_rate": 0.001,
+        "beta1": 0.96,
+        "beta2": 0.99,
+        "epsilon": 1e-12,
+        "weight_decay": 0.1,
+        "decayed_count": 2,
+    },
+    "rprop": {"name": "rprop"},
+    "ftrl": {"name": "ftrl", "learning_rate": 0.1},
     "sgd_accumulated": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": False},
 }
 

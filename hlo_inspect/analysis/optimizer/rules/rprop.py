@@ -1,0 +1,83 @@
+"""Rprop (Riedmiller and Braun 1993): a step size for each element, which grows while the sign of the gradient stays.
+
+    turn = sign(g * last)
+    size' = size * (1.2 if turn > 0, 0.5 if turn < 0, else 1), between two limits
+    last' = 0 if turn < 0, else g
+    w' = w - size' * sign(last')
+
+State: the sizes and the last gradient. Reads nothing: there is no rate.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
+    Claim,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    is_constant,
+    product,
+    within_limits,
+)
+
+
+def match(update: Update) -> Claim | None:
+    if len(update.rest) != 1 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    signs = [atom for atom, exponent in monomial if exponent == 1.0 and update.forms.atoms[atom].op == "sign"]
+    sizes = [state for state in update.states if dict(monomial).get(state.new) == 1.0]
+    if len(signs) != 1 or len(sizes) != 1 or len(monomial) != 2 or value != -1.0:
+        return None
+    for last in update.states:
+        gradient = _turned(update, last)
+        kept = update.forms.atoms[signs[0]].parts[0]
+        is_kept = kept in ({((last.new, 1.0),): 1.0}, last.form)
+        if gradient and is_kept and last is not sizes[0] and _grows(update, sizes[0], last, gradient):
+            roles = {"step_size": sizes[0].array, "last_gradient": last.array}
+            return Claim({ONE: 1.0}, gradient, {}, roles)
+    return None
+
+
+def _turned(update: Update, last: State) -> Sum:
+    """The gradient of a state that is 0 where its sign has changed."""
+    atoms = [update.forms.atoms[monomial[0][0]] for monomial in last.form if len(monomial) == 1]
+    if len(atoms) != 1 or atoms[0].op != "select":
+        return {}
+    condition, *branches = atoms[0].parts
+    others = [part for part in branches if not is_constant(part)]
+    is_gradient = len(others) == 1 and update.is_gradient(others[0]) and not update.used(others[0])
+    return others[0] if is_gradient and _compares(update, condition, last, others[0]) else {}
+
+
+def _compares(update: Update, condition: Sum, last: State, gradient: Sum) -> bool:
+    """Whether a condition looks at the sign of `g * last`."""
+    looked_at = update.forms.multiply(gradient, {((last.old, 1.0),): 1.0})
+    signs = (looked_at, update.forms.function("sign", (looked_at,)))
+    atoms = [update.forms.atoms[atom] for monomial in condition for atom, _ in monomial]
+    return len(atoms) == 1 and atoms[0].op == "compare" and atoms[0].parts[0] in signs and not any(atoms[0].parts[1].values())
+
+
+def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
+    """Whether a step size is multiplied by a choice of numbers, within limits."""
+    atoms = [monomial[0][0] for monomial in size.form if len(monomial) == 1]
+    inner = within_limits(update, atoms[0]) if len(size.form) == 1 and len(atoms) == 1 else {}
+    if len(inner) != 1:
+        return False
+    ((monomial, _),) = inner.items()
+    factors = [update.forms.atoms[atom] for atom, _ in product(monomial, ((size.old, -1.0),))]
+    if dict(monomial).get(size.old) != 1.0 or len(factors) != 1 or factors[0].op != "select":
+        return False
+    return _compares(update, factors[0].parts[0], last, gradient)
+
+
+RULE = OptimizerRule(
+    name="rprop",
+    title="Rprop",
+    paper="Riedmiller and Braun 1993, IEEE ICNN",
+    hyperparameters=(),
+    state=("step_size", "last_gradient"),
+    match=match,
+)
