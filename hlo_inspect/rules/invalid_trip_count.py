@@ -40,4 +40,5 @@ class InvalidTripCount(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for loop in context.call_graph.loops:
             if loop.fault is not None:
-                yield self.finding(context, loop.fault, loop.instruction.line, loop.instruction.name)
+                carried = loop.instruction.shape.array_bytes if loop.instruction.shape is not None else None
+                yield self.finding(context, loop.fault, loop.instruction.line, loop.instruction.name, carried or 0)

@@ -15,7 +15,7 @@ class UnusedParameter(Rule):
 
     What it finds
         Arrays of the entry's parameters that no instruction of the entry has as an operand. An array that is
-        donated is left out: its buffer has a use.
+        donated is left out, because its buffer has a use, and so is one without elements.
 
     Why it matters
         The caller transfers the array and keeps it in device memory for the length of the step, for no result.
@@ -41,7 +41,7 @@ class UnusedParameter(Rule):
     passes = ("params",)
 
     def check(self, context: Context) -> Iterator[Finding]:
-        unused = [p for p in context.interface.parameters if p.unused and not p.donated]
+        unused = [p for p in context.interface.parameters if p.unused and not p.donated and p.shape.bytes != 0]
         if unused:
             size = total(p.shape.bytes for p in unused) or 0
             message = f"nothing reads {numbered(unused)}"

@@ -106,3 +106,10 @@ def test_weights_and_state_are_named_once() -> None:
         "HI505": 128 * MIB,
     }
     assert {finding.rule: finding.bytes_at_stake for finding in advice(text)} == {"HI101": 192 * MIB}
+
+
+def test_an_array_without_elements_is_not_reported_as_unread() -> None:
+    lines = ("x = f32[8]{0} parameter(0)", "none = f32[0]{0} parameter(1)", "ROOT y = f32[8]{0} negate(x)")
+    found = hlo_inspect.inspect(module(*lines), "params")
+    assert [finding.rule for finding in found.findings if finding.rule == "HI102"] == []
+    assert found.facts["params.unused_count"] == 1
