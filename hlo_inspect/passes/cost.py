@@ -11,7 +11,7 @@ from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
-from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time, percent, rates_taken
+from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table
@@ -116,10 +116,16 @@ def _times(context: Context) -> dict[str, Seconds]:
 def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
     """Which rate was taken where the profile states none of a unit."""
     taken = rates_taken(tally, profile) if profile is not None else {}
-    return [f"time.compute_s: FLOPs of {unit} at the rate of {figure}{_WHY.get(unit, '')}" for unit, figure in taken.items()]
+    named = {unit: f"of {unit}" if unit else "whose unit or type is not known" for unit in taken}
+    return [
+        f"time.compute_s: FLOPs {named[unit]} at the rate of {figure}{_WHY.get(unit, '')}" for unit, figure in taken.items()
+    ]
 
 
-_WHY = {"matmul.f32": ", as XLA rounds f32 there unless operand_precision or the algorithm asks for more"}
+_WHY = {
+    "matmul.f32": ", as XLA rounds f32 there unless operand_precision or the algorithm asks for more",
+    NOT_KNOWN: ", the fastest",
+}
 
 
 def _uncounted(context: Context) -> list[str]:

@@ -115,11 +115,10 @@ class Tally:
         for (key, figure), gap in other.gaps.items():
             self.miss(key, (figure,), gap)
 
-    def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: Gap | None) -> None:
-        """Adds the amounts of all figures, each as often as it is at least. All that is not 0 has the gap if there is one."""
+    def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: Gap) -> None:
+        """Adds the amounts of all figures, each as often as it is at least. All that is not 0 has the gap."""
         self.add(key, [amount * runs for amount, runs in zip(amounts, least, strict=True)])
-        if gap is not None:
-            self.miss(key, [figure for figure, amount in zip(FIGURES, amounts, strict=True) if amount], gap)
+        self.miss(key, [figure for figure, amount in zip(FIGURES, amounts, strict=True) if amount], gap)
 
     def add_largest(self, others: Sequence[Tally]) -> None:
         """Adds of each figure the tally in which it is largest, and the gaps of all."""

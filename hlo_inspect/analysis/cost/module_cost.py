@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -113,16 +113,26 @@ class ModuleCost:
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
     """Adds instructions of one cost and label, of which there are so many, as often as their computation runs."""
-    least = [count * times for times in runs.least]
     for key, row in cost.work.rows.items():
-        tally.add_runs(key if label is None else TallyKey(label, key.unit), row, least, runs.gap)
-    for unit, size in cost.bytes_by_unit:
-        tally.add_runs(TallyKey(label or cost.opcode, unit), (0, 0, 0, size), least, runs.gap)
-    if runs.gap is not None or any(least):
+        _add_runs(tally, key if label is None else TallyKey(label, key.unit), row, count, runs)
+    named = label or cost.opcode
+    if cost.spaces:
+        for unit, size in cost.bytes_by_unit:
+            _add_runs(tally, TallyKey(named, unit), (0, 0, 0, size), count, runs)
+    elif cost.amounts[-1]:
+        _add_runs(tally, TallyKey(named), (0, 0, 0, cost.amounts[-1]), count, runs)
+    if cost.gaps and (runs.gap is not None or any(runs.least)):
         for (key, figure), gap in cost.work.gaps.items():
             tally.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)
         if "bytes" in cost.gaps:
-            tally.miss(TallyKey(label or cost.opcode), ("bytes",), cost.gaps["bytes"])
+            tally.miss(TallyKey(named), ("bytes",), cost.gaps["bytes"])
+
+
+def _add_runs(tally: Tally, key: TallyKey, amounts: Sequence[int], count: int, runs: FigureRuns) -> None:
+    if runs.gap is None:
+        tally.add(key, amounts, count * runs.least[0])
+    else:
+        tally.add_runs(key, amounts, [count * least for least in runs.least], runs.gap)
 
 
 def module_cost(module: Module, graph: CallGraph, views: Views | None = None) -> ModuleCost:

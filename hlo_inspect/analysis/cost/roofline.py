@@ -27,6 +27,10 @@ not the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentati
 without 16-bit arithmetic computes in f32.
 """
 
+NOT_KNOWN = ""
+"""The unit of work of which it is not known what does it, or in which type."""
+
+_ENGINES = ("matmul.", "vector.")
 _HOST = 5
 _TPU_ON_CHIP = range(1, 7)
 
@@ -44,7 +48,13 @@ class Seconds(NamedTuple):
 
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[int, str] | None:
-    """The rate of a unit in operations/s and the figure of the profile that it is; `None` where none fits."""
+    """The rate of a unit in operations/s and the figure of the profile that it is; `None` where none fits. Work whose unit or
+    type is not known takes the fastest rate that there is.
+    """
+    if unit == NOT_KNOWN:
+        stated = {name: profile.value(name) or 0 for name in profile.figures if name.startswith(_ENGINES)}
+        fastest = max(stated, key=lambda name: stated[name], default=unit)
+        return (stated[fastest], fastest) if stated.get(fastest) else None
     others = _OTHER_RATES.get(unit, ())
     if unit == HIGHEST:  # vector units compute f32 in full, TPUs take several passes of bf16
         others = ("matmul.f32", "vector.f32" if profile.value("matmul.tf32") else "matmul.bf16")

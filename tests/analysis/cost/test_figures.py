@@ -95,7 +95,7 @@ def test_run_unknown_times() -> None:
     """What is 0 stays 0, however often it runs; of the rest the least is known."""
     found = Tally()
     found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), Gap(7, "a loop"))
-    found.add_runs(TallyKey("copy"), (0, 0, 0, 8), (3, 3, 3, 3), None)
+    found.add(TallyKey("copy"), (0, 0, 0, 8), 3)
     assert [found.total(figure) for figure in FIGURES] == [None, 0, 0, None]
     assert found.known == (8, 0, 0, 32 + 24)
     assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, 24)

@@ -85,11 +85,12 @@ def test_how_precise_a_library_call_is(precision: str, unit: str) -> None:
     assert tally_key(op, Work(8, 0, 8)).unit == unit
 
 
-def test_work_of_a_unit_that_is_not_told() -> None:
+def test_work_of_a_unit_that_is_not_told_runs_at_the_fastest_rate() -> None:
+    """1978.9 TFLOP/s of f8."""
     found = Tally()
-    found.add(TallyKey("x"), (8,))
-    assert compute_time(found, H100).exact is None
-    assert "not known" in compute_time(found, H100).reason
+    found.add(TallyKey("x"), (1_978_900_000,))
+    assert compute_time(found, H100).exact == pytest.approx(1e-6, rel=1e-12)
+    assert rates_taken(found, H100) == {"": "matmul.f8"}
 
 
 def test_nothing_takes_no_time() -> None:
