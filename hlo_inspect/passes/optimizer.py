@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.frames import DefinedAt
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.analysis.optimizer.nearest import nearest_rule
 from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.rules import RULES
@@ -21,7 +22,9 @@ WITHOUT_RULE = ["adabound", "adopt", "asgd", "dadapt_adamw", "ftrl", "mars", "pr
 
 VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
-MAX_EXPRESSIONS = 20
+MAX_EXPRESSIONS = 3
+MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with it, and characters of each
+MAX_NUMBERS = 8  # of parameters with expressions of one form
 
 _ABSENT = "no update has it"
 
@@ -88,11 +91,26 @@ def _tables(context: Context) -> Iterator[Table]:
 def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
     reasons = {name: _why_unknown(overview, name.removeprefix("optimizer.")) for name in facts}
     notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
-    for row in [row for row in overview.rows if row.rule == "unknown"][:MAX_EXPRESSIONS]:
-        update = row.matched.update
-        number = _number(overview, row.matched.array)
-        notes.append(f"optimizer.name: parameter {number} becomes {describe(update.forms, update.form)}")
+    notes += [_expression(overview, rows) for rows in overview.unknown[:MAX_EXPRESSIONS]]
     return notes
+
+
+def _expression(overview: Overview, rows: Sequence[Row]) -> str:
+    """The new value of weights that no rule explains and whose expressions have the same form."""
+    update = rows[0].matched.update
+    numbers = [number for row in rows if (number := _number(overview, row.matched.array)) is not None]
+    named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + (
+        f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)
+    )
+    what = f"parameter{'s' * (len(numbers) > 1)} {named}" if numbers else f"an array {rows[0].weight.shape} of a loop"
+    example = f", of which {numbers[0]}" if len(numbers) > 1 else ""
+    text = describe(update.forms, update.form)
+    states = [(describe(update.forms, {((one.new, 1.0),): 1.0}), describe(update.forms, one.form, 4)) for one in update.states]
+    text += "".join(
+        f", with {name} = {form if len(form) <= MAX_STATE else form[: MAX_STATE - 1] + '…'}"
+        for name, form in states[:MAX_STATES]
+    )
+    return f"optimizer.name: no rule explains {what}{example} becomes {text}; {nearest_rule(update)}"
 
 
 def _why_unknown(overview: Overview, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,19 @@ def test_groups_have_one_row_for_each_set_of_constants() -> None:
 
 
 def test_what_is_unknown_shows_its_expression() -> None:
+    """Those of one form are shown once, with how far the nearest rule got."""
     notes = report_of(text_of("sign_sgd.after")).notes
-    shown = [note for note in notes if note.startswith("optimizer.name: parameter")]
-    assert len(shown) == 2
-    assert all("sign(" in note for note in shown)
+    (shown,) = [note for note in notes if "no rule explains" in note]
+    assert re.fullmatch(
+        r"optimizer\.name: no rule explains parameters 0, 1, of which 0 becomes -0\.001\*sign\((.*)\) \+ p0; "
+        r"the nearest rule is sgd, which does not explain factor sign\(\1\)",
+        shown,
+    )
+    signum = ("a = multiply m1 nine", "m = add a g", "s = sign m", "u = multiply s rate", "new = add w u")
+    (shown,) = [note for note in report_of(step_of(*signum, outputs="new m", states=1)).notes if "no rule explains" in note]
+    assert re.search(
+        r"sign\((v#\d+)\).*, with \1 = .*; the nearest rule is sgd, which explains the momentum \1, not factor", shown
+    )
 
 
 def test_notes_say_why_a_value_is_unknown() -> None:

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
-from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant, product, split_zero
+from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, is_constant, product, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
@@ -384,7 +384,7 @@ class Matcher:
         """Weights whose new value is not the old one and something added, such as those that are kept within bounds after the
         step: the gradient shows in them, or in others of the same form.
         """
-        kinds = _Kinds(self.forms)
+        kinds = FormKinds(self.forms)
         learnt = {
             kinds.of(update.form) for update in self._odd if self.backward_passes.is_in(update, self._chain(update.array))
         }
@@ -484,32 +484,6 @@ def _without_shared(form: Sum) -> Sum:
     shared = set.intersection(*terms) if terms else set()
     divisor = tuple(sorted((atom, -exponent) for atom, exponent in shared))
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
-
-
-class _Kinds:
-    """Numbers of forms that differ only in their numbers and leaves, and in what is repeated."""
-
-    def __init__(self, forms: NormalForms) -> None:
-        self._forms = forms
-        self._numbers: dict[Hashable, int] = {}
-        self._known: dict[int, int] = {}
-
-    def of(self, form: Sum) -> int:
-        """The number of a form."""
-        for atom in sorted(self._forms.atoms_below(form)):
-            if atom not in self._known:
-                found = self._forms.atoms[atom]
-                inner = next(iter(found.parts[0]), ONE) if found.op == "broadcast" else ONE
-                is_repeated = len(inner) == 1 and found.parts[0] == {((inner[0][0], 1.0),): 1.0}
-                known = self._known[inner[0][0]] if is_repeated else self._number((found.op, *map(self._sum, found.parts)))
-                self._known[atom] = known
-        return self._number(self._sum(form))
-
-    def _sum(self, form: Sum) -> Hashable:
-        return tuple(sorted(tuple(sorted((self._known[atom], e) for atom, e in monomial)) for monomial in form))
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
 
 
 def claims_of(update: Update) -> Iterator[Claim]:

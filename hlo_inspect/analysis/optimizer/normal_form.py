@@ -271,6 +271,32 @@ class NormalForms:
         return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)
 
 
+class FormKinds:
+    """Numbers of forms that differ only in their numbers and leaves, and in what is repeated."""
+
+    def __init__(self, forms: NormalForms) -> None:
+        self._forms = forms
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, int] = {}
+
+    def of(self, form: Sum) -> int:
+        """The number of a form."""
+        for atom in sorted(self._forms.atoms_below(form)):
+            if atom not in self._known:
+                found = self._forms.atoms[atom]
+                inner = next(iter(found.parts[0]), ONE) if found.op == "broadcast" else ONE
+                is_repeated = len(inner) == 1 and found.parts[0] == {((inner[0][0], 1.0),): 1.0}
+                known = self._known[inner[0][0]] if is_repeated else self._number((found.op, *map(self._sum, found.parts)))
+                self._known[atom] = known
+        return self._number(self._sum(form))
+
+    def _sum(self, form: Sum) -> Hashable:
+        return tuple(sorted(tuple(sorted((self._known[atom], e) for atom, e in monomial)) for monomial in form))
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
 _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
 
 

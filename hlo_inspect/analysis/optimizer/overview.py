@@ -12,7 +12,7 @@ from hlo_inspect.analysis.optimizer.frames import Fault
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.analysis.optimizer.matching import Weight, WeightUpdates
-from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, describe
+from hlo_inspect.analysis.optimizer.normal_form import FormKinds, NormalForms, Sum, describe
 from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
@@ -109,6 +109,18 @@ class Overview:
         if not rules:
             return "none"
         return rules.pop() if len(rules) == 1 else "mixed"
+
+    @cached_property
+    def unknown(self) -> list[list[Row]]:
+        """The weights that no rule explains, by the form of their expressions, the most first."""
+        kinds: dict[int, FormKinds] = {}
+        found: dict[tuple[int, int], list[Row]] = {}
+        for row in self.rows:
+            if row.matched.claim is None:
+                forms = row.matched.update.forms
+                kind = kinds.setdefault(id(forms), FormKinds(forms)).of(row.matched.update.form)
+                found.setdefault((id(forms), kind), []).append(row)
+        return sorted(found.values(), key=len, reverse=True)
 
     def shared(self, name: str) -> float | None:
         """The value of a hyper-parameter on which all updates agree that have it."""

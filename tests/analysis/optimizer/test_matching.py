@@ -176,7 +176,7 @@ def test_a_second_moment_without_its_square_makes_that_weight_unknown() -> None:
     report = report_of(text)
     assert sorted(rules_of(text)) == ["adamw", "unknown"]
     assert report.facts["optimizer.name"] == "mixed"
-    assert any(note.startswith("optimizer.name: parameter ") for note in report.notes)
+    assert any(note.startswith("optimizer.name: no rule explains parameter ") for note in report.notes)
 
 
 def test_another_decay_in_one_update_shows_in_the_groups() -> None:
