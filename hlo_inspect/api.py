@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
 from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
@@ -63,6 +64,7 @@ def inspect_all(
     strict: bool = False,
     profile: str | None = None,
     mesh: str | None = None,
+    custom_calls: str | None = None,
     also: Sequence[str] = (),
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
@@ -73,11 +75,14 @@ def inspect_all(
     facts, findings and notes, and what tables of others show of them (`optimizer` gives `params` its roles, `cost` and
     `optimizer` give `summary` a table each). `module` is a regular expression that a module's name has to match; `stage`
     chooses another file of a dump directory; `profile` is the accelerator to compute times for; `mesh` names the axes of the
-    device mesh (`data=4,model=2`). Raises `InputError` for what cannot be read or holds no such module, under `strict` a
-    `ParseError` for what XLA's parser refuses, `UsageError` for an unknown pass and for a mesh that cannot be read, and its
-    subclass `MissingExtraError` when the extra `[xla]` is needed.
+    device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of custom calls. Raises `InputError` for what
+    cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
+    unknown pass and for a mesh or rules that cannot be read, and its subclass `MissingExtraError` when the extra `[xla]` is
+    needed.
     """
-    with Inspection(passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also) as inspection:
+    with Inspection(
+        passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, custom_calls=custom_calls, also=also
+    ) as inspection:
         yield from inspection.reports(_openable(source))
 
 
@@ -106,6 +111,7 @@ class Inspection:
         strict: bool = False,
         profile: str | None = None,
         mesh: str | None = None,
+        custom_calls: str | None = None,
         also: Sequence[str] = (),
     ) -> None:
         self._chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
@@ -120,6 +126,7 @@ class Inspection:
         self._strict = strict
         self._profile = _profile(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
+        self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
         self._xla = Xla()
         self.watcher: Watcher | None = None
         self.passed_over: list[str] = []
@@ -185,7 +192,7 @@ class Inspection:
                 notes = [one for one in (note, source.note, reading_note) if one is not None]
                 if self.watcher is not None:
                     self.watcher.analysing(found.name)
-                context = Context(found, self._profile, self._mesh, self._also)
+                context = Context(found, self._profile, self._mesh, self._also, self._user_rules)
                 report = _report(context, self._chosen, self._running, notes) if wanted else None
             yield report if report is not None else found.name
         if not holds_module:
@@ -224,13 +231,24 @@ def inspect(
     strict: bool = False,
     profile: str | None = None,
     mesh: str | None = None,
+    custom_calls: str | None = None,
     also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
     has them.
     """
     reports = list(
-        inspect_all(source, passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, also=also)
+        inspect_all(
+            source,
+            passes,
+            module=module,
+            stage=stage,
+            strict=strict,
+            profile=profile,
+            mesh=mesh,
+            custom_calls=custom_calls,
+            also=also,
+        )
     )
     if len(reports) > 1:
         names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
@@ -301,5 +319,6 @@ def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], n
         notes=(*notes, *(line for section in sections.values() for line in section.notes)),
         profile=context.profile.name if context.profile is not None else None,
         specs=specs,
+        passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
         headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
     )

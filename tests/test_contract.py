@@ -26,6 +26,7 @@ CPU, GPU, TPU = "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_
 DONORS, UNUSED, ALIASES = "cpu/bf16_master.before", "cpu/sgd_unused.after", "handmade/aliases"
 GATHERED = "gpu/gathered_matmul.after"
 SCAN, FSDP = "cpu/scan_forward.after", "cpu/scan_fsdp.after"
+ATTENTION = "handmade/attention_in_a_loop"
 FUSIONS, ASYNC, GROUPS = "handmade/fusions", "handmade/native_async", "handmade/replica_groups"
 
 Case = tuple[str, str, Value]
@@ -187,6 +188,32 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "cost.executed_bytes_accessed": (
         (SCAN, "cost.executed_bytes_accessed", 1445 + 2 * (8 + 260 + 12 + 384 + 384 + 128 + 24) + 3 * 9),
         (FUSIONS, "cost.executed_bytes_accessed", 64 + 16 + 32 + 24 + 48),
+    ),
+    # 126 times 4 · 128 · 8192² · 128, of which 33,558,528 of 8192² pairs are let through
+    "custom_calls.flops": (
+        (ATTENTION, "custom_calls.flops", 126 * 4_398_046_511_104),
+        (ADAMW_BEFORE, "custom_calls.flops", 0),
+    ),
+    "custom_calls.least_flops": (
+        (ATTENTION, "custom_calls.least_flops", 126 * 2_199_291_691_008),
+        (ADAMW_BEFORE, "custom_calls.least_flops", 0),
+    ),
+    "custom_calls.matmul_flops": (
+        (ATTENTION, "custom_calls.matmul_flops", 126 * 4_398_046_511_104),
+        (ADAMW_BEFORE, "custom_calls.matmul_flops", 0),
+    ),
+    "custom_calls.transcendentals": (
+        (ATTENTION, "custom_calls.transcendentals", 126 * 128 * 8192 * 8192),
+        (ADAMW_BEFORE, "custom_calls.transcendentals", 0),
+    ),
+    "custom_calls.bytes": (
+        (ATTENTION, "custom_calls.bytes", 126 * 574_619_704),
+        (ADAMW_BEFORE, "custom_calls.bytes", 0),
+    ),
+    "custom_calls.unknown_count": ((FUSIONS, "custom_calls.unknown_count", 1), (ADAMW, "custom_calls.unknown_count", 0)),
+    "cost.attention_flops": (
+        (ATTENTION, "cost.attention_flops", 126 * 4_398_046_511_104),
+        (ADAMW_BEFORE, "cost.attention_flops", 0),
     ),
     "cost.unknown_custom_calls": ((FUSIONS, "cost.unknown_custom_calls", 1), (ADAMW, "cost.unknown_custom_calls", 0)),
     # an H100: 66.9 TFLOP/s of f32 on its vector unit, 3352 GB/s

@@ -19,7 +19,10 @@ SCAN, GATHERED = "cpu/scan_forward.after", "gpu/gathered_matmul.after"
 MASTER = "cpu/bf16_master.after"
 FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
 
-COMMANDS = {"outputs": "params", "kernels": "top"}
+CALLS, ATTENTION = "handmade/custom_calls", "handmade/attention_in_a_loop"
+FMHA, TE = "__cudnn$fmhaSoftmax", "te_fused_attn_forward_ffi"
+
+COMMANDS = {"outputs": "params", "kernels": "top", "custom_calls": "custom-calls"}
 """The commands of tables that are called otherwise."""
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
@@ -53,6 +56,20 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "op_name": ((CPU, 173, "jit(step)/shard_map/pmax"), (TPU, 147, "jit(step)/shard_map/all_gather")),
             "source": ((CPU, 172, "/train/programs.py:190"), (GPU, 157, "/train/programs.py:194")),
             "line": ((CPU, 172, 172), (TPU, 174, 174)),
+        },
+    ),
+    "custom_calls": (
+        "target",
+        {
+            "target": ((CALLS, "MoveToHost", "MoveToHost"), (ATTENTION, TE, TE)),
+            "count": ((CALLS, FMHA, 1), (ATTENTION, TE, 1)),
+            "runs": ((CALLS, FMHA, 1), (ATTENTION, TE, 126)),
+            "flops": ((CALLS, FMHA, 1_073_741_824), (ATTENTION, TE, 126 * 4_398_046_511_104)),
+            "least_flops": ((CALLS, FMHA, 537_919_488), (ATTENTION, TE, 126 * 2_199_291_691_008)),
+            "matmul_flops": ((CALLS, FMHA, 1_073_741_824), (CALLS, "lapack_spotrf_ffi", 0)),
+            "transcendentals": ((CALLS, FMHA, 4_194_304), (ATTENTION, TE, 126 * 128 * 8192 * 8192)),
+            "bytes": ((CALLS, FMHA, 1 << 22), (ATTENTION, TE, 126 * 574_619_704)),
+            "known_by": ((CALLS, "lapack_spotrf_ffi", "shapes"), (ATTENTION, TE, "config")),
         },
     ),
     "params": (

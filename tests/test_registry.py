@@ -47,8 +47,8 @@ TEST_OF_FORMAT = {"table": "terminal"}
 
 def test_each_file_of_passes_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
-    assert files == {one.name for one in (MODULE_FACTS, *PASSES)} | NO_PASS
-    assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name}" for one in (MODULE_FACTS, *PASSES))
+    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, *PASSES)} | NO_PASS
+    assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES))
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -77,7 +77,7 @@ def test_each_pass_is_a_command() -> None:
 
 def test_each_pass_has_its_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{one.name}" for one in (MODULE_FACTS, *PASSES)} <= tests
+    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES)} <= tests
 
 
 def test_each_file_of_rules_is_on_the_list() -> None:

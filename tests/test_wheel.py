@@ -34,4 +34,5 @@ def test_an_installed_wheel(tmp_path: Path) -> None:
     package = Path(run("python", "-c", WHERE).strip())
     assert (package / "py.typed").is_file()
     assert not list(package.rglob("test_*"))
-    assert sorted(path.name for path in (package / "configs").iterdir() if path.is_dir()) == ["checks", "hardware"]
+    folders = sorted(path.name for path in (package / "configs").iterdir() if path.is_dir())
+    assert folders == ["checks", "custom_calls", "hardware"]

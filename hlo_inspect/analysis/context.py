@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
+from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
@@ -36,7 +38,7 @@ class Context:
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
-    asked for in the tables of others.
+    asked for in the tables of others, `user_rules` those for custom calls.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class Context:
         profile: HardwareProfile | None = None,
         given_mesh: NamedMesh | None = None,
         also: frozenset[str] = frozenset(),
+        user_rules: UserRules = NO_USER_RULES,
     ) -> None:
         self.module = module
         self.profile = profile
         self.also = also
         self._given_mesh = given_mesh
+        self._user_rules = user_rules
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -123,7 +127,12 @@ class Context:
 
     @cached_property
     def cost(self) -> ModuleCost:
-        return module_cost(self.module, self.call_graph, self.views)
+        return module_cost(self.module, self.call_graph, self.views, self._user_rules)
+
+    @cached_property
+    def step_calls(self) -> list[StepCall]:
+        """The custom calls with what they do in one run of the program."""
+        return step_calls(self.cost.calls, self.call_graph)
 
     @cached_property
     def kernels(self) -> Kernels:

@@ -43,6 +43,7 @@ class ReadOptions:
     stage: str | None
     profile: str | None
     mesh: str | None
+    custom_calls: str | None
     strict: bool
 
 
@@ -102,6 +103,9 @@ _READ = (
     ),
     click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
     click.option(
+        "--custom-calls", "custom_calls", metavar="FILE", help="YAML with the work of custom calls of your own, by target."
+    ),
+    click.option(
         "--strict",
         is_flag=True,
         help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
@@ -140,4 +144,4 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "mesh", "strict")))
+    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "mesh", "custom_calls", "strict")))

@@ -6,6 +6,7 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
+from hlo_inspect.passes.custom_calls import CustomCalls
 from hlo_inspect.passes.fusions import Fusions
 from hlo_inspect.passes.module_facts import ModuleFacts
 from hlo_inspect.passes.optimizer import Optimizer
@@ -17,7 +18,7 @@ from hlo_inspect.report.model import FactSpec
 MODULE_FACTS = ModuleFacts()
 """Runs with every command and is none itself."""
 
-PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost(), Top())
+PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost(), Top(), CustomCalls())
 
 
 def find_pass(name: str) -> Pass:

@@ -9,6 +9,7 @@ from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.computation import CountedCall
+from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, compute_time, memory_time, percent, rates_taken
@@ -46,6 +47,7 @@ class Cost(Pass):
     """
 
     name = "cost"
+    includes = ("custom-calls",)
     wants = kernel_times.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
@@ -55,6 +57,7 @@ class Cost(Pass):
         FactSpec("cost.executed_flops", "flops", "FLOPs of one run"),
         FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications of one run"),
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in one run"),
+        FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
         FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
         FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
@@ -75,6 +78,9 @@ class Cost(Pass):
             amount = cost.step[figure]
             with_lower_bound(facts, name, amount.exact, amount.least or None)
             notes[name] = "" if amount.is_exact else step_reason(amount)
+        attention = attention_of_step(context.step_calls)
+        with_lower_bound(facts, "cost.attention_flops", attention.exact, attention.least)
+        notes["cost.attention_flops"] = "" if attention.is_exact else attention.reason
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
         for name, time in _times(context).items():
             with_lower_bound(facts, name, time.exact, time.least or None)

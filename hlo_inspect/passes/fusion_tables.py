@@ -142,4 +142,4 @@ def by_target(calls: list[CustomCall]) -> Table:
     for call in calls:
         targets.setdefault(call.target, []).append(call)
     title = "Custom calls by target"
-    return Table.of("custom_calls", title, columns, sorted(targets.values(), key=len, reverse=True))
+    return Table.of("custom_calls_by_target", title, columns, sorted(targets.values(), key=len, reverse=True))

@@ -58,7 +58,6 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
             if row.label
             else f"- **{escape(headline_text(row, options.raw_bytes))}**"
         )
-    yield from _passages(report)
     findings = [] if options.quiet else list(_findings(report, options))
     if not report.answers_in_tables:
         yield from findings
@@ -67,6 +66,7 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
         yield from _table(grid)
     if report.answers_in_tables:
         yield from findings
+    yield from _passages(report)
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield from ("", escape(hidden))

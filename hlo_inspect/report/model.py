@@ -275,14 +275,15 @@ class HeadlineRow:
 class Section:
     """What one pass answers.
 
-    `tables` and `headline` are read once, and only where the pass was asked for by its name; given a generator, they are made
-    then. `notes` say why a fact is unknown: one line each that starts with its name.
+    `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
+    they are made then. `notes` say why a fact is unknown: one line each that starts with its name.
     """
 
     facts: dict[str, Value]
     tables: Iterable[Table] = ()
     notes: Sequence[str] = ()
     headline: Iterable[HeadlineRow] = ()
+    passages: Iterable[Passage] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,13 +84,13 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     yield from _headline(warnings, options, width)
     yield from _module(report, width)
     yield from _headline(rows, options, width)
-    yield from _passages(report, width)
     findings = [] if options.quiet else list(_findings(report, options, width))
     if not report.answers_in_tables:
         yield from findings
     yield from _tables(grids, width)
     if report.answers_in_tables:
         yield from findings
+    yield from _passages(report, width)
     hidden = hidden_columns(grids)
     if hidden and options.verbose:
         yield []

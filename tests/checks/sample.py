@@ -102,7 +102,7 @@ FUSIONS = Table(
     (("fusion.1", "kLoop", 1), ("fusion.2", "kInput", 2), ("fusion.3", "kLoop", 3)),
 )
 CUSTOM_CALLS = Table(
-    "custom_calls",
+    "custom_calls_by_target",
     "Custom calls",
     (Column("name"), Column("target")),
     (("cc.1", "__cublas$gemm"), ("cc.2", "xla.sdy.FuncResultSharding"), ("cc.3", "__cublas$gemm")),

@@ -107,7 +107,7 @@ def test_the_content_of_each_fused_computation_counts_once(report: Report) -> No
 
 def test_custom_calls_by_target(report: Report) -> None:
     names = ("target", "count", "operand_bytes", "result_bytes")
-    assert rows(report, "custom_calls", *names) == [("gemm", 2, 48, 32), ("mark", 1, 16, 16)]
+    assert rows(report, "custom_calls_by_target", *names) == [("gemm", 2, 48, 32), ("mark", 1, 16, 16)]
 
 
 def test_a_computation_that_is_not_in_the_text() -> None:

@@ -8,13 +8,16 @@ from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
+from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
 from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
+from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 
 _COUNTED_ONE_BY_ONE = RUNNERS | {"fusion", CUSTOM_CALL}
@@ -23,13 +26,36 @@ _T = TypeVar("_T")
 
 
 class CountedCall(NamedTuple):
-    """A custom call of a computation, and the cost of one run of it."""
+    """A custom call, and the cost of one run of it."""
 
-    computation: str
-    name: str
-    target: str
-    line: int
+    instruction: Instruction
     cost: CallCost
+
+    @property
+    def computation(self) -> str:
+        return self.instruction.computation.name
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name
+
+    @property
+    def target(self) -> str:
+        return self.instruction.attr("custom_call_target") or ""
+
+    @property
+    def line(self) -> int:
+        return self.instruction.line
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether one target stands for kernels of many names."""
+        return self.target in KERNEL_TARGETS
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel, as far as the text tells."""
+        return kernel_name(self.instruction)
 
     @property
     def is_unknown(self) -> bool:
@@ -55,11 +81,12 @@ class Costs:
     `calls` are the custom calls, by computation and name.
     """
 
-    def __init__(self, fingerprints: Fingerprints) -> None:
+    def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
         self.calls: dict[tuple[str, str], CountedCall] = {}
         self._fingerprints = fingerprints
+        self._user_rules = user_rules
         self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
@@ -116,10 +143,8 @@ class Costs:
         what it needs leaves a gap.
         """
         name, line = op.instruction.name, op.instruction.line
-        work, cost = Tally(), call_cost(op)
-        self.calls[op.view.computation.name, name] = CountedCall(
-            op.view.computation.name, name, op.custom_call_target, line, cost
-        )
+        work, cost = Tally(), call_cost(op, self._user_rules)
+        self.calls[op.view.computation.name, name] = CountedCall(op.instruction, cost)
         if cost.fault:
             work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {cost.fault}"))
         elif cost.work is not None:
@@ -130,6 +155,12 @@ class Costs:
                 work.miss(key, ("matmul_flops",), Gap(line, reason))
         size = Gap(line, f"{name}: the sizes of its operands and results are not known") if cost.bytes is None else cost.bytes
         return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
+
+    def count_calls(self, view: View) -> None:
+        """Counts the custom calls of a computation that were not counted before."""
+        for row, opcode in enumerate(view.opcodes):
+            if opcode == CUSTOM_CALL and (view.computation.name, view.rows[row][1]) not in self.calls:
+                self._custom_call(Operation(view, row))
 
     # -- computations ---------------------------------------------------------------------------------------------------
 

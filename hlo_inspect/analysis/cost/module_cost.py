@@ -11,8 +11,10 @@ from typing import Literal
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, CountedCall, found
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.executed import FigureRuns, figure_runs, step_figures
 from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
     FIGURES,
     Figure,
     Gap,
@@ -135,14 +137,17 @@ def _add_runs(tally: Tally, key: TallyKey, amounts: Sequence[int], count: int, r
         tally.add_runs(key, amounts, [count * least for least in runs.least], runs.gap)
 
 
-def module_cost(module: Module, graph: CallGraph, views: Views | None = None) -> ModuleCost:
-    """The cost of a module whose whole graph was read."""
+def module_cost(
+    module: Module, graph: CallGraph, views: Views | None = None, user_rules: UserRules = NO_USER_RULES
+) -> ModuleCost:
+    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls."""
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))))
-    counter = _ModuleCounter(module, views or Views(module.computations, module.heads))
+    counter = _ModuleCounter(module, views or Views(module.computations, module.heads), user_rules)
     counter.count_from(module.entry.name)
+    counter.count_calls_alike()
     own = {name: running.figures for name, running in counter.runs.items()}
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
@@ -162,8 +167,8 @@ class _ModuleCounter:
     known when it is asked for, which leaves a gap.
     """
 
-    def __init__(self, module: Module, views: Views) -> None:
-        self.costs = Costs(views.fingerprints)
+    def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
+        self.costs = Costs(views.fingerprints, user_rules)
         self.runs: dict[str, Running] = {}
         self._views = views
 
@@ -185,6 +190,12 @@ class _ModuleCounter:
                 opened.remove((counted, name))
                 if not self._is_known(counted, name):
                     self._count(counted, self._views.of(name))
+
+    def count_calls_alike(self) -> None:
+        """Counts the custom calls of computations that were not counted themselves, as others are like them."""
+        for name in {**self.costs.fused, **self.costs.applied}:
+            if CUSTOM_CALL in self._views.computations[name].opcodes:
+                self.costs.count_calls(self._views.of(name))
 
     def _is_known(self, counted: Counted, name: str) -> bool:
         """Whether a computation was counted, or one with the same fingerprint."""

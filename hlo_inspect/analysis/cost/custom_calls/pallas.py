@@ -26,10 +26,13 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import (
 )
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 TPU_KERNEL = "tpu_custom_call"
 GPU_KERNELS = frozenset({"__gpu$xla.gpu.triton", "triton_kernel_call", "triton_kernel_call_ffi", "mosaic_gpu_v2", "mosaic_gpu"})
+KERNEL_TARGETS = GPU_KERNELS | {TPU_KERNEL}
+"""Targets that stand for kernels of many names."""
 
 _FIGURES = ("flops", "transcendentals", "bytes_accessed")
 
@@ -39,6 +42,13 @@ def kernel_names(op: Operation) -> str:
     metadata = op.instruction.attr("metadata")
     named = config_of(op).fields.get("name", "") if op.custom_call_target in GPU_KERNELS else ""
     return f"/{op.instruction.name}/{metadata.op_name if metadata is not None else ''}/{named}"
+
+
+def kernel_name(instruction: Instruction) -> str:
+    """The name of a kernel: that of its configuration, else that of the instruction without its number."""
+    config = instruction.attr("backend_config") if instruction.attr("custom_call_target") in GPU_KERNELS else None
+    named = config.fields.get("name") if config is not None else None
+    return named if isinstance(named, str) and named else instruction.name.rstrip("0123456789").rstrip(".")
 
 
 def _kernel(op: Operation) -> CallCost:
@@ -145,4 +155,4 @@ _NAMED: tuple[tuple[re.Pattern[str], Callable[[Operation], CallCost]], ...] = tu
     )
 )
 
-RULES: dict[str, Rule] = dict.fromkeys((TPU_KERNEL, *sorted(GPU_KERNELS)), _kernel)
+RULES: dict[str, Rule] = dict.fromkeys(sorted(KERNEL_TARGETS), _kernel)

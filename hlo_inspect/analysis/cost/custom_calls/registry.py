@@ -5,6 +5,8 @@ from __future__ import annotations
 from hlo_inspect.analysis.cost.custom_calls import attention, convolution, linear_algebra, matmul, pallas
 from hlo_inspect.analysis.cost.custom_calls.call_cost import MARKER, CallCost, Rule, unknown
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+from hlo_inspect.analysis.cost.custom_calls.pallas import kernel_name
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
 
@@ -16,12 +18,13 @@ def rule_of(target: str) -> Rule | None:
     return _RULES.get(target) or attention.cudnn_rule(target) or linear_algebra.library_rule(target)
 
 
-def call_cost(op: Operation) -> CallCost:
-    """The cost of a custom call. Where the rule of its target lacks what it needs, `fault` says what."""
+def call_cost(op: Operation, user_rules: UserRules = NO_USER_RULES) -> CallCost:
+    """The cost of a custom call, by the user's rules first. Where a rule lacks what it needs, `fault` says what."""
     target = op.custom_call_target
-    if is_marker(target):
+    users = user_rules.find(target, kernel_name(op.instruction)) if user_rules.rules else None
+    if users is None and is_marker(target):
         return MARKER
-    rule = rule_of(target)
+    rule = users.cost if users is not None else rule_of(target)
     if rule is None:
         return unknown(op)
     try:

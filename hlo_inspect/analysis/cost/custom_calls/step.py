@@ -1,0 +1,88 @@
+"""What the custom calls of a module do in one run of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.cost.computation import CountedCall
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+
+CallFigure = Literal["flops", "least_flops", "matmul_flops", "transcendentals", "bytes"]
+CALL_FIGURES: tuple[CallFigure, ...] = ("flops", "least_flops", "matmul_flops", "transcendentals", "bytes")
+
+_AMOUNTS: dict[CallFigure, Callable[[CallCost], int | None]] = {
+    "flops": lambda cost: cost.work and cost.work.flops,
+    "least_flops": lambda cost: cost.least_flops,
+    "matmul_flops": lambda cost: cost.work.matmul_flops if cost.work and cost.has_matmuls_known else None,
+    "transcendentals": lambda cost: cost.work and cost.work.transcendentals,
+    "bytes": lambda cost: cost.bytes,
+}
+_MISSING: dict[CallFigure, str] = {
+    "least_flops": "which pairs of queries and keys its mask lets through is not known",
+    "matmul_flops": "how much of its work is matrix multiplications is not known",
+    "bytes": "the sizes of its operands and results are not known",
+}
+
+
+class StepCall(NamedTuple):
+    """A custom call and how often it runs in one run of the program."""
+
+    call: CountedCall
+    runs: Runs
+
+    def of_step(self, figure: CallFigure) -> Bounds:
+        """A figure of all its runs; one that is not known has no upper bound."""
+        if self.runs.at_most == 0:
+            return NOTHING
+        amount = _AMOUNTS[figure](self.call.cost)
+        if amount is None:
+            return Bounds(0, None, self._why_unknown(figure))
+        return Bounds.exactly(amount).times(self.runs.bounds)
+
+    def _why_unknown(self, figure: CallFigure) -> str:
+        call = self.call
+        why = call.cost.fault or (f"there is no rule for {call.target}" if call.is_unknown else "")
+        return f"{call.name} (line {call.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
+
+
+def step_calls(calls: Iterable[CountedCall], graph: CallGraph) -> list[StepCall]:
+    """Every custom call with its runs, in the order of the text."""
+    return [StepCall(call, graph.runs(call.computation)) for call in calls]
+
+
+def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
+    """A figure of all runs of several custom calls."""
+    return reduce(Bounds.plus, (call.of_step(figure) for call in calls), NOTHING)
+
+
+def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
+    """A figure to which a call may add of whose work nothing is known."""
+    unknown = next((call for call in calls if call.call.is_unknown), None)
+    if unknown is None or not amount.is_exact:
+        return amount
+    return Bounds(amount.least, None, unknown.of_step("flops").reason)
+
+
+def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
+    """FLOPs of all runs of attention kernels."""
+    return with_unknown(total_of_step((call for call in calls if call.call.cost.is_attention), "flops"), calls)
+
+
+def runs_of_step(calls: Iterable[StepCall]) -> Bounds:
+    """How often custom calls run, all together."""
+    return reduce(Bounds.plus, (call.runs.bounds for call in calls), NOTHING)
+
+
+def by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
+    """The custom calls of each target, the one with most FLOPs first, then with most bytes."""
+    targets: dict[str, list[StepCall]] = {}
+    for call in calls:
+        targets.setdefault(call.call.target, []).append(call)
+
+    def weight(group: Sequence[StepCall]) -> tuple[int, int]:
+        return total_of_step(group, "flops").least, total_of_step(group, "bytes").least
+
+    return sorted(targets.values(), key=weight, reverse=True)

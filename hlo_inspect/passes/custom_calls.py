@@ -1,0 +1,166 @@
+"""Custom calls: the work of kernels and libraries that HLO only names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
+from hlo_inspect.analysis.cost.custom_calls.step import (
+    CallFigure,
+    StepCall,
+    by_target,
+    runs_of_step,
+    total_of_step,
+    with_unknown,
+)
+from hlo_inspect.analysis.fusions import result_bytes
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes.base import Pass, with_lower_bound
+from hlo_inspect.report.model import Column, FactSpec, Passage, Section, Table, Unit, Value
+
+_FACTS: dict[str, CallFigure] = {
+    "custom_calls.flops": "flops",
+    "custom_calls.least_flops": "least_flops",
+    "custom_calls.matmul_flops": "matmul_flops",
+    "custom_calls.transcendentals": "transcendentals",
+}
+
+
+class CustomCalls(Pass):
+    """Custom calls by target: what each does, how that is known, and what is unknown.
+
+    The figures are those of all runs in one run of the program. Attention, matrix multiplications, convolutions, linear algebra
+    and sorting are counted by target, shapes and `backend_config`; kernels of Pallas by their own estimate, else by names of
+    JAX's library. `known_by` says which: config, shapes, estimate, name, a leading term of what depends on the algorithm, a
+    marker that does nothing, or a file of --custom-calls. Least FLOPs are those of the pairs of queries and keys that a static
+    mask lets through. Lengths that are known at run time alone count in full, so that figures are upper bounds there. Bytes are
+    operands and results without workspaces, or what an estimate says. Of all else only the bytes are known: below stands what
+    a file of --custom-calls can say of it.
+    """
+
+    name = "custom-calls"
+    wants = calls.WANTS | Wants(graph=True, checked=True)
+    specs = (
+        FactSpec("custom_calls.flops", "flops", "FLOPs of all runs of custom calls"),
+        FactSpec("custom_calls.least_flops", "flops", "those of them that static masks let through"),
+        FactSpec("custom_calls.matmul_flops", "flops", "those that are matrix multiplications"),
+        FactSpec("custom_calls.transcendentals", "count", "transcendental functions of all runs of custom calls"),
+        FactSpec("custom_calls.bytes", "bytes", "operands and results of all runs of custom calls, without workspaces"),
+        FactSpec("custom_calls.unknown_count", "count", "custom calls whose work is not known"),
+    )
+
+    def run(self, context: Context) -> Section:
+        found = context.step_calls
+        figures = {name: total_of_step(found, figure) for name, figure in _FACTS.items()}
+        figures = {name: with_unknown(amount, found) for name, amount in figures.items()}
+        figures["custom_calls.bytes"] = total_of_step(found, "bytes")
+        facts: dict[str, Value] = {}
+        for name, amount in figures.items():
+            with_lower_bound(facts, name, amount.exact, amount.least)
+        facts["custom_calls.unknown_count"] = sum(call.call.is_unknown for call in found)
+        notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if not amount.is_exact]
+        full = sum(call.call.cost.at_full_lengths for call in found)
+        if full:
+            notes.append(f"custom_calls.flops: {full:,} calls are counted at full lengths, which are known when they run")
+        return Section(facts, _tables(found), notes, passages=_stanza(found))
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------------
+
+_Group = Sequence[StepCall]
+
+
+def _summed(name: str, unit: Unit, amount: Callable[[_Group], Bounds], detail: int = 0) -> Iterator[Column]:
+    """A column of sums over all runs, and the one of their lower bounds."""
+    column = Column(name, unit, summed=True, detail=detail, get=lambda group: amount(group).exact)
+    yield column
+    yield column.lower_bound(lambda group: amount(group).least)
+
+
+def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
+    return lambda group: total_of_step(group, figure)
+
+
+def _known_by(group: _Group) -> str | None:
+    """All ways in which calls of one target are known, `None` where none is."""
+    return ", ".join(dict.fromkeys(one.call.cost.known_by for one in group if one.call.cost.known_by)) or None
+
+
+_COLUMNS = (
+    Column("target", get=lambda group: group[0].call.target),
+    Column("count", "count", summed=True, get=len),
+    *_summed("runs", "count", runs_of_step, 1),
+    *_summed("flops", "flops", _figure("flops")),
+    *_summed("least_flops", "flops", _figure("least_flops"), 3),
+    *_summed("matmul_flops", "flops", _figure("matmul_flops"), 2),
+    *_summed("transcendentals", "count", _figure("transcendentals"), 4),
+    *_summed("bytes", "bytes", _figure("bytes")),
+    Column("known_by", detail=1, optional=True, get=_known_by),
+    Column("line", "number", detail=5, get=lambda group: group[0].call.line),
+)
+
+
+def _tables(found: Sequence[StepCall]) -> Iterator[Table]:
+    yield Table.of("custom_calls", "Custom calls of one run by target", _COLUMNS, by_target(found))
+    transfers = [call for call in found if call.call.target in TRANSFERS]
+    yield from (table for table in (_transfers(transfers), _unknown_calls(found)) if table.rows)
+
+
+def _transfers(found: Iterable[StepCall]) -> Table:
+    """What is moved between host and device memory, by target."""
+    columns = (
+        Column("target", get=lambda group: group[0].call.target),
+        Column("count", "count", summed=True, get=len),
+        *_summed("runs", "count", runs_of_step),
+        *_summed("bytes", "bytes", _moved),
+    )
+    return Table.of("host_transfers", "Moved between host and device memory in one run", columns, by_target(found))
+
+
+def _moved(group: _Group) -> Bounds:
+    total = Bounds.exactly(0)
+    for one in group:
+        size = result_bytes(one.call.instruction)
+        amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
+        total = total.plus(amount.times(one.runs.bounds))
+    return total
+
+
+def _unknown_calls(found: Iterable[StepCall]) -> Table:
+    """One row a target and kernel, with the line of its first call."""
+    kernels: dict[tuple[str, str], list[StepCall]] = {}
+    for call in found:
+        if call.call.is_unknown:
+            kernels.setdefault((call.call.target, call.call.kernel), []).append(call)
+    columns = (
+        Column("target", get=lambda group: group[0].call.target),
+        Column("kernel", get=lambda group: group[0].call.kernel),
+        Column("count", "count", summed=True, get=len),
+        *_summed("runs", "count", runs_of_step, 1),
+        *_summed("bytes", "bytes", _figure("bytes")),
+        Column("line", "number", get=lambda group: group[0].call.line),
+    )
+    largest_first = sorted(kernels.values(), key=lambda group: -total_of_step(group, "bytes").least)
+    return Table.of("unknown_custom_calls", "Custom calls whose work is not known", columns, largest_first)
+
+
+# -- what a user can fill in --------------------------------------------------------------------------------------------------
+
+MAX_STANZAS = 12
+
+
+def _stanza(found: Iterable[StepCall]) -> Iterator[Passage]:
+    """A file of --custom-calls with the targets that are not known."""
+    kernels = dict.fromkeys((one.call.target, one.call.kernel, one.call.is_kernel) for one in found if one.call.is_unknown)
+    if not kernels:
+        return
+    lines = ["custom_calls:"]
+    for target, kernel, is_kernel in list(kernels)[:MAX_STANZAS]:
+        lines += [f'  - target: "{target}"', *([f'    kernel: "{kernel}"'] if is_kernel else [])]
+        lines += ["    flops: 0  # such as 2 * operands[0].dims[0] * operands[0].dims[1] * result.dims[1]"]
+    if len(kernels) > MAX_STANZAS:
+        lines.append(f"  # and {len(kernels) - MAX_STANZAS} more")
+    yield Passage("To fill in, for --custom-calls FILE.yaml", "\n".join(lines), verbatim=True)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report
+
+DATA = Path(__file__).parents[1] / "data"
+EXAMPLE = Path(__file__).parents[2] / "configs/custom_calls/example.yaml"
+
+KERNELS = """HloModule kernels
+
+ENTRY %main (x: f32[4,8], y: f32[8,2]) -> f32[4,2] {
+  %x = f32[4,8]{1,0} parameter(0)
+  %y = f32[8,2]{1,0} parameter(1)
+  %n = f32[4,8]{1,0} custom-call(%x), custom_call_target="__gpu$xla.gpu.triton", backend_config={name = "rms_norm"}
+  %k = f32[4,8]{1,0} custom-call(%n), custom_call_target="__gpu$xla.gpu.triton", backend_config={name = "other", grid = 4 : i32}
+  ROOT %m = f32[4,2]{1,0} custom-call(%k, %y), custom_call_target="my_matmul_f32"
+}
+"""
+"""Bytes of the three: twice 2 · 128, and 128 + 64 + 32."""
+
+
+def inspect(text: str | Path, rules: Path | None = None) -> Report:
+    return hlo_inspect.inspect(text, "custom-calls", custom_calls=str(rules) if rules is not None else None)
+
+
+def test_of_unknown_kernels_only_the_bytes_are_known() -> None:
+    facts = inspect(KERNELS).facts
+    assert (facts["custom_calls.flops"], facts["custom_calls.flops.lower_bound"]) == (None, 0)
+    assert facts["custom_calls.bytes"] == 2 * 256 + 224
+    assert facts["custom_calls.unknown_count"] == 3
+
+
+def test_unknown_kernels_are_listed_by_name() -> None:
+    rows = inspect(KERNELS).table("unknown_custom_calls").rows
+    assert [row[:3] for row in rows] == [
+        ("__gpu$xla.gpu.triton", "rms_norm", 1),
+        ("__gpu$xla.gpu.triton", "other", 1),
+        ("my_matmul_f32", "m", 1),
+    ]
+
+
+def test_the_rules_of_the_example() -> None:
+    """4 · 32 FLOPs and 32 / 8 reciprocal roots; 2 · 4 · 8 · 2."""
+    report = inspect(KERNELS, EXAMPLE)
+    facts = report.facts
+    assert facts["custom_calls.flops.lower_bound"] == 128 + 128
+    assert facts["custom_calls.matmul_flops.lower_bound"] == 128
+    assert facts["custom_calls.transcendentals.lower_bound"] == 4
+    assert facts["custom_calls.unknown_count"] == 1
+    assert [row[1] for row in report.table("unknown_custom_calls").rows] == ["other"]
+
+
+def test_what_is_to_fill_in_is_a_file_that_can_be_read(tmp_path: Path) -> None:
+    """With the formulas that stand there nothing is unknown."""
+    (passage,) = inspect(KERNELS).passages
+    (tmp_path / "mine.yaml").write_text(passage.text, encoding="utf-8")
+    facts = inspect(KERNELS, tmp_path / "mine.yaml").facts
+    assert (facts["custom_calls.unknown_count"], facts["custom_calls.flops"]) == (0, 0)
+    assert inspect(DATA / "handmade/custom_calls.txt").passages == ()
+
+
+def test_what_moves_to_the_host_has_a_line_of_its_own() -> None:
+    report = inspect(DATA / "handmade/custom_calls.txt")
+    assert report.table("host_transfers").records() == [
+        {"target": "MoveToHost", "count": 1, "runs": 1, "runs_lower_bound": 1, "bytes": 131_072, "bytes_lower_bound": 131_072}
+    ]
+
+
+def test_a_kernel_of_which_only_the_estimate_is_known() -> None:
+    """How much of it is matrix multiplications is unknown, and not 0."""
+    estimate = '{"custom_call_config":{"cost_estimate":{"flops":"2048","transcendentals":"0","bytes_accessed":"96"}}}'
+    line = f'ROOT %k = f32[8] custom-call(%p), custom_call_target="tpu_custom_call", backend_config={estimate}'
+    report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n", "cost")
+    assert (report.facts["custom_calls.flops"], report.facts["custom_calls.unknown_count"]) == (2048, 0)
+    assert (report.facts["custom_calls.matmul_flops"], report.facts["custom_calls.matmul_flops.lower_bound"]) == (None, 0)
+    assert report.facts["cost.executed_matmul_flops"] is None
+    assert report.facts["cost.executed_flops"] == 2048
+
+
+@pytest.mark.parametrize(
+    ("formula", "message", "column"),
+    [
+        ("2 * speed", "unknown name 'speed'", 20),
+        ("1 / 0", "divides by zero", 16),
+        ("2 *", "expected a number, found the end", 19),
+        ("(1 + 2", "expected ')', found the end", 22),
+        ("2 $ 3", "'$ 3' is no part of a formula", 18),
+        ("1 2", "'2' does not fit here", 18),
+        ("1 + " * 2500 + "1", "at most 1,000 characters, this one 10,001", 16),
+        ("(" * 60 + "1" + ")" * 60, "deeper than 50", 67),
+    ],
+)
+def test_a_formula_that_cannot_be_read(tmp_path: Path, formula: str, message: str, column: int) -> None:
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(f'custom_calls:\n  - target: "k*"\n    flops:     {formula}\n', encoding="utf-8")
+    with pytest.raises(hlo_inspect.UsageError, match=r".") as caught:
+        inspect(KERNELS, rules)
+    location = caught.value.location
+    assert message in caught.value.message
+    assert location is not None
+    assert (location.path, location.line, location.column) == (str(rules), 3, column)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("flops: 1", "missing key: target"),
+        ("target: k", "no formula"),
+        ("{target: k, flop: 1}", "did you mean 'flops'"),
+        ("{target: k, flops: [1]}", "expected a formula"),
+    ],
+)
+def test_an_entry_that_cannot_be_read(tmp_path: Path, entry: str, message: str) -> None:
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(f"custom_calls:\n  - {entry}\n", encoding="utf-8")
+    with pytest.raises(hlo_inspect.UsageError, match=r"mine\.yaml:2") as caught:
+        inspect(KERNELS, rules)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "fault"),
+    [
+        ("operands[7].elements", "operand 7 is missing"),
+        ("operands[0].dims[9]", "dimension 9"),
+        ("results[3].bytes", "it has no results[3]"),
+        ("config.speed", "no speed"),
+        ("1 / (config.grid - 4)", "divides by zero"),
+        ("0 - result.elements", "makes no sense"),
+    ],
+)
+def test_a_formula_that_a_call_does_not_fit(tmp_path: Path, formula: str, fault: str) -> None:
+    """The work of that call is unknown, and a finding says why."""
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(f'custom_calls:\n  - target: "__gpu$*"\n    kernel: other\n    flops: {formula}\n', encoding="utf-8")
+    report = inspect(KERNELS, rules)
+    assert report.facts["custom_calls.unknown_count"] == 3
+    (finding,) = [one for one in report.findings if one.rule == "HI503"]
+    assert fault in finding.message
+    assert f"{rules}:2" in finding.message
