@@ -4,6 +4,7 @@ root(v')`, or an average of such steps, of AdaGrad and RMSProp.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
@@ -14,6 +15,7 @@ from hlo_inspect.analysis.optimizer.moments import (
     find_root,
     gradient_average,
     l2_of,
+    square_average,
     take_corrections,
 )
 from hlo_inspect.analysis.optimizer.normal_form import Monomial, Sum, key_of, scaled
@@ -82,11 +84,27 @@ def adam_claim(update: Update, step: AdamStep, first: Average, second: Average) 
     )
 
 
-def step_and_average(update: Update) -> tuple[AdamStep, Average] | None:
-    """The step of an update and its first moment, where that is an average of gradients."""
-    step = find_adam_step(update)
+SecondMoment = Callable[[Update, State, Average], Average | None]
+"""What a rule takes for the second moment: the update, the state below the root, the first moment."""
+
+
+def squares_of(update: Update, state: State, first: Average) -> Average | None:
+    """Adam's second moment: an average of the squares of what the first one adds up."""
+    return square_average(update, state, first.rest)
+
+
+def averages_of(update: Update, step: AdamStep | None, second: SecondMoment = squares_of) -> tuple[Average, Average] | None:
+    """Both moments of a step, where the first one is an average of gradients."""
     first = gradient_average(update, step.first) if step is not None else None
-    return (step, first) if step is not None and first is not None else None
+    found = second(update, step.second, first) if step is not None and first is not None else None
+    return (first, found) if first is not None and found is not None else None
+
+
+def claim_like_adam(update: Update, second: SecondMoment = squares_of) -> Claim | None:
+    """The claim of a rule that differs from Adam in the second moment alone."""
+    step = find_adam_step(update)
+    found = averages_of(update, step, second)
+    return adam_claim(update, step, *found) if step is not None and found is not None else None
 
 
 def other_state(update: Update, values: list[int], but: list[State]) -> State | None:

@@ -6,8 +6,10 @@ new weight to its states, and gives a claim when it has explained every term, ev
 * the update: `Update`, its `State`s, `split` a sum by an atom, `update.split_scalars` a product; a rule gives a `Claim`
 * hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`
 * averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`
-* steps below the root of a second moment: `find_root`, `find_adam_step`, `adam_claim`, `find_scaled_gradient`
-* norms, trust ratios and clipping: `squares_in`, `is_norm_of`, `trust_factor`, `is_trust_ratio`, `clip_of`
+* steps below the root of a second moment: `find_root`, `find_adam_step`, `averages_of`, `adam_claim`, `claim_like_adam`,
+  `find_scaled_gradient`
+* norms, trust ratios and limits: `squares_in`, `is_norm_of`, `trust_factor`, `trust_ratio_of`, `is_trust_ratio`, `clip_of`,
+  `unclipped`, `within_limits`
 * sums: `added`, `scaled`, `product`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`, `split_zero`
 """
 
@@ -16,10 +18,11 @@ from __future__ import annotations
 from hlo_inspect.analysis.optimizer.adaptive_steps import (
     AdamStep,
     adam_claim,
+    averages_of,
+    claim_like_adam,
     find_adam_step,
     find_scaled_gradient,
     other_state,
-    step_and_average,
 )
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.analysis.optimizer.moments import (
@@ -81,6 +84,8 @@ __all__ = [
     "Update",
     "adam_claim",
     "added",
+    "averages_of",
+    "claim_like_adam",
     "clip_of",
     "close",
     "constant",
@@ -105,7 +110,6 @@ __all__ = [
     "split_zero",
     "square_average",
     "squares_in",
-    "step_and_average",
     "take_corrections",
     "trust_factor",
     "trust_ratio_of",

@@ -16,20 +16,14 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     State,
     Sum,
     Update,
-    adam_claim,
     added,
+    claim_like_adam,
     scaled,
-    step_and_average,
 )
 
 
 def match(update: Update) -> Claim | None:
-    found = step_and_average(update)
-    if found is None:
-        return None
-    step, first = found
-    second = _second(update, step.second, first)
-    return adam_claim(update, step, first, second) if second is not None else None
+    return claim_like_adam(update, _second)
 
 
 def _second(update: Update, state: State, first: Average) -> Average | None:

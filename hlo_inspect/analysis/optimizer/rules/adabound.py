@@ -14,11 +14,10 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Sum,
     Update,
     adam_claim,
+    averages_of,
     find_adam_step,
-    gradient_average,
     is_constant,
     product,
-    square_average,
     within_limits,
 )
 
@@ -33,10 +32,9 @@ def match(update: Update) -> Claim | None:
             continue
         outer: Sum = {product(monomial, ((atom, -1.0),)): value}
         step = find_adam_step(update, update.forms.multiply(outer, size))
-        first = gradient_average(update, step.first) if step is not None else None
-        second = square_average(update, step.second, first.rest) if step is not None and first is not None else None
-        if step is not None and first is not None and second is not None:
-            return adam_claim(update, step, first, second)
+        moments = averages_of(update, step)
+        if step is not None and moments is not None:
+            return adam_claim(update, step, *moments)
     return None
 
 

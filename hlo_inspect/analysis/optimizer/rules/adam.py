@@ -19,20 +19,12 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Claim,
     OptimizerRule,
     Update,
-    adam_claim,
-    find_adam_step,
-    gradient_average,
-    square_average,
+    claim_like_adam,
 )
 
 
 def match(update: Update) -> Claim | None:
-    step = find_adam_step(update)
-    if step is None:
-        return None
-    first = gradient_average(update, step.first)
-    second = square_average(update, step.second, first.rest) if first is not None else None
-    return adam_claim(update, step, first, second) if first is not None and second is not None and step.rate else None
+    return claim_like_adam(update)
 
 
 RULE = OptimizerRule(

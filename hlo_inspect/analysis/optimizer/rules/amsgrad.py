@@ -11,37 +11,32 @@ from __future__ import annotations
 from hlo_inspect.analysis.optimizer.toolkit import (
     Average,
     Claim,
-    Hyperparameter,
     OptimizerRule,
     State,
     Sum,
     Update,
     adam_claim,
+    averages_of,
     exact_decay,
+    find_adam_step,
     other_state,
     square_average,
-    step_and_average,
     take_corrections,
 )
 
 
 def match(update: Update) -> Claim | None:
-    found = step_and_average(update)
-    if found is None:
+    step = find_adam_step(update)
+    found = averages_of(update, step, _largest_of)
+    if step is None or found is None:
         return None
-    step, first = found
-    second = _largest_of(update, step.second, first)
-    if second is None:
-        return None
-    average, base = second
-    claim = adam_claim(update, step, first, average)
-    claim.hyperparameters["beta2"] = exact_decay(average.decay, base or step.bases[1])
+    claim = adam_claim(update, step, *found)
     claim.extra.append(step.second.array)
     return claim
 
 
-def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, Hyperparameter | None] | None:
-    """The second moment of which a state keeps the largest, and the base of its correction."""
+def _largest_of(update: Update, state: State, first: Average) -> Average | None:
+    """The second moment of which a state keeps the largest; its decay may show in its correction alone."""
     if len(state.form) != 1:
         return None
     ((monomial, value),) = state.form.items()
@@ -60,7 +55,7 @@ def _largest_of(update: Update, state: State, first: Average) -> tuple[Average, 
     average = square_average(update, second, first.rest)
     if average is None or left or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
         return None
-    return average, bases[0][0] if bases else None
+    return Average(average.state, exact_decay(average.decay, bases[0][0] if bases else None), average.rest)
 
 
 RULE = OptimizerRule(

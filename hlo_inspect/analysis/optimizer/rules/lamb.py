@@ -16,11 +16,10 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     adam_claim,
     added,
+    averages_of,
     find_adam_step,
-    gradient_average,
     is_trust_ratio,
     product,
-    square_average,
     trust_factor,
 )
 
@@ -35,11 +34,10 @@ def match(update: Update) -> Claim | None:
     step = find_adam_step(update, bare)
     if step is None or not update.are_scalar(decayed) or abs(update.kept.get(ONE, 0.0) - 1.0) > 1e-9:
         return None
-    first = gradient_average(update, step.first)
-    second = square_average(update, step.second, first.rest) if first is not None else None
-    if first is None or second is None:
+    moments = averages_of(update, step)
+    if moments is None:
         return None
-    claim = adam_claim(update, step, first, second)
+    claim = adam_claim(update, step, *moments)
     claim.hyperparameters["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
     ((rate, value),) = step.rate.items()
     inverse: Sum = {tuple((atom, -exponent) for atom, exponent in rate): -1.0 / value}

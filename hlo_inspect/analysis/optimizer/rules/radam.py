@@ -19,13 +19,12 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Sum,
     Update,
     adam_claim,
+    averages_of,
     close,
     exact_decay,
     find_adam_step,
-    gradient_average,
     product,
     quotient,
-    square_average,
     take_corrections,
     value_of_form,
 )
@@ -47,10 +46,10 @@ def match(update: Update) -> Claim | None:
     outer: Sum = {tuple(factor for factor in monomial if factor[0] != choices[0]): value}
     step = find_adam_step(update, update.forms.multiply(outer, rectified)) if len(rectified) == 1 else None
     rate = _plain_rate(update, step, update.forms.multiply(outer, plain)) if step is not None and len(plain) == 1 else None
-    first = gradient_average(update, step.first) if step is not None else None
-    second = square_average(update, step.second, first.rest) if step is not None and first is not None else None
-    if step is None or rate is None or first is None or second is None or not update.are_scalar(condition):
+    moments = averages_of(update, step)
+    if step is None or rate is None or moments is None or not update.are_scalar(condition):
         return None
+    first, second = moments
     b2 = exact_decay(second.decay, step.bases[1]).value or (step.bases[1].value if step.bases[1] is not None else None)
     if b2 is None or not _is_rectified(update, step.rate, rate, b2):
         return None

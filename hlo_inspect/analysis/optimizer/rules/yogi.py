@@ -16,35 +16,29 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     State,
     Sum,
     Update,
-    adam_claim,
+    claim_like_adam,
     constant,
     holds_square,
     scaled,
     split,
-    step_and_average,
 )
 
 
 def match(update: Update) -> Claim | None:
-    found = step_and_average(update)
-    if found is None:
-        return None
-    step, first = found
-    second = _second(update, step.second, first.rest)
-    return adam_claim(update, step, first, second) if second is not None else None
+    return claim_like_adam(update, _second)
 
 
-def _second(update: Update, state: State, gradient: Sum) -> Average | None:
+def _second(update: Update, state: State, first: Average) -> Average | None:
     kept, rest = split(state.form, state.old)
     if kept != {ONE: 1.0} or len(rest) != 1:
         return None
     ((monomial, value),) = rest.items()
     signs = [atom for atom, exponent in monomial if update.forms.atoms[atom].op == "sign" and exponent == 1.0]
     squares: Sum = {tuple(factor for factor in monomial if factor[0] not in signs): -value}
-    if len(signs) != 1 or not holds_square(update, squares, gradient):
+    if len(signs) != 1 or not holds_square(update, squares, first.rest):
         return None
     old, below = split(update.forms.atoms[signs[0]].parts[0], state.old)
-    if set(old) != {ONE} or old[ONE] <= 0 or not holds_square(update, scaled(below, -1.0), gradient):
+    if set(old) != {ONE} or old[ONE] <= 0 or not holds_square(update, scaled(below, -1.0), first.rest):
         return None
     scale = -value / -next(iter(below.values())) * old[ONE]
     return Average(state, constant(1 - scale, max(update.tolerance, 1e-6)), squares)
