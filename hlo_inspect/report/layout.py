@@ -91,20 +91,22 @@ class Grid:
 
 def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     """`table`, already cut to the rows to show, in at most `width` terminal cells where its figures let it. Without a width it
-    has the columns of `PAGE_WIDTH`, and each cell is whole.
+    has the columns of `PAGE_WIDTH`, and each cell is whole, also one that is longer and breaks the columns of its row.
     """
     cells = format_table(table, raw_bytes)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[at] for at in kept if cells.columns[at].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
     lines = [tuple(line[at] for at in kept) for line in (cells.header, *cells.rows, *sums)]
-    widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
-    if width is not None:
-        shortest = [
-            _shortest(column, cells.columns[at].unit) for at, column in zip(kept, zip(*lines, strict=True), strict=True)
-        ]
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(cell_width, column)) for column in columns]
+    if width is None:
+        widths = [min(wide, PAGE_WIDTH) for wide in widths]
+    else:
+        shortest = [_shortest(column, cells.columns[at].unit) for at, column in zip(kept, columns, strict=True)]
         widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
-    header, *rows = [tuple(map(fit, line, widths)) for line in lines]
+        lines = [tuple(map(fit, line, widths)) for line in lines]
+    header, *rows = lines
     return Grid(
         title=printable(table.title),
         header=header,
@@ -147,7 +149,7 @@ def _shortest(cells: Sequence[str], unit: Unit) -> int:
 
 def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> list[int]:
     """Widths that add up to `room` at most, taken cell by cell from the widest column that may be shorter."""
-    widths = list(natural)
+    widths = [min(wide, max(short, room)) for wide, short in zip(natural, shortest, strict=True)]
     while sum(widths) > room:
         soft = [at for at, wide in enumerate(widths) if wide > shortest[at]]
         if not soft:

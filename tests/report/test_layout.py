@@ -103,6 +103,15 @@ def test_without_a_width_cells_are_whole_and_columns_those_of_120() -> None:
     assert max(map(len, make_grid(long, 120).rows[0])) < 100
 
 
+@pytest.mark.parametrize("width", [None, 80])
+def test_a_cell_of_a_million_characters_costs_no_more_than_it_is_long(width: int | None) -> None:
+    """Nor does it widen the other rows."""
+    rows = tuple((f"a.{number}", number, "{0,1}" * 200_000 if number == 7 else "", 1, "", "") for number in range(1000))
+    grid = make_grid(replace(_table(), rows=rows), width)
+    assert grid.width <= 240
+    assert sum(len(cell) for row in grid.rows for cell in row) < 1_100_000
+
+
 def test_a_sentence_is_wrapped_and_never_cut() -> None:
     columns = (Column("parameter"), Column("not_donated_because"))
     why = "no output has its shape and its sharding, so that its buffer cannot be taken over by any of them"
