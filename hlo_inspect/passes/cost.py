@@ -9,14 +9,15 @@ from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.computation import CountedCall
-from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {
     "cost.flops": "flops",
@@ -86,7 +87,9 @@ class Cost(Pass):
             with_lower_bound(facts, name, time.exact, time.least or None)
             notes[name] = time.reason if profile is not None else ""
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        return Section(facts, _tables(context), [*reasons, *_rates(cost.opcodes, profile), *_uncounted(context)])
+        return Section(
+            facts, _tables(context), [*reasons, *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context)]
+        )
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -96,7 +99,6 @@ def _tables(context: Context) -> Iterator[Table]:
     yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), profile)
     yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
     yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
-    yield _unknown_calls(cost.unknown_calls)
 
 
 def step_reason(amount: Bounds) -> str:
@@ -134,6 +136,19 @@ _WHY = {
 }
 
 
+def _recomputed(context: Context) -> list[str]:
+    """How many of the FLOPs a formula for model FLOPs does not count, since people compare with those: what is computed again
+    for the backward pass, by phase, and the scores within attention kernels.
+    """
+    by_phase = {phase: tally.least("flops") for phase, tally in context.cost.by("phase").by_label()}
+    again = by_phase.get(RECOMPUTE, 0) + recomputed_of_step(context.step_calls).least
+    flops = context.cost.step["flops"].least
+    if not again or not flops:
+        return []
+    share, rest = percent(again / flops), flops - again
+    return [f"cost.executed_flops: hardware FLOPs; at least {share} of them are recomputation, at most {rest:,} without it"]
+
+
 def _uncounted(context: Context) -> list[str]:
     calls, lines = context.cost.unknown_calls, context.module.unparsed_lines
     notes = []
@@ -147,14 +162,3 @@ def _uncounted(context: Context) -> list[str]:
 
 def _by_target(calls: tuple[CountedCall, ...]) -> Counter[str]:
     return Counter(call.target for call in calls)
-
-
-def _unknown_calls(calls: tuple[CountedCall, ...]) -> Table:
-    """One row a target, with the line of its first call."""
-    first = {call.target: call.line for call in reversed(calls)}
-    columns = (
-        Column("target", get=lambda one: one[0]),
-        Column("count", "count", summed=True, get=lambda one: one[1]),
-        Column("line", "number", get=lambda one: first[one[0]]),
-    )
-    return Table.of("unknown_custom_calls", "Custom calls that no figure counts", columns, _by_target(calls).most_common())

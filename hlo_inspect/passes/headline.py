@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import bound, compute_time, memory_time
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
@@ -87,6 +88,7 @@ def _compute(context: Context) -> Parts:
     if matmul.least:
         yield Amount(matmul.exact, "flops", at_least=matmul.least)
         yield " matmul, "
+        yield from _attention(context)
     else:
         yield Amount(flops.exact, "flops", at_least=flops.least)
         yield ", "
@@ -94,6 +96,19 @@ def _compute(context: Context) -> Parts:
     yield " accessed"
     if context.profile is not None:
         yield from _time(context)
+
+
+def _attention(context: Context) -> Parts:
+    """How much of the multiplications is attention, and how much of that a static mask leaves out."""
+    attention, masked = attention_of_step(context.step_calls), masked_of_step(context.step_calls)
+    if attention.least:
+        yield Amount(attention.exact, "flops", at_least=attention.least)
+        yield " of it attention"
+        if masked.least:
+            yield " ("
+            yield Amount(masked.exact, "flops", at_least=masked.least)
+            yield " masked out)"
+        yield ", "
 
 
 def _time(context: Context) -> Parts:

@@ -142,3 +142,31 @@ def test_a_formula_that_a_call_does_not_fit(tmp_path: Path, formula: str, fault:
     (finding,) = [one for one in report.findings if one.rule == "HI503"]
     assert fault in finding.message
     assert f"{rules}:2" in finding.message
+
+
+ATTENTION = DATA / "handmade/attention_in_a_loop.txt"
+
+
+def test_a_bound_uses_the_pairs_that_the_mask_lets_through() -> None:
+    """126 times 2,199,291,691,008 FLOPs at 989.4 TFLOP/s, and one addition and comparison a layer."""
+    facts = hlo_inspect.inspect(ATTENTION, "cost", profile="h100-sxm").facts
+    assert facts["time.compute_s"] == pytest.approx(126 * 2_199_291_691_008 / 989.4e12, rel=1e-3)
+    assert facts["cost.executed_matmul_flops"] == 126 * 4_398_046_511_104
+
+
+def test_the_first_lines_say_what_is_attention() -> None:
+    (compute,) = [row for row in hlo_inspect.inspect(ATTENTION, "summary", also=("cost",)).headline if row.label == "compute"]
+    amounts = [part.value for part in compute.parts if not isinstance(part, str)]
+    assert amounts[:3] == [126 * 4_398_046_511_104] * 2 + [126 * (4_398_046_511_104 - 2_199_291_691_008)]
+    assert " of it attention" in compute.parts
+
+
+def test_scores_of_a_backward_are_recomputation() -> None:
+    """One of five multiplications: a fifth of a backward kernel that is all there is."""
+    shape = '"intermediate_tensor_shape":{"dimensions":["2","8","512","512"]}'
+    config = f'backend_config={{"cudnn_fmha_backend_config":{{{shape}}}}}'
+    operand = "bf16[2,512,8,64]"
+    line = f'ROOT %b = ({operand}, u8[0]) custom-call(%p, %p, %p), custom_call_target="__cudnn$fmhaSoftmaxBackward", {config}'
+    report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = {operand} parameter(0)\n  {line}\n}}\n", "cost")
+    (note,) = [note for note in report.notes if "hardware FLOPs" in note]
+    assert note.endswith(f"at least 20 % of them are recomputation, at most {4 << 29:,} without it")

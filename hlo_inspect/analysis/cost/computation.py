@@ -11,7 +11,17 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
 from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
-from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, Gap, InstructionCost, Tally, TallyKey, UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
+    MASKED,
+    WORK,
+    Gap,
+    InstructionCost,
+    Tally,
+    TallyKey,
+    UnknownCostError,
+    Work,
+)
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
@@ -149,7 +159,10 @@ class Costs:
             work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {cost.fault}"))
         elif cost.work is not None:
             key = tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL)
-            work.add(key, cost.work)
+            masked = cost.masked_flops
+            work.add(key, (cost.work.flops - masked, cost.work.transcendentals, max(0, cost.work.matmul_flops - masked)))
+            if masked:
+                work.add(TallyKey(CUSTOM_CALL, MASKED), (masked, 0, min(masked, cost.work.matmul_flops)))
             if not cost.has_matmuls_known:
                 reason = f"{name}: how much of its work is matrix multiplications is not known"
                 work.miss(key, ("matmul_flops",), Gap(line, reason))

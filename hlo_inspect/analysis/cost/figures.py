@@ -18,6 +18,9 @@ MAX_COUNT = 2**127
 TOO_LARGE = "more than can be counted"
 
 CUSTOM_CALL = "custom-call"
+MASKED = "masked"
+"""The unit of FLOPs that a static mask leaves out: a kernel may skip them, so that they take no time in a lower bound."""
+
 SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import FIGURES, MAX_COUNT, SPACE, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
 
@@ -121,6 +121,6 @@ def _by_unit(tally: Tally) -> Counter[str]:
     """FLOPs by the unit that does them; units without FLOPs are left out."""
     by_unit: Counter[str] = Counter()
     for key, row in tally.rows.items():
-        if row[_FLOPS]:
+        if row[_FLOPS] and key.unit != MASKED:
             by_unit[key.unit] += row[_FLOPS]
     return by_unit

@@ -82,10 +82,23 @@ class Attention(NamedTuple):
         flops = 2 * scores * (over_keys * self.key_size + over_values * self.value_size)
         return Work(flops, scores * _SCORES.get(kernel, 1), flops)
 
+    def recomputed(self, kernel: Kernel) -> int:
+        """FLOPs of scores that the forward had already."""
+        times = 0 if kernel == "forward" else _SCORES.get(kernel, 1)
+        return 2 * times * self.batch * self.heads * self.queries * self.keys * self.key_size
+
     def cost(self, op: Operation, kernel: Kernel, mask: Mask, *, at_full_lengths: bool = False) -> CallCost:
         """The cost of a call whose configuration tells the sizes and the mask."""
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
-        return CallCost(self.work(kernel), call_bytes(op), "config", least, is_attention=True, at_full_lengths=at_full_lengths)
+        return CallCost(
+            self.work(kernel),
+            call_bytes(op),
+            "config",
+            least,
+            is_attention=True,
+            at_full_lengths=at_full_lengths,
+            recomputed_flops=self.recomputed(kernel),
+        )
 
 
 # -- TransformerEngine --------------------------------------------------------------------------------------------------------
@@ -209,8 +222,9 @@ def by_shapes(op: Operation, kernel: Kernel, *, length_first: bool) -> CallCost:
         batch, heads, lengths = queries[0], queries[2], (queries[1], keys[1])
     else:
         batch, heads, lengths = 1, _product(queries[:-2]), (queries[-2], keys[-2])
-    work = Attention(batch, heads, *lengths, queries[-1], values[-1]).work(kernel)
-    return CallCost(work, call_bytes(op), "name", None, is_attention=True)
+    attention = Attention(batch, heads, *lengths, queries[-1], values[-1])
+    recomputed = attention.recomputed(kernel)
+    return CallCost(attention.work(kernel), call_bytes(op), "name", is_attention=True, recomputed_flops=recomputed)
 
 
 def _product(sizes: list[int]) -> int:

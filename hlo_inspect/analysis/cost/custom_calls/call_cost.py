@@ -29,8 +29,8 @@ class CallCost(NamedTuple):
     `work` is `None` where it is not known, `bytes` are those of operands and results without the workspace, or what an estimate
     says. `least_flops` count only what a static mask lets through, `None` where the text does not say; `at_full_lengths`: the
     sequences or groups can be shorter than the arrays that hold them, so that all figures are upper bounds. `has_matmuls_known`
-    is unset where it is not known how much of the work is matrix multiplications. `fault` says why the `backend_config` or an
-    operand of a known target cannot be used.
+    is unset where it is not known how much of the work is matrix multiplications. `recomputed_flops` are those of scores
+    that the forward had already. `fault` says why the `backend_config` or an operand of a known target cannot be used.
     """
 
     work: Work | None
@@ -40,7 +40,13 @@ class CallCost(NamedTuple):
     is_attention: bool = False
     at_full_lengths: bool = False
     has_matmuls_known: bool = True
+    recomputed_flops: int = 0
     fault: str = ""
+
+    @property
+    def masked_flops(self) -> int:
+        """FLOPs that a static mask leaves out, as far as the text says: a kernel may skip them."""
+        return self.work.flops - self.least_flops if self.work is not None and self.least_flops is not None else 0
 
     @property
     def is_marker(self) -> bool:

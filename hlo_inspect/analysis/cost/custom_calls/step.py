@@ -71,6 +71,18 @@ def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
     return with_unknown(total_of_step((call for call in calls if call.call.cost.is_attention), "flops"), calls)
 
 
+def masked_of_step(calls: Iterable[StepCall]) -> Bounds:
+    """FLOPs of all runs that static masks leave out."""
+    masked = (Bounds.exactly(one.call.cost.masked_flops).times(one.runs.bounds) for one in calls)
+    return reduce(Bounds.plus, masked, NOTHING)
+
+
+def recomputed_of_step(calls: Iterable[StepCall]) -> Bounds:
+    """FLOPs of all runs of a backward for scores that its forward had already."""
+    again = (Bounds.exactly(one.call.cost.recomputed_flops).times(one.runs.bounds) for one in calls)
+    return reduce(Bounds.plus, again, NOTHING)
+
+
 def runs_of_step(calls: Iterable[StepCall]) -> Bounds:
     """How often custom calls run, all together."""
     return reduce(Bounds.plus, (call.runs.bounds for call in calls), NOTHING)
