@@ -156,7 +156,6 @@ def test_passes_by_name() -> None:
         "params",
         "params_by_role",
         "params_not_donated",
-        "params_donated",
         "outputs",
         "output_groups",
     ]

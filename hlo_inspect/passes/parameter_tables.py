@@ -38,8 +38,8 @@ def parameter_tables(context: Context) -> Iterator[Table]:
     found = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
     yield _rows(found)
     yield _by_role(found)
-    yield _not_donated([p for p in found if not p.leaf.donated])
-    yield _donated([p for p in found if p.leaf.donated])
+    parts = (_not_donated([p for p in found if not p.leaf.donated]), _donated([p for p in found if p.leaf.donated]))
+    yield from (table for table in parts if table.rows)
     yield from _outputs(context)
 
 
