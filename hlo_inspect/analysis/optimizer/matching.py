@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
+from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, is_constant, product, split_zero
@@ -89,9 +90,14 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
     found.matchers.append(matcher)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
     found.weights += weights
-    if not weights and nesting:
-        for loop in _loops_over_steps(found.flow, step):
+    for loop in _loops_over_steps(found.flow, step) if nesting else ():
+        if not weights:
             _match_body(found, loop, nesting - 1)
+        else:  # the layers of a model may be updated one by one beside the weights seen here
+            before = len(found.weights)
+            _match_body(found, loop, 0, needs_stack=True)
+            inner = [weight for weight in found.weights[before:] if weight.claim is not None and weight.is_learnt]
+            found.weights[before:] = [weight for weight in inner if weight.array.source in found.parameters]
 
 
 def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
@@ -104,27 +110,61 @@ def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
 
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
-    """The loops whose results are results of the step."""
-    places = [flow.graph.places[node] for node in step.results if node in flow.graph.places]
+    """The loops whose results are results of the step, or are averaged over devices to be that."""
+    places = [place for node in step.results if (place := flow.graph.places.get(_averaged(flow, node))) is not None]
     return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
 
 
-def _match_body(found: WeightUpdates, loop: Place, nesting: int) -> None:
-    """Takes the body of a loop as a step: each element of its state is the new value of itself."""
+def _averaged(flow: Dataflow, node: int) -> int:
+    """What a node is the average of over devices, the node itself where it is none."""
+    graph, frames = flow.graph, flow.frames
+    inner = node
+    while graph.ops[inner] in {"multiply", "divide"} and graph.sizes[inner] != 1:
+        large = [arg for arg in graph.args[inner] if graph.sizes[arg] != 1]
+        if len(large) != 1:
+            return node
+        inner = large[0]
+    start = frames.start(graph.places[inner]) if inner in graph.places else None
+    if start is None or frames.opcode(start) not in {"all-reduce", "all-reduce-start"}:
+        return node
+    operand = frames.operand(start, start[2][0] if start[2] else 0)
+    return flow.node(operand) if operand is not None else node
+
+
+def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack: bool = False) -> None:
+    """Takes the body of a loop as a step: each element of its state is the new value of itself, and what is stacked, one row in
+    each iteration, may be that of another array of its shape. With `needs_stack` only where something is stacked.
+    """
     flow, frames = found.flow, found.flow.frames
     frame = frames.open(frames.callee(loop, "body"))
     if frame is None:
         return
     leaves = array_leaves(frames.shape(frames.root(frame, ())))
+    written = {index: value for index, _ in leaves if (value := _written_row(frames, frames.root(frame, index))) is not None}
+    if needs_stack and not written:
+        return
     inputs = {(frame, 0, index): shape for index, shape in leaves}
     for at, row, first in frames.operands(loop)[:1]:
         for index, _ in leaves:
             source = flow.graph.sources.get(flow.node((at, row, first + index)))
             if source in found.parameters:
                 found.parameters[frame, 0, index] = found.parameters[source]
-    _match_step(
-        found, frame, inputs, [Result(index, shape, (frame, 0, index), is_certain=True) for index, shape in leaves], nesting
-    )
+    stacks = {str(shape) for index, shape in leaves if index in written}
+    results = []
+    for index, shape in leaves:
+        if index in written:
+            results.append(Result(index, shape, None, place=written[index]))
+        elif str(shape) not in stacks or flow.graph.sources.get(flow.node(frames.root(frame, index))) != (frame, 0, index):
+            results.append(Result(index, shape, (frame, 0, index), is_certain=True))
+    _match_step(found, frame, inputs, results, nesting)
+
+
+def _written_row(frames: Frames, place: Place) -> Place | None:
+    """The value that is written into an array of one row for each iteration, `None` for another element of a loop's state."""
+    for before in frames.back_from(place):
+        if frames.opcode(before) == "dynamic-update-slice":
+            return frames.operand(before, 1)
+    return None
 
 
 class Matcher:

@@ -166,7 +166,7 @@ class Overview:
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
         if self.rows:
-            arrays = (array for matcher in self.updates.matchers for array in matcher.step.arrays)
+            arrays = self.updates.matchers[0].step.arrays
             named += [("frozen", row.weight) for row in self.frozen]
             named += [("frozen", array) for array in arrays if array.is_float and array.is_unchanged]
         found: dict[tuple[int, Index], str] = {}

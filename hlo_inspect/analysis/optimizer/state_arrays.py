@@ -118,7 +118,7 @@ def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
 def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
     """The arrays of a step, with its guards assumed."""
     graph = flow.graph
-    places = [flow.frames.root(frame, result.index) for result in results]
+    places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(flow, nodes))
     whole = step.resolved(graph, nodes)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
-from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
 from hlo_inspect.hlo.shapes import ArrayShape
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
@@ -39,13 +39,14 @@ KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
 @dataclass(frozen=True, slots=True)
 class Result:
     """An output of a step as it is given: its index, shape, and the input whose buffer it takes. `is_certain`: that input is
-    the same element of a loop's state.
+    the same element of a loop's state. `place` is where its value is made, if that is not at its index.
     """
 
     index: Index
     shape: ArrayShape
     taken: Input | None
     is_certain: bool = False
+    place: Place | None = None
 
 
 class Succession(NamedTuple):

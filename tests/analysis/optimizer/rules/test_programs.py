@@ -211,6 +211,14 @@ PROGRAMS: dict[str, Facts] = {
         "beta1": 0.9,
         "beta2": 0.99,
     },
+    "mixed_layers": {
+        "name": "mixed",
+        "update_count": 3,
+        "decayed_count": 0,
+        "beta1": 0.9,
+        "beta2": 0.99,
+        "epsilon": 1e-08,
+    },
     "muon": {
         "name": "mixed",
         "update_count": 2,
