@@ -19,11 +19,14 @@ _Label = TypeVar("_Label", bound=Hashable)
 
 
 class ExecutedFigure(NamedTuple):
-    """A figure of one run: its value, `None` where `reason` says why it is not known, and what it is at least."""
+    """A figure of one run: its value, `None` where `reason` says why it is not known, what it is at least, and what at most
+    where that is known, as of a conditional.
+    """
 
     value: int | None
     least: int
     reason: str = ""
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +137,4 @@ def _executed(label: Hashable, bounds: Mapping[_Key, Bounds], differing: str) ->
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
     if amount.is_exact and not differing:
         return ExecutedFigure(amount.least, amount.least)
-    return ExecutedFigure(None, amount.least, differing or amount.reason)
+    return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -86,7 +87,7 @@ _SITES = (
 
 
 def _shape(collective: Collective) -> str | None:
-    return str(collective.result_shape) if collective.result_shape is not None else None
+    return sys.intern(str(collective.result_shape)) if collective.result_shape is not None else None
 
 
 def sites(context: Context) -> Table:
@@ -171,10 +172,11 @@ _GROUPS = (
 
 def groups(context: Context) -> Table:
     """The same with equal collectives in one row; send and recv are left out, as they are in no total."""
-    labels = [
-        _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
-        for c, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
-    ]
+    known: dict[_Equal, _Equal] = {}  # of as many equal labels as there are collectives one is kept
+    labels = []
+    for c, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True):
+        label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
+        labels.append(known.setdefault(label, label))
     title = "Collectives of one step, equal ones together, by bytes sent"
     return Table.of("collective_groups", title, _GROUPS, _together(context, labels))
 

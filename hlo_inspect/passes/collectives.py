@@ -124,8 +124,14 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
         if fact.startswith("mesh."):
             notes.append(f"{fact}: {context.mesh.reason}")
         else:
-            notes.append(f"{fact}: {executed[fact].reason if fact in executed else _why(fact, context)}")
+            notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _why(fact, context)}")
     return notes
+
+
+def _why_not_executed(figure: ExecutedFigure) -> str:
+    """Of a conditional with what the branches do at least and at most."""
+    between = f": {figure.least:,} to {figure.most:,}" if figure.most is not None else ""
+    return figure.reason + between
 
 
 def _counted(context: Context) -> list[Collective]:

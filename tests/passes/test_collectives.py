@@ -268,6 +268,34 @@ add {{
     assert shown(report, "collectives", "runs", "runs_lower_bound") == [(None, 0), (None, 0)]
 
 
+def test_a_conditional_says_what_its_branches_do_at_least_and_at_most() -> None:
+    """One of two branches sums 8 floats over 2 devices, the other one nothing; another 8 floats are summed in any case."""
+    text = """HloModule m, num_partitions=2
+
+yes {
+  v = f32[8] parameter(0)
+  ROOT sum = f32[8] all-reduce(v), channel_id=1, use_global_device_ids=true, replica_groups={{0,1}}, to_apply=add
+}
+
+no {
+  ROOT v = f32[8] parameter(0)
+}
+
+ENTRY main {
+  p = pred[] parameter(0)
+  v = f32[8] parameter(1)
+  w = f32[8] all-reduce(v), channel_id=1, use_global_device_ids=true, replica_groups={{0,1}}, to_apply=add
+  ROOT c = f32[8] conditional(p, w, w), true_computation=yes, false_computation=no
+}
+"""
+    report = collectives(text)
+    reason = "c (line 16) runs only one of its branches, which differ"
+    assert report.facts["collectives.executed_count"] is None
+    assert report.facts["collectives.executed_count.lower_bound"] == 1
+    assert f"collectives.executed_count: {reason}: 1 to 2" in report.notes
+    assert f"collectives.all-reduce.executed_wire_bytes: {reason}: 32 to 64" in report.notes
+
+
 def test_groups_that_differ_in_size_are_a_finding() -> None:
     report = one("f32[8]{0} all-to-all(%p), replica_groups={{0,1},{2,3,4,5}}, dimensions={0}")
     (finding,) = report.findings
