@@ -172,7 +172,9 @@ class Instruction:
     def attr(self, name: Literal["window"]) -> tuple[WindowDimension, ...] | None: ...
     def attr(self, name: str) -> Value | None:
         """The value of an attribute; `None` where there is none of that name, or its text makes no sense."""
-        value = self.value(name)
+        value = self._values.get(name)
+        if value is None:
+            value = self.value(name)
         return None if isinstance(value, MalformedValue) else value
 
     @overload

@@ -94,15 +94,16 @@ class Selection:
     def _note_scalar_root(self, skipped: re.Match[str], line: int) -> None:
         """Notes a computation that is passed over. Its first line is `line`."""
         name, shape, opcode = skipped[1], skipped[2], sys.intern(skipped[3])
-        self._module.root_opcodes[name] = opcode
-        if self._module.wants.loops and SCALAR_ROOT.match(shape):
-            computation = self._module.new_computation(name, line, is_entry=False)
-            computation.root_opcode = opcode
-            text = skipped.string
-            opened = OpenComputation(computation, self._module.heads)
-            opened.search_scalars(Span(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1))
-            computation.keep_scalars(opened.feeding_scalars(None))
-            self._module.computations.setdefault(name, computation)
+        if not self._module.wants.loops or not SCALAR_ROOT.match(shape):
+            self._module.root_opcodes[name] = opcode
+            return
+        computation = self._module.new_computation(name, line, is_entry=False)
+        computation.root_opcode = opcode
+        text = skipped.string
+        opened = OpenComputation(computation, self._module.heads)
+        opened.search_scalars(Span(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1))
+        computation.keep_scalars(opened.feeding_scalars(None))
+        self._module.computations.setdefault(name, computation)
 
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
         """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
