@@ -43,7 +43,7 @@ def test_the_tour_shows_real_output(command: str, output: str, tmp_path: Path) -
 
 
 def test_the_tour_is_found() -> None:
-    assert len(TOURS) == 5
+    assert len(TOURS) == 7
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:

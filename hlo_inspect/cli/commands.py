@@ -24,7 +24,7 @@ from hlo_inspect.cli.options import (
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.errors import InputError, MissingExtraError
-from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs
+from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,16 +108,18 @@ def _list_of(reports: Sequence[Report], inputs: Iterable[str]) -> Report:
 @output_options
 @read_options
 @fail_on_option
+@click.option("--quick", is_flag=True, help="Leave out costs and optimizer: several times as fast.")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
-def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
 
-    FLOPs and collectives are those of a step, findings those of the parameters and collectives; `summary` has all of a module.
+    FLOPs and collectives are those of a step, findings those of the summary. With --quick FLOPs and some findings are left out.
     """
-    from hlo_inspect.passes.modules import PASSES as NEEDED
+    from hlo_inspect.passes.modules import PASSES as SHOWN
 
     output, read = take_output(arguments), take_read(arguments)
-    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, NEEDED, quiet=output.quiet)
+    also = SHOWN if quick else (*SHOWN, *find_pass(OVERVIEW).also)
+    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, also, quiet=output.quiet)
     if reports:
         deliver([_list_of(reports, inputs)], output)
     return max(status, FAILED if _reaches(reports, fail_on) else 0)

@@ -8,8 +8,8 @@ from hlo_inspect.hlo.dump_directory import stage_of
 from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Table, Value
 
 COMMAND = "list"
-PASSES = ("params", "fusions", "collectives", "cost")
-"""The passes whose facts the table shows."""
+PASSES = ("params", "fusions", "collectives")
+"""The passes whose facts the table shows, beside those that the summary adds."""
 
 
 def modules_report(reports: Sequence[Report], path: str) -> Report:

@@ -225,6 +225,13 @@ class TestManyModules:
         assert page[0] == "5 modules"
         assert any(line.startswith("total") for line in page)
 
+    def test_it_can_be_quick(self, run: Run, folder: Path) -> None:
+        rows = list(csv.DictReader(StringIO(run("list", folder / "a.txt", "--format", "csv").stdout)))
+        quick = list(csv.DictReader(StringIO(run("list", folder / "a.txt", "--format", "csv", "--quick").stdout)))
+        assert set(rows[0]) - set(quick[0]) == {"flops", "flops_lower_bound"}
+        findings = json.loads(run("summary", folder / "a.txt", "--format", "json").stdout)["findings"]
+        assert rows[0]["findings"] == str(len(findings))
+
     def test_a_pattern_in_quotes(self, run: Run, folder: Path) -> None:
         listed = run("list", f"{folder}/[ab].*", folder / "d.txt", "--format", "csv").stdout
         assert [Path(row["path"]).name for row in csv.DictReader(StringIO(listed))] == ["a.txt", "b.hlo", "d.txt"]

@@ -1,0 +1,93 @@
+"""The first screens of `summary`, as a terminal of 24 lines shows them at three widths: what is this, how large, what does it
+move, what is wrong.
+
+The samples lie beside the repository and are left out where they are not there. HLO_INSPECT_REWRITE_GOLDEN=1 writes the files
+in `golden`; read them before you keep them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.api import Inspection
+from hlo_inspect.passes.modules import modules_report
+from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.model import Report
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
+SAMPLES = ROOT.parent / "shared" / "dumps" / "seeds"
+GOLDEN = Path(__file__).parent / "golden"
+WIDTHS = (80, 120, 200)
+LINES = 24
+
+SCREENS = {
+    "sample_000": (SAMPLES, "000_0dd7b20a7ec1e4a1.txt", None),
+    "sample_001": (SAMPLES, "001_f260b7b1b8c886c1.txt", "a100-sxm-80gb"),
+    "sample_002": (SAMPLES, "002_496ac125c3946675.txt", "tpu-v5e"),
+    "sample_004": (SAMPLES, "004_b1cf5d3eba6d7049.txt", None),
+    "gpu": (DATA, "gpu/bf16_master.after.txt", "h100-sxm"),
+    "tpu": (DATA, "tpu/scan_forward.after.txt", "tpu-v5e"),
+    "directory": (DATA, "gpu", None),
+    "cut_off": (DATA, "handmade/cut_off.txt", None),
+}
+
+
+def screens(name: str) -> dict[int, list[str]]:
+    """The lines of the page at each width."""
+    folder, path, profile = SCREENS[name]
+    if not folder.is_dir():
+        pytest.skip("the samples are not there")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with Inspection("summary", profile=profile, also=("cost", "optimizer")) as inspection:
+            reports = list(inspection.reports(Path(path)))
+    finally:
+        os.chdir(before)
+    if len(reports) > 3:
+        reports.insert(0, modules_report(reports, path))
+    return {width: rendered(reports, width) for width in WIDTHS}
+
+
+def rendered(reports: list[Report], width: int) -> list[str]:
+    stream = StringIO()
+    FORMATS["table"](reports, stream, RenderOptions(width=width))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_first_screens(name: str) -> None:
+    pages = screens(name)
+    text = "".join(f"== {width} columns ==\n" + "".join(f"{line}\n" for line in pages[width][:LINES]) for width in WIDTHS)
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("HLO_INSPECT_REWRITE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8", newline="\n")
+    assert text == golden.read_text(encoding="utf-8")
+    assert all(len(line) <= width for width in WIDTHS for line in pages[width][:LINES])
+
+
+@pytest.mark.parametrize("name", sorted(SCREENS.keys() - {"directory"}))
+def test_the_first_ten_lines_answer_the_questions_of_a_newcomer(name: str) -> None:
+    first = screens(name)[120][:10]
+    starts = [re.split(r"\s{2,}", line)[0] for line in first]
+    assert {"compute", "collectives", "memory", "findings"} <= set(starts)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in SCREENS if name.startswith("sample")))
+def test_first_lines_and_findings_take_at_most_45_lines_of_80_columns(name: str) -> None:
+    page = screens(name)[80]
+    assert page.index("Entry parameters and outputs") <= 45
+
+
+@pytest.mark.parametrize("name", sorted(name for name in SCREENS if name.startswith("sample")))
+def test_the_readme_shows_the_first_lines_of_the_samples(name: str) -> None:
+    """At 120 columns, without the line of the file; of sample 001 with the findings."""
+    golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").split("== 120 columns ==\n")[1].splitlines()
+    end = golden.index("Entry parameters and outputs") - 1 if name == "sample_001" else 7
+    assert "\n".join([golden[0], *golden[2:end]]) in (ROOT / "README.md").read_text(encoding="utf-8")
