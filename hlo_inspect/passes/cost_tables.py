@@ -26,6 +26,8 @@ def cost_table(name: str, title: str, label: str, tally: Tally, profile: Hardwar
     """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
     bytes; `share` is that of the time or of the bytes.
 
+    A page leaves out a table that has one row, except that of opcodes.
+
     By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
     rows = [_row(*labelled, profile) for labelled in tally.by_label()]
@@ -42,7 +44,7 @@ def cost_table(name: str, title: str, label: str, tally: Tally, profile: Hardwar
         columns += [*_time("compute_s", lambda row: row.compute), *_time("memory_s", lambda row: row.memory)]
         if label != "opcode":
             columns.append(Column("bound", detail=2, optional=True, get=lambda row: bound(row.compute.least, row.memory.least)))
-    return Table.of(name, title, columns, sorted(rows, key=_order))
+    return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
 
 
 def _row(label: str, tally: Tally, profile: HardwareProfile | None) -> _CostRow:

@@ -104,7 +104,7 @@ _GROUPS = (
     Column("name", width=28, get=lambda row: joined_name([fusion.instruction.name for fusion in row.members])),
     Column("kind", detail=1, get=_of_one(lambda fusion: fusion.kind)),
     Column("root", detail=1, get=_of_one(lambda fusion: fusion.root_opcode)),
-    Column("shape", detail=4, get=_of_one(lambda fusion: str(fusion.instruction.shape))),
+    Column("shape", detail=9, get=_of_one(lambda fusion: str(fusion.instruction.shape))),
     Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.members)),
     *_OF_STEP,
     Column("instructions", "count", detail=3, get=_of_one(lambda fusion: fusion.instructions)),

@@ -12,6 +12,7 @@ from hlo_inspect.analysis.cost.kernel_times import KernelTime, kernel_time
 from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
 from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
 
@@ -123,7 +124,7 @@ def kernels_table(context: Context) -> Table:
         Column("name", get=_name),
         Column("kind", detail=1, get=_kind),
         Column("fusion_kind", detail=9, optional=True, get=_fusion_kind),
-        Column("shape", detail=5, get=_shape),
+        Column("shape", detail=9, get=_shape),
         Column("computation", detail=8, get=lambda row: _first(row, lambda kernel: kernel.instruction.computation.name)),
         *_figures(context),
         Column("op_name", detail=6, get=lambda row: _first(row, lambda kernel: kernel.labels.op_name)),
@@ -137,11 +138,11 @@ def kernels_table(context: Context) -> Table:
 def kernel_groups(context: Context) -> Table:
     """The same with equal kernels in one row."""
     columns = (
-        Column("name", get=_name, width=28),
+        Column("name", get=_name, width=24),
         Column("kind", detail=4, get=_kind),
         Column("fusion_kind", detail=9, optional=True, get=_fusion_kind),
-        Column("shape", detail=3, get=_shape),
-        Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.kernels)),
+        Column("shape", detail=3, get=_short_shape, width=24),
+        Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
         *_figures(context),
         Column("scope", detail=6, get=lambda row: _first(row, lambda kernel: kernel.labels.scope)),
         _SOURCE,
@@ -163,7 +164,9 @@ def _figures(context: Context) -> Iterator[Column]:
     if context.profile is not None:
         yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.seconds)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
-    yield Column("bound_by", detail=1, optional=True, get=lambda row: row.time and row.time.bound_by)
+    yield Column(
+        "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
+    )
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
 
 
@@ -174,7 +177,11 @@ def bounded(name: str, unit: Unit, figure: Callable[[Costing], Bounds], detail: 
 
 
 def _name(row: Costing) -> str:
-    return joined_name([kernel.instruction.name for kernel in row.kernels]) if row.kernels else NO_KERNEL
+    """The name of a kernel; of several what their names have in common, else their kind."""
+    if not row.kernels:
+        return NO_KERNEL
+    name = joined_name([kernel.instruction.name for kernel in row.kernels])
+    return f"{_kind(row)} {name.removeprefix('* ')}" if name.startswith("* ") else name
 
 
 def _kind(row: Costing) -> str:
@@ -191,6 +198,14 @@ def _shape(row: Costing) -> str | None:
     return None if shape is None else str(shape)
 
 
+def _short_shape(row: Costing) -> str | None:
+    """The shape; of a tuple its first array and how many more there are."""
+    leaves = array_leaves(row.kernels[0].instruction.shape if row.kernels else None)
+    if len(leaves) < 2:
+        return _shape(row)
+    return f"{leaves[0][1]} + {len(leaves) - 1} more"
+
+
 def _source(row: Costing) -> str:
     source = row.kernels[0].labels.source if row.kernels else NOT_PRINTED
     return "" if source == NOT_PRINTED else source
@@ -200,4 +215,4 @@ def _first(row: Costing, get: Callable[[Kernel], str | int]) -> str | int | None
     return get(row.kernels[0]) if row.kernels else None
 
 
-_SOURCE = Column("source", detail=2, get=_source)
+_SOURCE = Column("source", detail=1, width=24, get=_source)

@@ -162,6 +162,12 @@ def test_what_moves_most_bytes_comes_first() -> None:
     assert share == 9 * SQUARE / TOTAL[3]
 
 
+def test_a_page_leaves_out_what_tells_nothing() -> None:
+    """All of it is in no fusion."""
+    tables = [table for table in inspect(TEXT).tables if table.name in TABLES]
+    assert {table.name for table in tables if not table.on_page} == {"cost_by_fusion_kind"}
+
+
 def test_custom_calls_that_are_not_counted_are_named() -> None:
     report = inspect(TEXT)
     assert report.facts["cost.unknown_custom_calls"] == 1

@@ -82,6 +82,12 @@ def test_equal_kernels_share_a_row() -> None:
     assert sum(share for share in shares if isinstance(share, float)) == pytest.approx(1)
 
 
+def test_names_that_have_nothing_in_common() -> None:
+    """The kind stands for them."""
+    text = LOOP.replace("square.1", "a").replace("square.2", "b").replace("layers_1", "layer").replace("layers_2", "layer")
+    assert next(iter(rows(hlo_inspect.inspect(text, "top"), "kernel_groups", "sites"))) == "fusion × 2"
+
+
 def test_times_are_bounds() -> None:
     """On an H100 with 3352 GB/s; one of two devices sends the whole matrix with 450 GB/s."""
     report = hlo_inspect.inspect(LOOP, "top", profile="h100-sxm")
