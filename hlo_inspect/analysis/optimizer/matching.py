@@ -214,7 +214,8 @@ class Matcher:
         self._candidates = {array.new for array in candidates if self._is_kept(array)}
         self._chains.clear()  # other weights are no states
         without_gradient = self._without_gradient(candidates)
-        self._states = [array for array in self._states if not any(array is one for one in without_gradient)]
+        read = {id(array) for array in without_gradient}
+        self._states = [array for array in self._states if id(array) not in read]
         primaries = {primary.new: primary for primary in map(self._primary, candidates)}
         found = [weight for array in primaries.values() if (weight := self._match(array)) is not None]
         for _ in range(MAX_ROUNDS):
@@ -229,7 +230,7 @@ class Matcher:
             frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
         found = self._without_unseen(self._without_doubtful(found + self._odd_ones()))
         found = self._without_followers(found)
-        frozen = [self._frozen(array) for array in without_gradient if self._is_frozen(array, found)]
+        frozen = self._frozen(without_gradient, found)
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found + frozen, key=lambda weight: order[id(weight.array)])
 
@@ -321,22 +322,9 @@ class Matcher:
             and not any(self.dependence.inputs(form) for form in self._chain(array))
         ]
 
-    def _is_frozen(self, array: StateArray, found: list[Weight]) -> bool:
-        """Whether an array without a gradient is a weight: the gradient of another one depends on it, and it follows none."""
-        gradients = [weight.claim.gradient if weight.claim is not None else weight.update.rest for weight in found]
-        read = any(self.dependence.inputs(form) & self._own(array) for form in gradients)
-        return read and not self._follows(array)
-
     def _chain(self, array: StateArray) -> list[Sum]:
         """The new value of an array and those of the states in it."""
         return [self.definition(array), *(state.form for state in self._states_of(array))]
-
-    def _follows(self, array: StateArray) -> bool:
-        """Whether an array holds the value of a weight, such as an average of it."""
-        weights = 0
-        for one in self.moving:
-            weights |= self.dependence.bit(self.forms.leaf(one.new)) if one.new in self._candidates else 0
-        return any(self.dependence.values(form) & weights for form in self._chain(array))
 
     def _hidden(self, weight: StateArray) -> int:
         """The inputs that hold states which can belong to a weight: a gradient never depends on these."""
@@ -366,8 +354,21 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
 
-    def _frozen(self, array: StateArray) -> Weight:
-        return Weight(array, self._update(array), None, is_frozen=True)
+    def _frozen(self, without_gradient: list[StateArray], found: list[Weight]) -> list[Weight]:
+        """Of arrays without a gradient those that are weights: the gradient of another one depends on them, and they hold no
+        weight's value, such as an average of it.
+        """
+        read = weights = 0
+        for weight in found:
+            inputs = self.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
+            read |= inputs if inputs > 0 else 0
+        for array in self.moving:
+            weights |= self.dependence.bit(self.forms.leaf(array.new)) if array.new in self._candidates else 0
+        return [
+            Weight(array, self._update(array), None, is_frozen=True)
+            for array in without_gradient
+            if read & self._own(array) and not any(self.dependence.values(form) & weights for form in self._chain(array))
+        ]
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
