@@ -86,6 +86,11 @@ class ExecutedCollectives:
         return self.by((c, axis) for c, axis in labelled if c.sends_to_slices or not c.is_point_to_point)
 
     @cached_property
+    def between_slices(self) -> Executed:
+        """What is sent between slices, which is in no total."""
+        return self.by((c, "") for c in self._collectives if c.sends_to_slices).get("", NOT_EXECUTED)
+
+    @cached_property
     def phases(self) -> Mapping[str, Executed]:
         return self._without_point_to_point(self._phases)
 

@@ -12,6 +12,7 @@ from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigu
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.program import Program
+from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.hlo.shapes import total
@@ -146,6 +147,11 @@ def _collectives(context: Context) -> Parts:
             yield " are recompute"
     elif not context.collectives:
         yield "none"
+    if executed.between_slices.count.least:
+        yield "; " if sites else ""
+        yield _amount(executed.between_slices.wire_bytes, "bytes")
+        yield f" between slices ({DCN})"
+        sites += 1
     beside = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
     for index, (kind, count) in enumerate([(kind, count) for kind, count in beside if count.least]):
         yield "; " if sites or index else ""
@@ -155,7 +161,8 @@ def _collectives(context: Context) -> Parts:
 
 def _axes(context: Context) -> Parts:
     """What is sent along each axis of the mesh, the most first; of one axis its name."""
-    sent = [(label, one.wire_bytes) for label, one in context.executed.axes.items()]
+    in_total = context.device_counts.slices == 1
+    sent = [(label, one.wire_bytes) for label, one in context.executed.axes.items() if in_total or label != DCN]
     sent.sort(key=lambda one: (-one[1].least, one[0] or ""))
     named = [(label or "along no axis", size) for label, size in sent]
     if len(named) == 1:

@@ -120,3 +120,12 @@ def test_what_goes_between_slices_is_in_no_total() -> None:
     table = report.table("collectives")
     total = dict(zip([column.name for column in table.columns], table.total or (), strict=True))
     assert (total["executed_wire_bytes"], total["runs"]) == (report.facts["collectives.executed_wire_bytes"], None)
+
+
+def test_the_first_lines_say_what_goes_between_slices_beside_the_total() -> None:
+    report = hlo_inspect.inspect(SLICES, "summary")
+    (line,) = (row for row in report.headline if row.label == "collectives")
+    texts = [part if isinstance(part, str) else str(part.value) for part in line.parts]
+    assert " between slices (dcn)" in texts
+    assert texts[texts.index(" between slices (dcn)") - 1] == str(5 * 64 * 128 * 4 - 64 * 128 * 4 // 2)
+    assert not any("dcn " in text for text in texts)
