@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.analysis.op_names import origin_of
-from hlo_inspect.hlo.header import Alias, ShapeIndex
+from hlo_inspect.analysis.op_names import origin
+from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.hlo.values import Metadata
 
 _SCOPE = re.compile(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
 
@@ -189,15 +190,24 @@ def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, st
     """The path of each parameter. What all of them are called, as `xla__device_data`, is no path of any: instead of it the name
     that Neuron's compiler gives an input, else the line that made it.
     """
-    for name_of in (_path, _neff_name, lambda instruction: origin_of(instruction, module.frames).source):
-        paths = {number: name_of(instruction) for number, instruction in instructions.items()}
+    metadata = {number: instruction.attr("metadata") for number, instruction in instructions.items()}
+    ways: tuple[Callable[[int], str], ...] = (
+        lambda number: _path(metadata[number]),
+        lambda number: _neff_name(instructions[number]),
+        lambda number: _line(metadata[number], module.frames),
+    )
+    for name_of in ways:
+        paths = {number: name_of(number) for number in instructions}
         if len(set(paths.values())) > 1 or (len(paths) == 1 and any(paths.values())):
             return paths
     return {}
 
 
-def _path(instruction: Instruction) -> str:
-    metadata = instruction.attr("metadata")
+def _line(metadata: Metadata | None, frames: StackFrames) -> str:
+    return "" if metadata is None else origin(metadata, frames).source
+
+
+def _path(metadata: Metadata | None) -> str:
     return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
 
 
