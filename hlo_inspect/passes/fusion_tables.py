@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, place
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.fusions import CustomCall, Fusion
 from hlo_inspect.analysis.op_names import Origin
@@ -52,7 +53,7 @@ def _rows(context: Context) -> Iterator[_Fusions]:
         kernel = kernels.get(place(instruction))
         figures: tuple[Figure, ...] = ("flops", "bytes")
         flops, size = (NOTHING if kernel is None else kernel.of_step(figure) for figure in figures)
-        runs = context.call_graph.runs(instruction.computation.name).bounds
+        runs = countable(context.call_graph.runs(instruction.computation.name).bounds)
         yield _Fusions((fusion,), fusion.origin, runs, flops, size)
 
 

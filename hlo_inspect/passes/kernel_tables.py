@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernel_times import KernelTime, kernel_time
 from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
@@ -70,7 +71,7 @@ _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
 def _costing(kernel: Kernel, context: Context) -> Costing:
     time = kernel_time(kernel, context.profile, context.collective_of(kernel)) if context.profile is not None else None
-    return Costing((kernel,), kernel.runs.bounds, tuple(map(kernel.of_step, _FIGURES)), time)
+    return Costing((kernel,), countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES)), time)
 
 
 def _weighed(rows: list[Costing], context: Context) -> list[Costing]:

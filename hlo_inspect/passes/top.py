@@ -8,6 +8,7 @@ from functools import reduce
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost import kernel_times
+from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
@@ -33,7 +34,7 @@ class Top(Pass):
 
     def run(self, context: Context) -> Section:
         kernels = context.kernels.found
-        runs = reduce(Bounds.plus, (kernel.runs.bounds for kernel in kernels), NOTHING)
+        runs = countable(reduce(Bounds.plus, (kernel.runs.bounds for kernel in kernels), NOTHING))
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]

@@ -130,3 +130,20 @@ def test_rows_add_up_to_what_the_module_costs(name: str) -> None:
             for column, fact in (("flops", "flops"), ("bytes", "bytes_accessed"), ("matmul_flops", "matmul_flops")):
                 if sums.get(column) is not None and not report.facts["cost.unknown_custom_calls"]:
                     assert sums[column] == report.facts[f"cost.executed_{fact}"]
+
+
+@pytest.mark.parametrize("command", ["top", "cost", "fusions"])
+def test_calls_that_double_without_end(command: str) -> None:
+    """2^3000 runs are more than can be counted, and than a float holds."""
+    step = "%step {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] negate(%x)\n}\n"
+    doubling = "".join(
+        f"%c{i} {{\n  %x = f32[8] parameter(0)\n  %y = f32[8] call(%x), to_apply={callee}\n"
+        f"  ROOT %z = f32[8] call(%y), to_apply={callee}\n}}\n"
+        for i in range(3000)
+        for callee in [f"%c{i - 1}" if i else "%step"]
+    )
+    entry = "ENTRY %main {\n  %p = f32[8] parameter(0)\n  ROOT %c = f32[8] call(%p), to_apply=%c2999\n}\n"
+    report = hlo_inspect.inspect(f"HloModule m\n\n{step}{doubling}{entry}", command, profile="h100-sxm")
+    if command == "top":
+        assert report.facts["kernels.executed_count"] is None
+        assert rows(report, "kernels", "flops", "bytes_lower_bound")["y"] == (None, 2**127)

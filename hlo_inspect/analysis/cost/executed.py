@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, Call, CallGraph
+from hlo_inspect.analysis.calls import NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.analysis.cost.figures import FIGURES, MAX_COUNT, NO_LINE, TOO_LARGE, Figure, Gap
 
 OwnFigures = Mapping[str, Mapping[Figure, Bounds]]
@@ -62,10 +62,11 @@ def _least(each: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figur
 
 
 def step_figures(graph: CallGraph, own: OwnFigures) -> dict[Figure, Bounds]:
-    """The figures of one run of the program; one that is more than can be counted has a reason and no upper bound."""
+    """The figures of one run of the program."""
     found = graph.bounds(own)
-    step = {}
-    for figure in FIGURES:
-        amount = found.get(figure, Bounds.exactly(0))
-        step[figure] = Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
-    return step
+    return {figure: countable(found.get(figure, NOTHING)) for figure in FIGURES}
+
+
+def countable(amount: Bounds) -> Bounds:
+    """An amount; one that is more than can be counted has no upper bound, and a reason."""
+    return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount

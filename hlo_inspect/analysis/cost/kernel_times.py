@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
-from hlo_inspect.analysis.cost.figures import Figure, Tally, TallyKey
+from hlo_inspect.analysis.cost.figures import MAX_COUNT, Figure, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
 from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -35,7 +35,7 @@ def kernel_time(kernel: Kernel, profile: HardwareProfile, collective: Collective
         moved.add(TallyKey("", unit), (0, 0, 0, size))
     compute, memory = compute_time(cost.work, profile).least, memory_time(moved, profile).least
     sent = 0.0 if collective is None else collective_seconds(collective, profile)
-    seconds = max(compute, memory, sent) * min(kernel.parts[0].least.least)
+    seconds = max(compute, memory, sent) * min(*kernel.parts[0].least.least, MAX_COUNT)
     longest = "collective" if sent > max(compute, memory) else bound(compute, memory)
     return KernelTime(seconds, None if kernel.is_unknown else longest)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
-from hlo_inspect.analysis.cost.executed import FigureRuns
+from hlo_inspect.analysis.cost.executed import FigureRuns, countable
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, bytes_by_unit
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -47,7 +47,7 @@ class CountedCost(NamedTuple):
         bound = amount * self.least.least[index]
         if gap is not None:
             return Bounds(bound, None, str(gap))
-        return Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason)
+        return countable(Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason))
 
 
 class Kernel(NamedTuple):
