@@ -244,6 +244,35 @@ def test_aliases_say_it() -> None:
     assert sites_of(*lines, outputs=2, given=True)[1] == ["0: add(p0, p1)", "1: negate(p1)"]
 
 
+def test_an_alias_against_the_data_flow_is_only_a_buffer() -> None:
+    """Each output is the old value of the other's alias and something added."""
+    lines = (
+        "%f = f32[8]{0} tanh(%p)",
+        "%h = f32[8]{0} tanh(%q)",
+        "%a = f32[8]{0} add(%q, %h)",
+        "%b = f32[8]{0} add(%p, %f)",
+        "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)",
+    )
+    assert sites_of(*lines, outputs=2, given=True)[1] == ["1: add(p1, tanh(p1))", "0: add(p0, tanh(p0))"]
+
+
+def test_what_is_kept_in_place_of_an_input_succeeds_it() -> None:
+    """The last gradient: `w' = w - 0.1 * (2 * g - last)`, and `g` is returned."""
+    lines = (
+        '%g = f32[8]{0} custom-call(%p), custom_call_target="gradient"',
+        "%d = f32[8]{0} add(%g, %g)",
+        "%e = f32[8]{0} subtract(%d, %q)",
+        "%r = f32[] constant(0.1)",
+        "%s = f32[8]{0} broadcast(%r), dimensions={}",
+        "%u = f32[8]{0} multiply(%e, %s)",
+        "%n = f32[8]{0} subtract(%p, %u)",
+        "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%g, %n)",
+    )
+    found = sites_of(*lines, outputs=2, given=False)
+    assert found[1] == ["1: <g>", "0: subtract(p0, multiply(0.1, subtract(add(<g>, <g>), p1)))"]
+    assert [array.is_given for array in found[0].arrays] == [True, False]
+
+
 def test_else_the_expressions_do() -> None:
     lines = ("%a = f32[8]{0} add(%p, %q)", "%n = f32[8]{0} negate(%p)", "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)")
     assert sites_of(*lines, outputs=2, given=False)[1] == ["1: add(p0, p1)", "0: negate(p0)"]
