@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -144,10 +145,15 @@ class Context:
         """What kind of program the module is; more is told where costs and optimizer are asked for."""
         cost = self.cost if "cost" in self.also else None
         overview = self.optimizer if "optimizer" in self.also else None
-        phases = {*self.phases, *(scope_of(fusion.origin.op_name).phase for fusion in self.fusions)}
+        return find_program(self.module, self.interface, self.views, self._named_phases(cost), self.fusions, cost, overview)
+
+    def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
+        """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
+        yield from self.phases
+        metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
+        yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
         if cost is not None:
-            phases |= {labels.phase for rows in cost.labels.values() for labels in rows}
-        return find_program(self.module, self.interface, self.views, phases, self.fusions, cost, overview)
+            yield from (labels.phase for rows in cost.labels.values() for labels in rows)
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""

@@ -6,7 +6,7 @@ shape an instruction writes a part of. A program of which one instruction comput
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +51,7 @@ def find_program(
     module: Module,
     interface: Interface,
     views: Views,
-    phases: Collection[str],
+    phases: Iterable[str],
     fusions: Iterable[Fusion],
     cost: ModuleCost | None,
     overview: Overview | None,
@@ -60,7 +60,7 @@ def find_program(
     were asked for.
     """
     has_matmuls = _has_matmuls(module, cost)
-    has_backward = not {BACKWARD, RECOMPUTE}.isdisjoint(phases)
+    has_backward = any(phase in (BACKWARD, RECOMPUTE) for phase in phases)
     names_tell = module.name.startswith(_OF_JAX)
     if overview is not None and overview.rows and (overview.name != "unknown" or has_backward or not names_tell):
         only_updates = has_matmuls is False and not has_backward
