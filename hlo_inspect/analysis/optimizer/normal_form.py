@@ -27,6 +27,7 @@ Sum = dict[Monomial, float]
 
 ONE: Monomial = ()
 MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
+MAX_OPENED = 4096  # factors of a sum that is multiplied out
 MAX_WORK = 2_000_000  # terms of all forms together
 
 
@@ -110,15 +111,19 @@ class NormalForms:
             ((monomial, coefficient),) = left.items()
             if not monomial:
                 return scaled(right, coefficient) if coefficient else self._nothing(right)
-            if len(right) == 1 or self.is_live(right):
+            if len(right) == 1 or self._opens(right, monomial):
                 return {self._product(monomial, other): coefficient * value for other, value in right.items()}
         (a, first), (b, second) = self.factored(left), self.factored(right)
         if first != second:
-            if self.is_live(right) and not self.is_live(left):
+            if self._opens(right, first) and not self.is_live(left):
                 return {self._product(first, other): a * value for other, value in right.items()}
-            if self.is_live(left) and not self.is_live(right):
+            if self._opens(left, second) and not self.is_live(right):
                 return {self._product(second, other): b * value for other, value in left.items()}
         return {self._product(first, second): a * b}
+
+    def _opens(self, form: Sum, factor: Monomial) -> bool:
+        """Whether a sum is multiplied out: one that a weight or state is a term of, and that does not get too large."""
+        return self.is_live(form) and len(form) * (len(factor) + 1) <= MAX_OPENED
 
     def _nothing(self, form: Sum) -> Sum:
         """0 times a sum: its terms stay visible, each with the factor `zero`."""

@@ -213,3 +213,15 @@ def test_a_wrong_form_is_noticed() -> None:
     assert agrees(forms, node, forms.form(node))
     assert not agrees(forms, node, {((forms.leaf(x), 1.0),): 1.0})
     assert not agrees(forms, node, {ONE: 1.0})
+
+
+def test_products_of_shared_sums_stay_small() -> None:
+    """`a' = a + b; b' = a * b`: multiplied out, the 40th of these would have more terms than there are atoms."""
+    graph = Graph()
+    a, b = (graph.input((0, number, ()), 4) for number in range(2))
+    live = frozenset({a, b})
+    for _ in range(40):
+        a, b = graph.make("add", (a, b)), graph.make("multiply", (a, b))
+    forms = NormalForms(graph, live=live)
+    assert len(forms.form(a)) < 20_000
+    assert not forms.is_cut_short
