@@ -190,10 +190,14 @@ class NormalForms:
         if graph.ops[node] != "add" or not any(graph.ops[arg] == "add" for arg in args):
             return args
         found: list[int] = []
+        seen: set[int] = set()
         stack = [*reversed(args)]
         while stack and len(found) <= MAX_TERMS:
             top = stack.pop()
+            if top in seen:
+                return args  # of shared sums, written out, there can be any number
             if graph.ops[top] == "add" and top not in self._cut and top not in self._forms:
+                seen.add(top)
                 stack += reversed(graph.args[top])
             else:
                 found.append(top)
