@@ -15,7 +15,7 @@ from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns, countable
-from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, bytes_by_unit
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, UnknownCostError, bytes_by_unit
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
@@ -160,8 +160,10 @@ def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]
     """The computation and row of the kernel that a row starts: its own, or the root of the computation that it runs."""
     view = cost.running[name].view
     if wrapped(view.opcodes[start]) in RUNNERS:
-        callee = next(iter(callee_names(view, start)), None)
-        running = cost.running.get(callee) if callee is not None else None
+        try:
+            running = cost.running.get(callee_names(view, start)[0])
+        except UnknownCostError:  # the start is then a kernel of its own, whose cost has a gap
+            running = None
         if running is not None and running.view.root is not None:
             return running.view.computation.name, running.view.root
     return name, start
