@@ -11,7 +11,7 @@ from hlo_inspect.analysis.op_names import origin
 from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
+from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import Sharding
 from hlo_inspect.hlo.values import Metadata
 
@@ -232,10 +232,14 @@ def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], why_
     for output in outputs:
         by_shape.setdefault(str(output.shape), []).append(output)
     takers = Counter(str(leaf.shape) for leaf in leaves if leaf.donor and leaf.alias is None)
+    known: dict[tuple[str, str | None, Layout | None], str] = {}  # thousands of parameters can have one shape
 
     def why_kept(leaf: ParameterLeaf) -> str:
         shape = str(leaf.shape)
-        return why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
+        alike = (shape, leaf.sharding.text if leaf.sharding is not None else None, leaf.shape.layout)
+        if alike not in known:
+            known[alike] = why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
+        return known[alike]
 
     return tuple(leaf if leaf.alias or leaf.donor else replace(leaf, kept_because=why_kept(leaf)) for leaf in leaves)
 
