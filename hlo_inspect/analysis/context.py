@@ -19,9 +19,9 @@ from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, 
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
-from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parameters
+from hlo_inspect.analysis.optimizer.training_steps import find_updates
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
 from hlo_inspect.analysis.program import Program, find_program

@@ -9,9 +9,9 @@ import pytest
 
 from hlo_inspect.analysis.optimizer import matching, normal_form
 from hlo_inspect.analysis.optimizer.graph import Input
-from hlo_inspect.analysis.optimizer.matching import find_updates
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.analysis.optimizer.successions import Result
+from hlo_inspect.analysis.optimizer.training_steps import find_updates
 from hlo_inspect.analysis.optimizer.update import Update, split
 from hlo_inspect.analysis.parameters import find_interface
 from hlo_inspect.hlo.shapes import ArrayShape
