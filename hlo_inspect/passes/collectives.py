@@ -118,7 +118,7 @@ def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
 
 def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     """One line for each fact that is not known, naming the first collective that keeps it from being known."""
-    executed = dict(_executed_figures(context))
+    executed = dict(_executed_figures(context)) if facts else {}
     notes = []
     for fact in facts:
         if fact.startswith("mesh."):

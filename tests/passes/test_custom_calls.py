@@ -43,6 +43,12 @@ def test_unknown_kernels_are_listed_by_name() -> None:
     ]
 
 
+def test_a_kernel_whose_instruction_has_no_name_of_its_own_is_called_by_its_scope() -> None:
+    line = 'custom-call(%x), custom_call_target="mosaic_gpu_v2", metadata={op_name="jit(f)/jit(my_kernel)/pallas_call"}'
+    text = f"HloModule m\n\nENTRY %e {{\n  %x = f32[8] parameter(0)\n  ROOT %pallas_call.3 = f32[8] {line}\n}}\n"
+    assert [row[:2] for row in inspect(text).table("unknown_custom_calls").rows] == [("mosaic_gpu_v2", "my_kernel")]
+
+
 def test_the_rules_of_the_example() -> None:
     """4 · 32 FLOPs and 32 / 8 reciprocal roots; 2 · 4 · 8 · 2."""
     report = inspect(KERNELS, EXAMPLE)

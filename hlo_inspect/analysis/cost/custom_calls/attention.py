@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, call_bytes, config_of, size, whole
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
-from hlo_inspect.analysis.cost.operation import Operation, dimension
+from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.shapes import ArrayShape
 
 Kernel = Literal["forward", "backward", "kept_backward", "key_gradient", "query_gradient", "split_backward"]
@@ -88,7 +88,13 @@ class Attention(NamedTuple):
         return 2 * times * self.batch * self.heads * self.queries * self.keys * self.key_size
 
     def cost(self, op: Operation, kernel: Kernel, mask: Mask, *, at_full_lengths: bool = False) -> CallCost:
-        """The cost of a call whose configuration tells the sizes and the mask."""
+        """The cost of a call whose configuration tells the sizes and the mask; `UnknownCostError` where its first operand, the
+        queries alone or with keys and values, has another number of elements.
+        """
+        queries = self.batch * self.queries * self.heads * self.key_size
+        found = elements(op.operand_array(0))
+        if found not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
+            raise UnknownCostError(f"its queries have {found:,} elements where its backend_config tells of {queries:,}")
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
         return CallCost(
             self.work(kernel),

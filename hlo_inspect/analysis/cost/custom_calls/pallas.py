@@ -34,6 +34,9 @@ GPU_KERNELS = frozenset({"__gpu$xla.gpu.triton", "triton_kernel_call", "triton_k
 KERNEL_TARGETS = GPU_KERNELS | {TPU_KERNEL}
 """Targets that stand for kernels of many names."""
 
+_PALLAS_CALL = "pallas_call"
+_PALLAS_SCOPE = re.compile(rf"([\w.\-]+)\)*/{_PALLAS_CALL}$", re.ASCII)
+
 _FIGURES = ("flops", "transcendentals", "bytes_accessed")
 
 
@@ -45,10 +48,16 @@ def kernel_names(op: Operation) -> str:
 
 
 def kernel_name(instruction: Instruction) -> str:
-    """The name of a kernel: that of its configuration, else that of the instruction without its number."""
+    """The name of a kernel: that of its configuration, else that of the instruction without its number, or where that is only
+    `pallas_call` the scope round it.
+    """
     config = instruction.attr("backend_config") if instruction.attr("custom_call_target") in GPU_KERNELS else None
     named = config.fields.get("name") if config is not None else None
-    return named if isinstance(named, str) and named else instruction.name.rstrip("0123456789").rstrip(".")
+    if isinstance(named, str) and named:
+        return named
+    name, metadata = instruction.name.rstrip("0123456789").rstrip("."), instruction.attr("metadata")
+    scope = _PALLAS_SCOPE.search(metadata.op_name) if metadata is not None and name.endswith(_PALLAS_CALL) else None
+    return scope[1] if scope is not None else name
 
 
 def _kernel(op: Operation) -> CallCost:

@@ -114,11 +114,26 @@ def test_attributes_that_make_no_sense_leave_the_work_unknown(changed: dict[str,
     assert field in found.fault
 
 
-def test_keys_of_a_smaller_head_than_values() -> None:
-    """2 · scores · (64 + 128)."""
-    found = te("forward", qk_head_dim=64, mask_type=0)
+def test_values_of_a_smaller_head_than_keys() -> None:
+    """2 · scores · (128 + 64)."""
+    found = te("forward", v_head_dim=64, mask_type=0)
     assert found.work is not None
     assert found.work.flops == 2 * 128 * 8192 * 8192 * 192
+
+
+def test_shapes_that_contradict_the_configuration_leave_the_work_unknown() -> None:
+    found = te("forward", attn_heads=64)
+    assert found.work is None
+    assert found.fault == "its queries have 134,217,728 elements where its backend_config tells of 67,108,864"
+
+
+def test_queries_keys_and_values_in_one_operand() -> None:
+    """Layout 5: [batch, length, 3, heads, size]."""
+    packed = "bf16[2,512,3,8,64]"
+    sizes = {"attn_heads": 8, "input_batch": 2, "q_max_seqlen": 512, "kv_max_seqlen": 512, "qk_head_dim": 64, "v_head_dim": 64}
+    attributes = te_attributes(**sizes, qkv_layout=5, mask_type=0)
+    found = call("te_fused_attn_forward_ffi", "(bf16[2,512,8,64], u8[48])", packed, "bf16[0]", "bf16[0]", attributes=attributes)
+    assert found.work == Work(1_073_741_824, 4_194_304, 1_073_741_824)
 
 
 def cudnn(target: str, config: str, *, dimensions: str = '["2","8","512","512"]') -> CallCost:
