@@ -142,7 +142,7 @@ class Context:
 
     @cached_property
     def program(self) -> Program:
-        """What kind of program the module is; more is told where costs and optimizer are asked for."""
+        """What kind of program the module is; more is known where costs and optimizer are asked for."""
         cost = self.cost if "cost" in self.also else None
         overview = self.optimizer if "optimizer" in self.also else None
         return find_program(self.module, self.interface, self.views, self._named_phases(cost), self.fusions, cost, overview)

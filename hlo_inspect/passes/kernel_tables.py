@@ -22,7 +22,7 @@ NO_KERNEL = "(no kernel)"
 
 
 class Costing(NamedTuple):
-    """One row: a kernel, or several equal ones, or what is none; its figures in one step and its share of the whole."""
+    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step and its share of the whole."""
 
     kernels: Sequence[Kernel]
     runs: Bounds

@@ -34,7 +34,7 @@ class Cells:
 
 
 def format_table(table: Table, raw_bytes: bool) -> Cells:
-    """A column of lower bounds is none of a page: a bound stands in the cell of the unknown value."""
+    """A column of lower bounds does not stand on a page: a bound stands in the cell of the unknown value."""
     bounds = table.bound_columns
     pages = [at for at in range(len(table.columns)) if at not in bounds.values()]
 

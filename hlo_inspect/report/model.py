@@ -83,7 +83,7 @@ class LeftOut:
 
 
 class Shown:
-    """What shows itself as a page in a Python session, once `show_with` was told how; until then by its name."""
+    """What shows itself as a page in a Python session, once `show_with` has set how; until then by its name."""
 
     __slots__ = ()
 

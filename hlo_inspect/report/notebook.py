@@ -22,7 +22,7 @@ from hlo_inspect.report.page import (
 from hlo_inspect.report.terminal import render_terminal, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)
-_NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousands of devices is none of a page
+_NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousands of devices does not fit there
 
 
 def as_text(shown: Report | Table) -> str:

@@ -81,7 +81,7 @@ class BackwardPasses:
         self._held: dict[Place, frozenset[Input]] = {}
 
     def holds(self, update: Update, gradient: Sum) -> bool | None:
-        """Whether `gradient` comes from a backward pass; `None` where that cannot be told."""
+        """Whether `gradient` comes from a backward pass; `None` where that is not known."""
         return self._sum(update, gradient, MAX_DEPTH)
 
     def is_anywhere(self, update: Update) -> bool | None:
@@ -253,7 +253,7 @@ class BackwardPasses:
         return not roots or roots[-1].rpartition(" ")[2] not in _MADE
 
     def _contracted(self, factor: Factor) -> frozenset[int] | None:
-        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that cannot be told."""
+        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
         frames = self._frames
         product = (*factor.product, ())
         instruction = frames.instruction(product) if frames.opcode(product) == "dot" else None

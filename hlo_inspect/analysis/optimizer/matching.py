@@ -23,7 +23,7 @@ MAX_ROUNDS = 4
 class Weight:
     """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
     `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
-    `is_learnt`: whether the gradient comes from a backward pass, `None` where that cannot be told.
+    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known.
     """
 
     array: StateArray
