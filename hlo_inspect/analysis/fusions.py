@@ -9,7 +9,7 @@ from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.shapes import TupleShape, array_leaves, total
+from hlo_inspect.hlo.shapes import TupleShape, total
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
@@ -44,7 +44,8 @@ class Fusion(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        return len(array_leaves(self.instruction.shape))
+        shape = self.instruction.shape
+        return 0 if shape is None else shape.arrays
 
     @property
     def root_opcode(self) -> str | None:

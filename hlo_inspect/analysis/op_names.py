@@ -168,8 +168,13 @@ def origin(metadata: Metadata, frames: StackFrames) -> Origin:
     op_name, file, line = sys.intern(metadata.op_name), metadata.source_file, metadata.source_line
     if file:
         return Origin(op_name, sys.intern(file if line is None else f"{file}:{line}"))
-    stack = frames.stack(metadata.stack_frame_id) if metadata.stack_frame_id is not None else ()
-    return Origin(op_name, sys.intern(_user_line(stack)), stack)
+    frame = metadata.stack_frame_id
+    if frame is None:
+        return Origin(op_name)
+    stack, user_line = frames.stack(frame), frames.user_lines.get(frame)
+    if user_line is None:
+        user_line = frames.user_lines[frame] = sys.intern(_user_line(stack))
+    return Origin(op_name, user_line, stack)
 
 
 def _user_line(stack: Sequence[SourceLine]) -> str:

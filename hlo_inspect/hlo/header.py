@@ -183,9 +183,10 @@ class SourceLine(NamedTuple):
 @dataclass
 class StackFrames:
     """The four tables that metadata points into by `stack_frame_id`. Rows count from 1; they are parsed when first asked
-    for.
+    for. `user_lines` is where an analysis notes which line of a stack it takes for the user's, by frame.
     """
 
+    user_lines: dict[int, str] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _stacks: dict[int, tuple[SourceLine, ...]] = field(default_factory=dict)
 

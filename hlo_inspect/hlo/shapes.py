@@ -106,12 +106,21 @@ class ArrayShape:
             return (elements * self.layout.element_bits + 7) // 8
         return elements * ((BITS[self.dtype] + 7) // 8)
 
+    @property
+    def arrays(self) -> int:
+        """1, but for what is no array."""
+        return 0 if self.dtype in NOT_ARRAYS else 1
+
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
         if self.dtype not in NOT_ARRAYS:
             yield (), self
 
     def __str__(self) -> str:
         """The shape without its layout, as in a computation's signature."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         dynamic = self.dynamic or (False,) * len(self.dimensions)
         dims = ("?" if d is None else f"<={d}" if dyn else str(d) for d, dyn in zip(self.dimensions, dynamic, strict=True))
         return f"{self.dtype}[{','.join(dims)}]"
@@ -139,7 +148,16 @@ class TupleShape:
         """Bytes of the arrays among the elements, at any depth."""
         return total(element.array_bytes for element in self.elements)
 
+    @cached_property
+    def arrays(self) -> int:
+        """How many arrays there are, at any depth."""
+        return sum([element.arrays for element in self.elements])
+
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import NOTHING, Bounds, place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.kernels import CountedCost, sum_of_step
 from hlo_inspect.analysis.fusions import CustomCall, Fusion
 from hlo_inspect.analysis.op_names import Origin
 from hlo_inspect.hlo.shapes import total
@@ -17,17 +17,14 @@ from hlo_inspect.report.model import Column, Table, Unit, Value
 
 
 class _Fusions(NamedTuple):
-    """Fusions of one row, the origin of the first, and their runs, FLOPs and bytes in one step."""
+    """Fusions of one row, the first and its origin, and their runs, FLOPs and bytes in one step."""
 
+    fusion: Fusion
     members: Sequence[Fusion]
     origin: Origin
     runs: Bounds
     flops: Bounds
     size: Bounds
-
-    @property
-    def fusion(self) -> Fusion:
-        return self.members[0]
 
     @property
     def key(self) -> object:
@@ -47,27 +44,29 @@ def fusion_tables(context: Context) -> Iterator[Table]:
 
 
 def _rows(context: Context) -> Iterator[_Fusions]:
-    kernels = {place(kernel.instruction): kernel for kernel in context.kernels.found}
+    kernels = {place(kernel.instruction): kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
+    runs: dict[str, Bounds] = {}
+    known: dict[tuple[CountedCost, ...], tuple[Bounds, Bounds]] = {(): (NOTHING, NOTHING)}  # most are like some others
     for fusion in context.fusions:
-        instruction = fusion.instruction
-        kernel = kernels.get(place(instruction))
-        figures: tuple[Figure, ...] = ("flops", "bytes")
-        flops, size = (NOTHING if kernel is None else kernel.of_step(figure) for figure in figures)
-        runs = countable(context.call_graph.runs(instruction.computation.name).bounds)
-        yield _Fusions((fusion,), fusion.origin, runs, flops, size)
+        name = fusion.instruction.computation.name
+        if name not in runs:
+            runs[name] = countable(context.call_graph.runs(name).bounds)
+        kernel = kernels.get(place(fusion.instruction))
+        parts = () if kernel is None else kernel.parts
+        if parts not in known:
+            known[parts] = sum_of_step(parts, "flops"), sum_of_step(parts, "bytes")
+        yield _Fusions(fusion, (fusion,), fusion.origin, runs[name], *known[parts])
 
 
 def _weight(row: _Fusions) -> tuple[int, int]:
     """For the order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays."""
-    return row.size.least, total(fusion.moved for fusion in row.members) or 0
+    return row.size.least, sum([fusion.moved for fusion in row.members])
 
 
 def _sum(rows: Sequence[_Fusions]) -> _Fusions:
-    first = rows[0]
-    for row in rows[1:]:
-        sums = map(Bounds.plus, (first.runs, first.flops, first.size), (row.runs, row.flops, row.size))
-        first = _Fusions((*first.members, *row.members), first.origin, *sums)
-    return first
+    first, times = rows[0], Bounds.exactly(len(rows))
+    sums = [figure.times(times) for figure in (first.runs, first.flops, first.size)]  # all have the same
+    return _Fusions(first.fusion, [row.fusion for row in rows], first.origin, *sums)
 
 
 def _bounded(name: str, unit: Unit, figure: Callable[[_Fusions], Bounds], detail: int = 0) -> tuple[Column, Column]:
