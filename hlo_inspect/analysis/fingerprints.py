@@ -9,7 +9,9 @@ differ, `add.12` and `add.7`.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+from itertools import count
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
@@ -72,8 +74,8 @@ class Fingerprints:
             return None
         if is_marked and not called:
             self._alone.add(name)
-        order = dict(zip(dict.fromkeys(repeating), range(len(repeating)), strict=False))
-        key = (spelled_heads, kept, roots, is_marked, *called, *map(order.__getitem__, repeating))
+        first_seen: defaultdict[str, int] = defaultdict(count().__next__)
+        key = (spelled_heads, kept, roots, is_marked, *called, *map(first_seen.__getitem__, repeating))
         fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return fingerprint
 
@@ -81,11 +83,13 @@ class Fingerprints:
         """The fingerprints of the computations that a text calls, `None` where one is not known. `kept` is the text without
         names, which is the same for most.
         """
-        count = self._calling.get(kept)
-        if count is None:
-            count = self._calling[kept] = len(_CALLING.findall(kept))
-        callees = _CALLS.findall(text) if count else []
-        if len(callees) != count:
+        calls = self._calling.get(kept)
+        if calls is None:
+            calls = self._calling[kept] = len(_CALLING.findall(kept))
+        if not calls:
+            return []
+        callees = _CALLS.findall(text)
+        if len(callees) != calls:
             return None
         called: list[int] = []
         for callee in _NAME.findall(" ".join(callees)):

@@ -6,6 +6,7 @@ share it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -20,6 +21,8 @@ from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.tokens import Row
 
 _UNREADABLE = (Operand(None),)
+_ELEMENT = re.compile(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
+"""One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
 
 
 class View:
@@ -122,6 +125,16 @@ class View:
             return int(text)
         try:
             return self.instruction(index).parameter_number
+        except tokens.ScanError:
+            return None
+
+    def element_number(self, index: int) -> int | None:
+        """Which element of its operand a row takes, `None` where that cannot be read."""
+        plain = _ELEMENT.match(self.rows[index][3])
+        if plain is not None:
+            return int(plain[1])
+        try:
+            return self.instruction(index).attr("index")
         except tokens.ScanError:
             return None
 

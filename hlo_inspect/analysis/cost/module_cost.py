@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
@@ -82,6 +83,7 @@ class ModuleCost:
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     labeller: Labeller = field(default_factory=lambda: Labeller(StackFrames()))
     calls: tuple[CountedCall, ...] = ()
+    _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def unknown_calls(self) -> tuple[CountedCall, ...]:
@@ -99,10 +101,16 @@ class ModuleCost:
 
     def by(self, label: Label) -> Tally:
         """One run by one of its labels."""
-        tally = Tally()
+        known = self._by_label.get(label)
+        if known is None:
+            known = self._by_label[label] = self._find_by(label)
+        return known
+
+    def _find_by(self, label: Label) -> Tally:
+        tally, value_of = Tally(), attrgetter(label)
         for name, one in self.running.items():
-            named = [(cost, getattr(labels, label)) for (_, cost), labels in zip(one.rows, self.labels[name], strict=True)]
-            for (cost, value), count in Counter(named).items():
+            costs = [cost for _, cost in one.rows]
+            for (cost, value), count in Counter(zip(costs, map(value_of, self.labels[name]), strict=True)).items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
 

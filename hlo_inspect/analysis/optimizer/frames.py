@@ -215,8 +215,7 @@ class Frames:
 
     def parameter_number(self, place: Place) -> int | None:
         """The number of the parameter at a place."""
-        instruction = self.instruction(place)
-        return instruction.parameter_number if instruction is not None else None
+        return self._frames[place[0]].view.parameter_number(place[1])
 
     # -- stepping through -----------------------------------------------------------------------------------------------
 
@@ -263,8 +262,7 @@ class Frames:
         return place
 
     def _element(self, place: Place) -> Place | None:
-        instruction = self.instruction(place)
-        number = instruction.attr("index") if instruction is not None else None
+        number = self._frames[place[0]].view.element_number(place[1])
         return self.operand(place, 0, (number, *place[2])) if number is not None else None
 
     def _member(self, place: Place) -> Place | None:

@@ -95,13 +95,17 @@ class Graph:
         """Every node that `roots` hold, operands first."""
         order: list[int] = []
         seen: set[int] = set()
-        stack = [(root, False) for root in roots]
+        stack = list(roots)
         while stack:
-            node, is_done = stack.pop()
-            if is_done:
-                order.append(node)
+            node = stack.pop()
+            if node < 0:  # all operands of ~node are done
+                order.append(~node)
             elif node not in seen:
                 seen.add(node)
-                stack.append((node, True))
-                stack += [(arg, False) for arg in self.args[node] if arg not in seen]
+                args = self.args[node]
+                if args:
+                    stack.append(~node)
+                    stack += [arg for arg in args if arg not in seen]
+                else:
+                    order.append(node)
         return order
