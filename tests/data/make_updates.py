@@ -242,6 +242,53 @@ def ftrl_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
     return ftrl(g, w, own, shared, rate=0.2)
 
 
+# -- rates that are an estimate of a distance, over all weights ----------------------------------------------------------
+
+
+def by_distance(total: Callable[..., Any], *, is_prodigy: bool, factor: float = 1.0) -> Any:
+    """Prodigy or D-Adaptation of AdamW; `total` is what the numerator adds up, `factor` is 1 in the sum of gradients."""
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, own, (d, r, t) = state
+        gradient = jax.grad(loss_of)(weights, x, y)
+        rate = 0.5 * d * jnp.sqrt(1 - 0.98 ** (t + 1)) / (1 - 0.9 ** (t + 1))
+        scale = rate * d / 1e-4 if is_prodigy else 0.1 * rate
+        new, sums = {}, 0.0
+        for key, g in gradient.items():
+            m, v, s, w0 = own[key]
+            sums += jnp.sum(total(g, weights[key], w0, s, v, 0.98 * v + 0.02 * g * g))
+            moved = (d if is_prodigy else rate) * g
+            squared = d * g if is_prodigy else g
+            new[key] = (0.9 * m + 0.1 * moved, 0.98 * v + 0.02 * squared**2, 0.9 * s + factor * scale * g, w0)
+        r = 0.9 * r + scale * sums
+        size = sum(jnp.sum(jnp.abs(one[2])) for one in new.values())
+        after = jnp.maximum(d, r / size if is_prodigy else r / (0.1 * size))
+        for key, (m, v, _, _) in new.items():
+            root = jnp.sqrt(v) + (after * 1e-6 if is_prodigy else 1e-6)
+            weights = weights | {key: weights[key] - (rate if is_prodigy else 1.0) * m / root - 0.03 * rate * weights[key]}
+        return weights, new, (after, r, t + 1)
+
+    return step, (WEIGHTS, {key: (shape,) * 4 for key, shape in WEIGHTS.items()}, (SCALAR, SCALAR, COUNTER))
+
+
+def moved_by(g: Any, w: Any, w0: Any, *_: Any) -> Any:
+    return g * (w0 - w)
+
+
+def moved_back(g: Any, w: Any, w0: Any, *_: Any) -> Any:
+    """The other way."""
+    return g * (w - w0)
+
+
+def scaled_sum(g: Any, w: Any, w0: Any, s: Any, v: Any, _: Any) -> Any:
+    return g * s / (jnp.sqrt(v) + 1e-6)
+
+
+def scaled_after(g: Any, w: Any, w0: Any, s: Any, _: Any, v: Any) -> Any:
+    """By the second moment of after the step."""
+    return g * s / (jnp.sqrt(v) + 1e-6)
+
+
 PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "adam_handed_in": (step_of(adam_by_torch, 2), (SCALAR,) * 5),
     "adam_powers": (step_of(adam_by_powers, 2, (SCALAR, SCALAR), powers), ()),
@@ -270,6 +317,12 @@ PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "rprop_twin": (step_of(rprop_twin, 2), ()),
     "ftrl": (step_of(ftrl, 2), ()),
     "ftrl_twin": (step_of(ftrl_twin, 2), ()),
+    "prodigy_by_hand": (by_distance(moved_by, is_prodigy=True), ()),
+    "prodigy_back_twin": (by_distance(moved_back, is_prodigy=True), ()),
+    "prodigy_twin": (by_distance(moved_by, is_prodigy=True, factor=2.0), ()),
+    "dadapt_adamw_by_hand": (by_distance(scaled_sum, is_prodigy=False), ()),
+    "dadapt_adamw_after_twin": (by_distance(scaled_after, is_prodigy=False), ()),
+    "dadapt_adamw_twin": (by_distance(scaled_sum, is_prodigy=False, factor=2.0), ()),
     "sgd_accumulated": (step_of(accumulated, 2, (COUNTER,), counted), ()),
 }
 

@@ -76,6 +76,8 @@ class Matcher:
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
+        floats = [array for array in step.arrays if array.is_float]
+        self._arrays = {node: array for array in floats for node in (array.new, array.old)}
         self._copies = self._find_copies()
         self._running_products = self._find_running_products()
 
@@ -225,7 +227,14 @@ class Matcher:
             self.forms,
             array,
             self._states_of(array),
-            UpdateContext(self.dependence, self.reductions, self._own(array), self._hidden(array), self._running_products),
+            UpdateContext(
+                self.dependence,
+                self.reductions,
+                self._own(array),
+                self._hidden(array),
+                self._running_products,
+                self._arrays,
+            ),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
 

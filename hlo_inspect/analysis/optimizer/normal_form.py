@@ -242,7 +242,7 @@ class NormalForms:
 
     def _sign(self, parts: tuple[Sum, ...]) -> Sum | None:
         """The sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`."""
-        inner = self._only_atom(parts[2])
+        inner = self.only_atom(parts[2])
         if inner is None or inner.op != "select" or not is_constant(parts[1]) or not all(map(is_constant, inner.parts[1:])):
             return None
         values = [form.get(ONE, 0.0) for form in (parts[1], *inner.parts[1:])]
@@ -252,13 +252,14 @@ class NormalForms:
         is_sign = ways[0][0] == -ways[1][0] and values[0] == -values[1] and abs(values[0]) == 1.0
         return scaled(self.function("sign", (ways[0][1],)), values[0] * ways[0][0]) if is_sign else None
 
-    def _only_atom(self, form: Sum) -> Atom | None:
+    def only_atom(self, form: Sum) -> Atom | None:
+        """The atom that a form is, `None` where it is more."""
         ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
         return self.atoms[monomial[0][0]] if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0 else None
 
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:
         """1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
-        atom = self._only_atom(condition)
+        atom = self.only_atom(condition)
         way = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
         return (way, atom.parts[0]) if atom is not None and way and not any(atom.parts[1].values()) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.dataflow import GEMM_TARGETS, Dataflow
 from hlo_inspect.analysis.optimizer.graph import Place
-from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, split_zero
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep
 from hlo_inspect.hlo.values import SliceDimension
 
@@ -23,6 +23,7 @@ class Reductions:
         self._step = step
         self._forms = forms
         self._known: dict[tuple[int, str], Sum | None] = {}
+        self._totals: dict[int, dict[int, list[Sum]]] = {}
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
         """The form whose elements a leaf adds up (with `kind` "maximum": takes the largest of), `None` for another leaf."""
@@ -61,6 +62,42 @@ class Reductions:
             return None
         operands = self._frames.operands(place)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
+
+    def added_up(self, atom: int) -> dict[int, list[Sum]]:
+        """What the reductions of which an atom is the sum add up, or the inner products, by the atoms in it. The size of a
+        value is found by the atoms in its definition. Empty where a term is something else.
+        """
+        if atom not in self._totals:
+            self._totals[atom] = self._added_up(atom)
+        return self._totals[atom]
+
+    def _added_up(self, atom: int) -> dict[int, list[Sum]]:
+        found = self._forms.atoms[atom]
+        found_by: dict[int, list[Sum]] = {}
+        for monomial, value in (found.parts[0] if found.op == "sum" else {((atom, 1.0),): 1.0}).items():
+            inner = self._term(monomial) if close(value, 1.0) else None
+            if inner is None:
+                return {}
+            for one in {one for m in self._opened(inner) for one, _ in m}:
+                found_by.setdefault(one, []).append(inner)
+        return found_by
+
+    def _term(self, monomial: Monomial) -> Sum | None:
+        """What one term adds up: a sum over all elements, or the product of two arrays of which one element is left."""
+        if len(monomial) != 1 or monomial[0][1] != 1.0:
+            return None
+        atom = monomial[0][0]
+        node = self._forms.atoms[atom].node
+        if node is None or self._flow.graph.sizes[node] != 1:
+            return None
+        factors = self.factors(atom)
+        return self._forms.multiply(*factors) if factors is not None else self.summed(atom)
+
+    def _opened(self, form: Sum) -> Sum:
+        """A form, or the definition of the value of which it is the size."""
+        atom = self._forms.only_atom(form)
+        inner = self._forms.only_atom(atom.parts[0]) if atom is not None and atom.op == "abs" else None
+        return self._forms.definition(inner.node) if inner is not None and inner.node is not None else form
 
     def _summed(self, atom: int, kind: str) -> Sum | None:
         form: Sum | None = None

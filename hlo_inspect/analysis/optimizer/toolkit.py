@@ -10,7 +10,9 @@ new weight to its states, and gives a claim when it has explained every term, ev
   `find_scaled_gradient`
 * norms, trust ratios and limits: `squares_in`, `is_norm_of`, `trust_factor`, `trust_ratio_of`, `is_trust_ratio`, `clip_of`,
   `unclipped`, `within_limits`
-* sums: `added`, `scaled`, `product`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`, `split_zero`
+* the distance of D-Adaptation and Prodigy: `distance_estimate`, `gradient_sum`, `added_for`, `without_power`, `are_alike`
+* sums: `added`, `scaled`, `product`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`, `is_number`,
+  `split_zero`
 """
 
 from __future__ import annotations
@@ -23,6 +25,16 @@ from hlo_inspect.analysis.optimizer.adaptive_steps import (
     find_adam_step,
     find_scaled_gradient,
     other_state,
+)
+from hlo_inspect.analysis.optimizer.distances import (
+    DistanceEstimate,
+    GradientSum,
+    added_for,
+    are_alike,
+    distance_estimate,
+    gradient_sum,
+    is_number,
+    without_power,
 )
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.analysis.optimizer.moments import (
@@ -74,6 +86,8 @@ __all__ = [
     "Atom",
     "Average",
     "Claim",
+    "DistanceEstimate",
+    "GradientSum",
     "Hyperparameter",
     "Monomial",
     "OptimizerRule",
@@ -84,20 +98,25 @@ __all__ = [
     "Update",
     "adam_claim",
     "added",
+    "added_for",
+    "are_alike",
     "averages_of",
     "claim_like_adam",
     "clip_of",
     "close",
     "constant",
+    "distance_estimate",
     "exact_decay",
     "expanded",
     "find_adam_step",
     "find_root",
     "find_scaled_gradient",
     "gradient_average",
+    "gradient_sum",
     "holds_square",
     "is_constant",
     "is_norm_of",
+    "is_number",
     "is_square_of",
     "is_trust_ratio",
     "key_of",
@@ -117,4 +136,5 @@ __all__ = [
     "unguarded",
     "value_of_form",
     "within_limits",
+    "without_power",
 ]

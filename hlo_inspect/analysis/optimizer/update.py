@@ -82,7 +82,7 @@ class OptimizerRule:
 class UpdateContext:
     """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
     states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
-    it is handed in.
+    it is handed in. `arrays` are those of the training state by the nodes of their values.
     """
 
     dependence: AtomDependence
@@ -90,6 +90,7 @@ class UpdateContext:
     own_inputs: int
     state_inputs: int
     running_products: Mapping[int, float | None]
+    arrays: Mapping[int, StateArray]
 
 
 class Update:
@@ -210,6 +211,16 @@ class Update:
         if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
             return None
         return decay, rest
+
+    def array_of(self, atom: int) -> StateArray | None:
+        """The array of the training state of which an atom is the old or the new value."""
+        node = self.forms.atoms[atom].node
+        return self._context.arrays.get(node) if node is not None else None
+
+    def without(self, states: Iterable[State]) -> Update:
+        """The same update where some states with one element count as scalars that are handed in."""
+        left = [state for state in self.states if state not in states]
+        return Update(self.forms, self.array, left, self._context, tolerance=self.tolerance)
 
     # -- hyperparameters -------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from hlo_inspect.analysis.optimizer.rules import (
     ademamix,
     adopt,
     amsgrad,
+    dadapt_adamw,
     ftrl,
     lamb,
     lars,
@@ -21,6 +22,7 @@ from hlo_inspect.analysis.optimizer.rules import (
     muon,
     nadam,
     novograd,
+    prodigy,
     radam,
     rmsprop,
     rprop,
@@ -59,5 +61,7 @@ RULES: tuple[OptimizerRule, ...] = (
     adabound.RULE,
     rprop.RULE,
     ftrl.RULE,
+    prodigy.RULE,
+    dadapt_adamw.RULE,
 )
 """The common ones first. No update fits two of them, so the order changes no result."""

@@ -7,6 +7,15 @@ import pytest
 from tests.analysis.optimizer.programs import ADAM_CONSTANTS, ADAM_MOMENTS, STAGES, Facts, facts_of, text_of
 
 DECAYED: Facts = {"update_count": 2, "decayed_count": 2, "learning_rate": 0.001, "weight_decay": 0.05, **ADAM_MOMENTS}
+BY_DISTANCE: Facts = {
+    "update_count": 2,
+    "decayed_count": 2,
+    "learning_rate": 0.5,
+    "beta1": 0.85,
+    "beta2": 0.98,
+    "epsilon": 1e-7,
+    "weight_decay": 0.02,
+}
 PROGRAMS: dict[str, Facts] = {
     "adabelief": {
         "name": "adabelief",
@@ -268,6 +277,16 @@ PROGRAMS: dict[str, Facts] = {
         "beta1": 0.9,
         "beta2": 0.25,
         "epsilon": 1e-06,
+    },
+    "prodigy": {"name": "prodigy", **BY_DISTANCE},
+    "prodigy_safeguard": {"name": "prodigy", "update_count": 2, "decayed_count": 0, "weight_decay": 0.0, **ADAM_MOMENTS},
+    "dadapt_adamw": {"name": "dadapt_adamw", **BY_DISTANCE},
+    "dadapt_adamw_scheduled": {
+        "name": "dadapt_adamw",
+        "update_count": 2,
+        "decayed_count": 0,
+        "weight_decay": 0.0,
+        **ADAM_MOMENTS,
     },
     "radam": {
         "name": "radam",

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.programs import DATA, STAGES, Facts, facts_of, text_of
+from tests.analysis.optimizer.programs import DATA, STAGES, Facts, facts_of, overview_of, text_of
 
+BY_DISTANCE: Facts = {
+    "learning_rate": 0.5,
+    "beta1": 0.9,
+    "beta2": 0.98,
+    "epsilon": 1e-6,
+    "weight_decay": 0.03,
+    "decayed_count": 2,
+}
 SPELLINGS: dict[str, Facts] = {
     "adam_handed_in": {"name": "adam"},
     "adam_powers": {"name": "adam", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
@@ -59,6 +67,8 @@ SPELLINGS: dict[str, Facts] = {
     },
     "rprop": {"name": "rprop"},
     "ftrl": {"name": "ftrl", "learning_rate": 0.1},
+    "prodigy_by_hand": {"name": "prodigy", **BY_DISTANCE},
+    "dadapt_adamw_by_hand": {"name": "dadapt_adamw", **BY_DISTANCE},
     "sgd_accumulated": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": False},
 }
 
@@ -73,3 +83,20 @@ def test_spelling(program: str, stage: str) -> None:
 @pytest.mark.parametrize("name", sorted(path.stem for path in DATA.glob("*_twin.*.hlo")))
 def test_a_twin_is_unknown(name: str) -> None:
     assert facts_of(text_of(name))["name"] == "unknown"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("program", ["prodigy", "dadapt_adamw"])
+def test_the_state_of_an_estimated_distance_has_roles(program: str, stage: str) -> None:
+    roles = list(overview_of(text_of(f"{program}.{stage}")).roles.values())
+    initial = {"initial_weight": 2} if program == "prodigy" else {}
+    assert {role: roles.count(role) for role in roles} == {
+        "weight": 2,
+        "first_moment": 2,
+        "second_moment": 2,
+        "gradient_sum": 2,
+        **initial,
+        "distance": 1,
+        "distance_numerator": 1,
+        "counter": 1,
+    }
