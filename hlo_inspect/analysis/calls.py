@@ -55,7 +55,7 @@ class Bounds(NamedTuple):
     @property
     def exact(self) -> int | None:
         """The figure, `None` where it is not known."""
-        return self.least if self.is_exact else None
+        return self.least if self.least == self.greatest else None
 
     def plus(self, more: Bounds) -> Bounds:
         greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -67,10 +68,8 @@ def find_fusions(module: Module) -> list[Fusion]:
 
 def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
     """Instructions of each opcode inside of fused computations, each computation once."""
-    counts: Counter[str] = Counter()
-    for callee in {f.callee.name: f.callee for f in fusions if f.callee is not None}.values():
-        counts.update(callee.opcodes)
-    return counts
+    callees = {f.callee.name: f.callee for f in fusions if f.callee is not None}
+    return Counter(chain.from_iterable(callee.opcodes for callee in callees.values()))
 
 
 class CustomCall(NamedTuple):

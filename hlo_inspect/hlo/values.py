@@ -348,7 +348,9 @@ _VERBATIM = frozenset(
 )
 """Attributes whose text may hold what looks like a comment."""
 
-_REPEATED = frozenset({"backend_config", "metadata", "replica_groups", "sharding", "source_target_pairs", "window"})
+_REPEATED = frozenset(
+    {"backend_config", "index", "kind", "metadata", "replica_groups", "sharding", "source_target_pairs", "window"}
+)
 """Attributes of which many instructions of a module have the same."""
 
 _MAX_KEPT = 1 << 22

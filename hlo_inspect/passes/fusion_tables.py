@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.kernels import CountedCost, sum_of_step
+from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
+from hlo_inspect.analysis.cost.labels import NOT_PRINTED
 from hlo_inspect.analysis.fusions import CustomCall, Fusion
-from hlo_inspect.analysis.op_names import Origin
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
-from hlo_inspect.report.model import Column, Table, Unit, Value
+from hlo_inspect.report.model import Column, Table, Unit
 
 
 class _Fusions(NamedTuple):
-    """Fusions of one row, the first and its origin, and their runs, FLOPs and bytes in one step."""
+    """Fusions of one row, the first and where it comes from, and their runs, FLOPs and bytes in one step."""
 
     fusion: Fusion
     members: Sequence[Fusion]
-    origin: Origin
+    source: str
+    op_name: str
     runs: Bounds
     flops: Bounds
     size: Bounds
@@ -30,7 +32,7 @@ class _Fusions(NamedTuple):
     def key(self) -> object:
         """What equal fusions have in common."""
         fusion, shape = self.fusion, self.fusion.instruction.shape
-        same = (fusion.kind, fusion.root_opcode, fusion.instructions, fusion.operand_bytes, str(shape), self.origin.source)
+        same = (fusion.kind, fusion.root_opcode, fusion.instructions, fusion.operand_bytes, str(shape), self.source)
         return (*same, self.runs, self.flops, self.size)
 
 
@@ -55,7 +57,15 @@ def _rows(context: Context) -> Iterator[_Fusions]:
         parts = () if kernel is None else kernel.parts
         if parts not in known:
             known[parts] = sum_of_step(parts, "flops"), sum_of_step(parts, "bytes")
-        yield _Fusions(fusion, (fusion,), fusion.origin, runs[name], *known[parts])
+        yield _Fusions(fusion, (fusion,), *_place_in_program(fusion, kernel), runs[name], *known[parts])
+
+
+def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
+    """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
+    if kernel is None:
+        return fusion.origin.source, fusion.origin.op_name
+    labels = kernel.labels
+    return "" if labels.source == NOT_PRINTED else labels.source, labels.op_name
 
 
 def _weight(row: _Fusions) -> tuple[int, int]:
@@ -66,48 +76,44 @@ def _weight(row: _Fusions) -> tuple[int, int]:
 def _sum(rows: Sequence[_Fusions]) -> _Fusions:
     first, times = rows[0], Bounds.exactly(len(rows))
     sums = [figure.times(times) for figure in (first.runs, first.flops, first.size)]  # all have the same
-    return _Fusions(first.fusion, [row.fusion for row in rows], first.origin, *sums)
+    return _Fusions(first.fusion, [row.fusion for row in rows], first.source, first.op_name, *sums)
 
 
-def _bounded(name: str, unit: Unit, figure: Callable[[_Fusions], Bounds], detail: int = 0) -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, detail=detail, get=lambda row: figure(row).exact)
-    return column, column.lower_bound(lambda row: figure(row).least)
-
-
-def _of_one(get: Callable[[Fusion], Value]) -> Callable[[_Fusions], Value]:
-    return lambda row: get(row.fusion)
+def _bounded(name: str, unit: Unit, figure: str, detail: int = 0) -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, detail=detail, get=attrgetter(f"{figure}.exact"))
+    return column, column.lower_bound(attrgetter(f"{figure}.least"))
 
 
 _OF_STEP = (
-    *_bounded("runs", "count", lambda row: row.runs, detail=1),
-    *_bounded("flops", "flops", lambda row: row.flops),
-    *_bounded("bytes", "bytes", lambda row: row.size),
+    *_bounded("runs", "count", "runs", detail=1),
+    *_bounded("flops", "flops", "flops"),
+    *_bounded("bytes", "bytes", "size"),
 )
-_SOURCE = Column("source", detail=2, get=lambda row: row.origin.source)
+_SOURCE = Column("source", detail=2, get=attrgetter("source"))
 
 _COLUMNS = (
-    Column("name", get=_of_one(lambda fusion: fusion.instruction.name)),
-    Column("kind", detail=1, get=_of_one(lambda fusion: fusion.kind)),
-    Column("root", detail=1, get=_of_one(lambda fusion: fusion.root_opcode)),
+    Column("name", get=attrgetter("fusion.instruction.name")),
+    Column("kind", detail=1, get=attrgetter("fusion.kind")),
+    Column("root", detail=1, get=attrgetter("fusion.root_opcode")),
     *_OF_STEP,
-    Column("instructions", "count", summed=True, detail=3, get=_of_one(lambda fusion: fusion.instructions)),
-    Column("outputs", "count", summed=True, detail=4, get=_of_one(lambda fusion: fusion.outputs)),
-    Column("operand_bytes", "bytes", summed=True, detail=5, get=_of_one(lambda fusion: fusion.operand_bytes)),
-    Column("result_bytes", "bytes", summed=True, detail=5, get=_of_one(lambda fusion: fusion.result_bytes)),
-    Column("computation", detail=8, get=_of_one(lambda fusion: fusion.instruction.computation.name)),
-    Column("op_name", detail=6, get=lambda row: row.origin.op_name),
+    Column("instructions", "count", summed=True, detail=3, get=attrgetter("fusion.instructions")),
+    Column("outputs", "count", summed=True, detail=4, get=attrgetter("fusion.outputs")),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("fusion.operand_bytes")),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("fusion.result_bytes")),
+    Column("computation", detail=8, get=attrgetter("fusion.instruction.computation.name")),
+    Column("op_name", detail=6, get=attrgetter("op_name")),
     _SOURCE,
-    Column("line", "number", detail=7, get=_of_one(lambda fusion: fusion.instruction.line)),
+    Column("line", "number", detail=7, get=attrgetter("fusion.instruction.line")),
 )
 
 _GROUPS = (
     Column("name", width=28, get=lambda row: joined_name([fusion.instruction.name for fusion in row.members])),
-    Column("kind", detail=1, get=_of_one(lambda fusion: fusion.kind)),
-    Column("root", detail=1, get=_of_one(lambda fusion: fusion.root_opcode)),
-    Column("shape", detail=9, get=_of_one(lambda fusion: str(fusion.instruction.shape))),
+    Column("kind", detail=1, get=attrgetter("fusion.kind")),
+    Column("root", detail=1, get=attrgetter("fusion.root_opcode")),
+    Column("shape", detail=9, get=lambda row: str(row.fusion.instruction.shape)),
     Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.members)),
     *_OF_STEP,
-    Column("instructions", "count", detail=3, get=_of_one(lambda fusion: fusion.instructions)),
+    Column("instructions", "count", detail=3, get=attrgetter("fusion.instructions")),
     _SOURCE,
 )
 
