@@ -412,3 +412,12 @@ def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypat
     assert found.unparsed_lines == 1
     assert found.opcode_counts == {"parameter": 1, "negate": 4000}
     assert tried < 10 * len(text)
+
+
+@pytest.mark.parametrize(("header", "is_cut"), [(", is_scheduled=true", True), ("", False)])
+def test_a_compiled_text_that_ends_between_computations_is_cut_off(header: str, is_cut: bool) -> None:
+    """Its last computation is not the entry, which would have been marked and would have come last."""
+    part = "%f {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n\n%g {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
+    (module,) = read_modules(open_source(f"HloModule m{header}\n\n{part}"), Wants(every_line=True))
+    assert module.problems.hold_a_cut == is_cut
+    assert (module.entry is None) == is_cut
