@@ -12,6 +12,8 @@ import pytest
 import hlo_inspect
 from hlo_inspect.hlo import fast_path, source
 from hlo_inspect.hlo.header import SourceLine
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
