@@ -86,14 +86,21 @@ class Keeper:
         if not in_place and (module.entry is None or not module.entry.is_entry):
             module.entry = computation  # without an ENTRY the last one is it
 
-    def finish(self) -> None:
-        """To be called after the module's last computation."""
+    def finish(self, last_line: int) -> None:
+        """To be called after the module's last computation.
+
+        A compiler marks the entry and prints it last: a scheduled text without the mark ends before it. A text written by hand,
+        which is not scheduled or has one computation, may leave the mark out.
+        """
         module = self.module
         if self._wants.checked:
             self._names.finish()
         if module.computation_count == 0:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
+            is_compiled = module.header.is_scheduled and "entry_computation_layout" in module.header.attributes
+            if is_compiled and module.computation_count > 1 and not module.problems.hold_a_cut:
+                module.note("HI002", "the text ends before the ENTRY computation", last_line)
             self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:
             module.computations[module.entry.name] = module.entry

@@ -152,17 +152,7 @@ class ModuleReader:
         if self._open is not None:
             self._open.computation.is_cut_off = True
             self._close(self._open)
-        self._note_missing_entry()
-        self._keeper.finish()
-
-    def _note_missing_entry(self) -> None:
-        """A compiler's text marks the entry and has it last: without it the text ends before. What is written by hand, which is
-        not scheduled or has one computation, may leave the mark out.
-        """
-        module = self._module
-        is_marked = module.entry is not None and module.entry.is_entry
-        if module.header.is_scheduled and not is_marked and module.computation_count > 1 and not module.problems.hold_a_cut:
-            module.note("HI002", "the text ends before the ENTRY computation", self.last_line)
+        self._keeper.finish(self.last_line)
 
     def _close(self, opened: OpenComputation) -> None:
         """Ends a computation, and reads those that are written in place among its attributes."""
