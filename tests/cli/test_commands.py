@@ -376,7 +376,11 @@ class TestExitStatuses:
         assert result.stderr == "0\n"
 
     def test_130_when_interrupted(self, tmp_path: Path) -> None:
-        """A named pipe can be opened for writing once the command has opened it for reading, and then waits for its input."""
+        """A named pipe can be opened for writing once the command has opened it for reading, and then waits for its input.
+
+        A shell starts what runs in the background with interrupts ignored, and every child inherits that.
+        """
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         pipe = tmp_path / "pipe.txt"
         os.mkfifo(pipe)
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
