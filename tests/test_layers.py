@@ -47,6 +47,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("parameters", "fusions"),
     ("cost",),
     ("optimizer",),
+    ("phases",),
     ("program",),
     ("context",),
 )

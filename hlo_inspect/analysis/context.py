@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.calls import CallGraph, place
-from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
@@ -24,6 +23,7 @@ from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parame
 from hlo_inspect.analysis.optimizer.training_steps import find_updates
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
+from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
@@ -68,9 +68,14 @@ class Context:
         return shapes_are(self.module, self.device_counts)
 
     @cached_property
-    def phases(self) -> list[str]:
+    def phases(self) -> Phases:
+        """The phase of each instruction."""
+        return Phases(self.module, self.collectives)
+
+    @cached_property
+    def collective_phases(self) -> list[str]:
         """The phase of each of `collectives`."""
-        return find_phases(self.collectives)
+        return [one.phase for one in self.phases.of_collectives]
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -88,7 +93,7 @@ class Context:
     @cached_property
     def executed(self) -> ExecutedCollectives:
         """How often the collectives run in a step, and what they move then."""
-        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self.phases)
+        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self.collective_phases)
 
     @cached_property
     def interface(self) -> Interface:
@@ -149,7 +154,7 @@ class Context:
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
-        yield from self.phases
+        yield from self.collective_phases
         metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
         yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
         if cost is not None:

@@ -97,7 +97,7 @@ def sites(context: Context) -> Table:
     graph = context.call_graph
     found = [
         _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
-        for collective, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True)
+        for collective, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True)
     ]
     found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
     columns: tuple[Column, ...] = _SITES
@@ -176,7 +176,7 @@ def groups(context: Context) -> Table:
     """The same with equal collectives in one row; send and recv are left out, as they are in no total."""
     known: dict[_Equal, _Equal] = {}  # of as many equal labels as there are collectives one is kept
     labels = []
-    for c, axis, phase in zip(context.collectives, context.axes, context.phases, strict=True):
+    for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
         label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
         labels.append(known.setdefault(label, label))
     title = "Collectives of one step, equal ones together, by bytes sent"
@@ -249,7 +249,9 @@ def by_axis(context: Context) -> Table:
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
     columns = (Column("phase", get=lambda row: row.label),)
-    return _table("collectives_by_phase", "Collectives of one step by phase", columns, _together(context, context.phases))
+    return _table(
+        "collectives_by_phase", "Collectives of one step by phase", columns, _together(context, context.collective_phases)
+    )
 
 
 def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together]) -> Table:

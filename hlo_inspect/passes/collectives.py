@@ -88,7 +88,7 @@ def _facts(context: Context) -> dict[str, Value]:
     }
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
-    phases = _grouped(context, context.phases)
+    phases = _grouped(context, context.collective_phases)
     for kind in COLLECTIVE_KINDS:
         facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
     for kind in POINT_TO_POINT:
@@ -155,7 +155,7 @@ def _why(fact: str, context: Context) -> str:
     """The first collective whose bytes are not known, and why: it may be one of a kind, a group size or a phase."""
     figure = fact.rpartition(".")[2]
     member = fact.split(".")[-2]
-    for collective, phase in zip(context.collectives, context.phases, strict=True):
+    for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
         if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
             return collective.why_unknown
