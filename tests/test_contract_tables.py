@@ -22,7 +22,7 @@ FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
 CALLS, ATTENTION = "handmade/custom_calls", "handmade/attention_in_a_loop"
 FMHA, TE = "__cudnn$fmhaSoftmax", "te_fused_attn_forward_ffi"
 
-COMMANDS = {"outputs": "params", "kernels": "top", "custom_calls": "custom-calls"}
+COMMANDS = {"outputs": "params", "kernels": "top", "custom_calls": "custom-calls", "largest_arrays": "memory"}
 """The commands of tables that are called otherwise."""
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
@@ -70,6 +70,21 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "transcendentals": ((CALLS, FMHA, 4_194_304), (ATTENTION, TE, 126 * 128 * 8192 * 8192)),
             "bytes": ((CALLS, FMHA, 1 << 22), (ATTENTION, TE, 126 * 574_619_704)),
             "known_by": ((CALLS, "lapack_spotrf_ffi", "shapes"), (ATTENTION, TE, "config")),
+        },
+    ),
+    "largest_arrays": (
+        "line",
+        {
+            "shape": ((SCAN, 126, "f32[3,4,8]"), (TPU, 145, "bf16[8192,512]")),
+            "bytes": ((SCAN, 126, 3 * 4 * 8 * 4), ("tpu/bf16_master.after", 107, 16 * 8 * 2)),
+            # one tile of 8 x 128 numbers
+            "padded_bytes": ((SCAN, 126, 3 * 4 * 8 * 4), ("tpu/bf16_master.after", 107, 8 * 128 * 2)),
+            "count": ((SCAN, 126, 1), (TPU, 158, 2)),
+            "of_parameter": ((SCAN, 87, "0"), (TPU, 147, "1")),
+            "relation": ((SCAN, 87, "slice, gathered"), (TPU, 158, "copy")),
+            "op_name": ((SCAN, 126, "stack"), (TPU, 147, "jit(step)/shard_map/all_gather")),
+            "source": ((SCAN, 87, "/train/programs.py:154"), (TPU, 147, "/train/programs.py:217")),
+            "line": ((SCAN, 126, 126), (TPU, 145, 145)),
         },
     ),
     "params": (

@@ -48,6 +48,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("cost",),
     ("optimizer",),
     ("phases",),
+    ("memory",),
     ("program",),
     ("context",),
 )

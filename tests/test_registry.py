@@ -24,6 +24,7 @@ NO_PASS = {
     "cost_tables",
     "headline",
     "kernel_tables",
+    "memory_tables",
     "modules",
     "grouping",
     "collective_tables",

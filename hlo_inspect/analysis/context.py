@@ -11,10 +11,14 @@ from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collec
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
+from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
+from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
+from hlo_inspect.analysis.memory.largest_arrays import LargestArrays, find_largest_arrays
+from hlo_inspect.analysis.memory.parameter_relations import made_arrays
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
@@ -159,6 +163,18 @@ class Context:
         yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
         if cost is not None:
             yield from (labels.phase for rows in cost.labels.values() for labels in rows)
+
+    @cached_property
+    def largest_arrays(self) -> LargestArrays:
+        """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
+        overview = self.optimizer if "optimizer" in self.also else None
+        made = made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
+        return find_largest_arrays(self.module, self.views, made, Labeller(self.module.frames))
+
+    @cached_property
+    def host_transfers(self) -> list[HostTransfer]:
+        """The copies between host and device."""
+        return find_transfers(self.views, self.call_graph)
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""

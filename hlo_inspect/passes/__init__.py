@@ -8,6 +8,7 @@ from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.passes.custom_calls import CustomCalls
 from hlo_inspect.passes.fusions import Fusions
+from hlo_inspect.passes.memory import Memory
 from hlo_inspect.passes.module_facts import ModuleFacts
 from hlo_inspect.passes.optimizer import Optimizer
 from hlo_inspect.passes.params import Params
@@ -18,7 +19,17 @@ from hlo_inspect.report.model import FactSpec
 MODULE_FACTS = ModuleFacts()
 """Runs with every command and is none itself."""
 
-PASSES: tuple[Pass, ...] = (Summary(), Params(), Fusions(), Collectives(), Optimizer(), Cost(), Top(), CustomCalls())
+PASSES: tuple[Pass, ...] = (
+    Summary(),
+    Params(),
+    Fusions(),
+    Collectives(),
+    Optimizer(),
+    Cost(),
+    Top(),
+    Memory(),
+    CustomCalls(),
+)
 
 
 def find_pass(name: str) -> Pass:

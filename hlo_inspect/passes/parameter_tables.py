@@ -122,7 +122,7 @@ _GROUP = (
     Column("shape", get=lambda group: str(group[0].leaf.shape)),
     Column("partition_spec", detail=3, get=lambda group: group[0].spec),
     Column("bytes", "bytes", summed=True, get=lambda group: total(p.leaf.shape.bytes for p in group)),
-    Column("numbers", detail=4, get=lambda group: _numbers(p.leaf.number for p in group)),
+    Column("numbers", detail=4, get=lambda group: number_ranges(p.leaf.number for p in group)),
     Column("path", detail=2, get=lambda group: joined_path([p.leaf.path for p in group])),
 )
 
@@ -155,8 +155,8 @@ def _unused(group: Sequence[_Parameter]) -> int | None:
     return None if None in unused else sum(map(bool, unused))
 
 
-def _numbers(numbers: Iterable[int]) -> str:
-    """`1-3, 7`."""
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Numbers of parameters as `1-3, 7`."""
     runs: list[list[int]] = []
     for number in dict.fromkeys(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -233,4 +233,4 @@ def _taken(group: Sequence[_Output]) -> str | None:
     """The parameters whose buffers these outputs take."""
     if group[0].parameter is None:
         return None
-    return _numbers(int(o.parameter) for o in group if o.parameter)
+    return number_ranges(int(o.parameter) for o in group if o.parameter)

@@ -1,0 +1,101 @@
+"""What a program keeps in the host's memory, and what it copies between there and the device.
+
+Before optimization the custom calls `MoveToHost` and `MoveToDevice` say so; XLA's host offloading turns them into copies,
+slices and updates whose operand and result are in different memory spaces, of which 5 is the host's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.calls import Bounds, CallGraph
+from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.shapes import ArrayShape, Shape
+
+HOST_SPACE = 5
+
+Direction = Literal["to device", "to host"]
+
+_TARGETS: dict[str, Direction] = {"MoveToDevice": "to device", "MoveToHost": "to host"}
+_WRITING = frozenset({"dynamic-update-slice"})
+_COPYING = frozenset({"copy", "copy-start", "dynamic-slice", "dynamic-slice-start", "slice", "slice-start"}) | _WRITING
+
+
+class HostTransfer(NamedTuple):
+    """An instruction that copies `size` bytes in each of its runs; `None` where a shape is not known."""
+
+    view: View
+    row: int
+    direction: Direction
+    shape: Shape
+    runs: Bounds
+
+    @property
+    def size(self) -> int | None:
+        return self.shape.array_bytes
+
+    @property
+    def moved(self) -> Bounds:
+        """Bytes of all runs in one run of the program."""
+        size = self.size
+        return Bounds(0, None, "a shape is not known") if size is None else self.runs.times(Bounds.exactly(size))
+
+
+def on_host(shape: Shape | None) -> bool:
+    """Whether an array is in the host's memory."""
+    return isinstance(shape, ArrayShape) and shape.layout is not None and shape.layout.memory_space == HOST_SPACE
+
+
+def host_parameters(interface: Interface) -> list[ParameterLeaf]:
+    """The arrays of the entry's parameters that are in the host's memory."""
+    return [leaf for leaf in interface.parameters if on_host(leaf.shape)]
+
+
+def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
+    """The copies between host and device, in the order of the text, in a module that was read with its graph."""
+    return [transfer for name in views.computations if name in calls.calls for transfer in _transfers(views.of(name), calls)]
+
+
+def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
+    runs = calls.runs(view.computation.name).bounds
+    for row, opcode in enumerate(view.opcodes):
+        if opcode == "custom-call":
+            direction, shape = _TARGETS.get(_target(view, row)), view.shapes[row]
+        elif opcode in _COPYING:
+            direction, shape = _copied(view, row)
+        else:
+            continue
+        if direction is not None and shape is not None:
+            yield HostTransfer(view, row, direction, shape, runs)
+
+
+def _target(view: View, row: int) -> str:
+    try:
+        return view.instruction(row).attr("custom_call_target") or ""
+    except tokens.ScanError:
+        return ""
+
+
+def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:
+    """Which way an instruction copies, and the shape of what it copies."""
+    opcode = view.opcodes[row]
+    read = 1 if opcode in _WRITING else 0
+    if len(view.operand_rows(row)) <= read:
+        return None, None
+    source = view.operand_shape(row, read)
+    result = view.shapes[row]
+    if opcode == "copy-start":
+        result = _leaf(result, 0)
+    elif opcode.endswith("-start"):
+        result = _leaf(result, 1)
+    if source is None or result is None or on_host(source) == on_host(result):
+        return None, None
+    return "to device" if on_host(source) else "to host", source if opcode in _WRITING else result
+
+
+def _leaf(shape: Shape | None, number: int) -> Shape | None:
+    elements = getattr(shape, "elements", ())
+    return elements[number] if isinstance(elements, tuple) and number < len(elements) else None

@@ -1,0 +1,183 @@
+"""What an array is to the entry's parameters: a copy, transpose or conversion of one, its gradient, its new value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.hlo.module import Module
+
+PARAMETER, GRADIENT, NEW_VALUE, BROADCAST = "parameter", "gradient", "new value", "broadcast"
+
+_WORDS = {
+    "all-gather": "gathered",
+    "all-gather-done": "gathered",
+    "broadcast": BROADCAST,
+    "convert": "conversion",
+    "copy": "copy",
+    "copy-done": "copy",
+    "dynamic-slice": "slice",
+    "dynamic-update-slice": "update",
+    "pad": "padded",
+    "recv-done": "gathered",
+    "reduce-precision": "conversion",
+    "scatter": "update",
+    "slice": "slice",
+    "transpose": "transpose",
+}
+"""What an instruction makes of its first operand; what is not here and can be stepped through changes nothing."""
+
+_OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-slice", "pad", "scatter", "slice"})
+
+ArrayPlace = tuple[str, int, Index]
+"""A computation, a row of it, and an index into the result of that row."""
+
+
+class Relation(NamedTuple):
+    """What an array is to the entry's parameter of this number: `steps` say what was done to it, in order. A parameter itself
+    has none.
+    """
+
+    parameter: int
+    steps: tuple[str, ...] = ()
+
+    def then(self, step: str) -> Relation:
+        return self._replace(steps=(*self.steps, step)) if step and step not in self.steps else self
+
+    def __str__(self) -> str:
+        return ", ".join(self.steps) or PARAMETER
+
+
+class ParameterRelations:
+    """The relations of a module's arrays to the parameters of its entry, each step of the way looked at once.
+
+    `made` are arrays whose relation is known from elsewhere: gradients and new values.
+    """
+
+    def __init__(self, module: Module, views: Views, made: Mapping[ArrayPlace, Relation]) -> None:
+        self._frames = Frames(views)
+        self._made = made
+        self._entry = module.entry.name if module.entry is not None else ""
+        self._numbers: dict[str, int | None] = {}
+        self._loops: dict[int, Place] = {}
+        self._known: dict[Place, Relation | None] = {}
+
+    def enter(self, caller: ArrayPlace | None, computation: str) -> None:
+        """Says that the instruction at `caller` runs a computation; the entry has none. The first caller of several counts."""
+        if computation in self._numbers:
+            return
+        place = self._place(caller) if caller is not None else None
+        if place is not None and self._frames.opcode(place) != "while":
+            self._numbers[computation] = self._frames.call(place, computation, self._frames.operands(place))
+            return
+        number = self._numbers[computation] = self._frames.open(computation)
+        if number is not None and place is not None:
+            self._loops[number] = place
+
+    def of(self, array: ArrayPlace) -> Relation | None:
+        """The relation of an array, `None` where it has none. Its computation has to be entered."""
+        place = self._place(array)
+        return self._relation(place) if place is not None else None
+
+    def _place(self, array: ArrayPlace) -> Place | None:
+        number = self._numbers.get(array[0])
+        return (number, *array[1:]) if number is not None else None
+
+    def _relation(self, place: Place) -> Relation | None:
+        way: list[Place] = []
+        while place not in self._known:
+            way.append(place)
+            before = self._before(place) if len(way) < MAX_STEPS and self._source(place) is None else None
+            if before is None:
+                self._known[place] = self._source(place)
+                break
+            place = before
+        relation = self._known[place]
+        for passed in reversed(way):
+            if passed not in self._known:
+                relation = self._known[passed] = relation.then(self._word(passed)) if relation is not None else None
+        return relation
+
+    def _source(self, place: Place) -> Relation | None:
+        """The relation of what is a parameter, or made as it is known from elsewhere."""
+        frame, row, index = place
+        if row < 0:
+            return None
+        computation = self._frames[frame].view.computation.name
+        if computation == self._entry and self._frames.opcode(place) == "parameter":
+            number = self._frames.parameter_number(place)
+            return Relation(number) if number is not None else None
+        return self._made.get((computation, row, index))
+
+    def _before(self, place: Place) -> Place | None:
+        """Where the values of an array come from."""
+        opcode = self._frames.opcode(place)
+        if opcode in _OF_FIRST_OPERAND:
+            return self._frames.operand(place, 0)
+        if opcode == "parameter" and place[0] in self._loops:
+            return self._invariant(place)
+        return self._frames.step_back(place)
+
+    def _invariant(self, place: Place) -> Place | None:
+        """What a loop was given for an element of its state that it never changes."""
+        frames, loop = self._frames, self._loops[place[0]]
+        *_, last = frames.back_from(frames.root(place[0], place[2]))
+        return frames.operand(loop, 0, place[2]) if last == place else None
+
+    def _word(self, place: Place) -> str:
+        frames = self._frames
+        opcode = frames.opcode(place)
+        if opcode == "broadcast" and frames.size(place) == frames.size(frames.operand(place, 0) or place):
+            return ""
+        return _WORDS.get(opcode, "")
+
+
+def made_arrays(interface: Interface, overview: Overview | None, views: Views, entry: str) -> dict[ArrayPlace, Relation]:
+    """The gradients and new values of parameters by where they are made: of the optimizer where it was asked for, and the
+    outputs that take the place of a parameter.
+    """
+    made: dict[ArrayPlace, Relation] = {}
+    for place, relation in (*_of_optimizer(overview), *_outputs(interface, views, entry)):
+        made.setdefault(place, relation)
+    return made
+
+
+def _of_optimizer(overview: Overview | None) -> Iterator[tuple[ArrayPlace, Relation]]:
+    if overview is None:
+        return
+    updates, frames = overview.updates, overview.updates.flow.frames
+    for matcher in updates.matchers:
+        for array in matcher.step.arrays:
+            parameter = updates.parameters.get(array.source)
+            if parameter is not None and not array.is_unchanged and array.place[1] >= 0:
+                yield _made_at(frames, array.place), Relation(parameter[0], (NEW_VALUE,))
+    for row in overview.rows:
+        claim, parameter = row.matched.claim, updates.parameters.get(row.weight.source)
+        if claim is None or parameter is None:
+            continue
+        forms = row.matched.update.forms
+        atoms = {atom for monomial in claim.gradient for atom, _ in monomial}
+        nodes = [node for atom in atoms if (node := forms.atoms[atom].node) is not None]
+        for place in [found for node in nodes if (found := updates.flow.graph.places.get(node)) is not None]:
+            if frames.size(place) == row.weight.shape.elements:
+                yield _made_at(frames, place), Relation(parameter[0], (GRADIENT,))
+
+
+def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[ArrayPlace, Relation]]:
+    frames = Frames(views)
+    number = frames.open(entry)
+    for output in interface.outputs if number is not None else ():
+        if output.alias is not None:
+            place = _made_at(frames, frames.root(number or 0, output.index))
+            yield place, Relation(output.alias.parameter, (NEW_VALUE,))
+
+
+def _made_at(frames: Frames, place: Place) -> ArrayPlace:
+    """Where the value at a place is made."""
+    *_, (frame, row, index) = frames.back_from(place)
+    return frames[frame].view.computation.name, row, index

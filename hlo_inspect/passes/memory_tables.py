@@ -1,0 +1,108 @@
+"""The tables of `memory` that any text has: its largest arrays, and what it copies between host and device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.labels import NOT_PRINTED
+from hlo_inspect.analysis.memory.host_transfers import HostTransfer
+from hlo_inspect.analysis.memory.largest_arrays import LargeArray
+from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.parameter_tables import number_ranges
+from hlo_inspect.report.model import Column, Table, Unit
+
+Group = Sequence[LargeArray]
+
+
+def largest_arrays(context: Context) -> Table:
+    """Arrays that are alike in one row, the largest first."""
+    groups = group_rows(context.largest_arrays.found, _alike)
+    groups.sort(key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
+    columns = (
+        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+        Column("opcode", detail=4, get=lambda group: group[0].opcode),
+        Column("shape", width=24, get=lambda group: str(group[0].shape)),
+        Column("bytes", "bytes", detail=3, get=lambda group: group[0].shape.bytes),
+        Column("padded_bytes", "bytes", get=lambda group: group[0].shape.padded_bytes),
+        Column("count", "count", get=len),
+        Column("total_bytes", "bytes", detail=3, get=lambda group: (group[0].shape.padded_bytes or 0) * len(group)),
+        Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
+        Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
+        Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
+        Column("phase", detail=5, get=lambda group: group[0].labels.phase),
+        Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
+        Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
+        Column("line", "number", detail=7, get=lambda group: group[0].line),
+    )
+    return Table.of("largest_arrays", _title(context), columns, groups)
+
+
+def _title(context: Context) -> str:
+    """What stands in memory as it is, and what XLA may fuse away."""
+    scheduled = context.module.header.is_scheduled
+    return "Largest arrays" if scheduled else "Largest arrays as written; XLA fuses some of them away"
+
+
+def _alike(array: LargeArray) -> object:
+    """What the arrays of one row have in common."""
+    layout, labels, relation = array.shape.layout, array.labels, array.relation
+    steps = relation.steps if relation is not None else None
+    return (array.opcode, str(array.shape), layout, steps, labels.phase, labels.source, labels.scope)
+
+
+def _parameters(group: Group) -> str | None:
+    numbers = [array.relation.parameter for array in group if array.relation is not None]
+    return number_ranges(sorted(numbers)) or None
+
+
+def _space(array: LargeArray) -> int:
+    layout = array.shape.layout
+    return layout.memory_space if layout is not None else 0
+
+
+def printed(label: str) -> str:
+    """A label of the text, nothing where it has none."""
+    return "" if label == NOT_PRINTED else label
+
+
+# -- host -------------------------------------------------------------------------------------------------------------------
+
+
+def host_copies(context: Context) -> Iterator[Table]:
+    """What is copied between host and device in one run of the program; no table where nothing is."""
+    groups = group_rows(context.host_transfers, lambda one: (one.direction, str(one.shape), one.view.opcodes[one.row]))
+    groups.sort(key=lambda group: total_moved(group).least, reverse=True)
+    if not groups:
+        return
+    columns = (
+        Column("direction", get=lambda group: group[0].direction),
+        Column("name", width=20, get=lambda group: joined_name([one.view.rows[one.row][1] for one in group])),
+        Column("shape", get=lambda group: str(group[0].shape)),
+        Column("sites", "count", summed=True, get=len),
+        *_bounded("runs", "count", _runs),
+        *_bounded("bytes", "bytes", total_moved),
+        Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
+    )
+    yield Table.of("host_copies", "Copied between host and device in one run", columns, groups)
+
+
+def _bounded(name: str, unit: Unit, figure: Callable[[Sequence[HostTransfer]], Bounds]) -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, get=lambda group: figure(group).exact)
+    return column, column.lower_bound(lambda group: figure(group).least)
+
+
+def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
+    """Bytes of all runs in one run of the program."""
+    total = NOTHING
+    for one in transfers:
+        total = total.plus(one.moved)
+    return total
+
+
+def _runs(transfers: Sequence[HostTransfer]) -> Bounds:
+    total = NOTHING
+    for one in transfers:
+        total = total.plus(one.runs)
+    return total

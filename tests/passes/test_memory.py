@@ -1,0 +1,190 @@
+"""The command `memory`: the largest arrays with what they are to the parameters, and copies between host and device."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+
+HEADER = "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }, entry_computation_layout={()->()}\n"
+
+RELATIONS = (
+    HEADER
+    + """
+%transposing (a: f32[64,32]) -> f32[32,64] {
+  %a = f32[64,32]{1,0} parameter(0)
+  ROOT %t = f32[32,64]{1,0} transpose(%a), dimensions={1,0}
+}
+
+%body (s: (s32[], f32[8,64,32], f32[64,32])) -> (s32[], f32[8,64,32], f32[64,32]) {
+  %s = (s32[], f32[8,64,32]{2,1,0}, f32[64,32]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %layers = f32[8,64,32]{2,1,0} get-tuple-element(%s), index=1
+  %x = f32[64,32]{1,0} get-tuple-element(%s), index=2
+  %zero = s32[] constant(0)
+  %layer = f32[1,64,32]{2,1,0} dynamic-slice(%layers, %i, %zero, %zero), dynamic_slice_sizes={1,64,32}
+  %flat = f32[64,32]{1,0} bitcast(%layer)
+  %y = f32[64,32]{1,0} multiply(%x, %flat)
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %state = (s32[], f32[8,64,32]{2,1,0}, f32[64,32]{1,0}) tuple(%next, %layers, %y)
+}
+
+%condition (s.1: (s32[], f32[8,64,32], f32[64,32])) -> pred[] {
+  %s.1 = (s32[], f32[8,64,32]{2,1,0}, f32[64,32]{1,0}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%s.1), index=0
+  %eight = s32[] constant(8)
+  ROOT %less = pred[] compare(%i.1, %eight), direction=LT
+}
+
+ENTRY %main (w: f32[64,32], stack: f32[8,64,32], b: f32[32]) -> (f32[64,32], f32[32,64], f32[64,32], f32[64,32]) {
+  %w = f32[64,32]{1,0} parameter(0)
+  %stack = f32[8,64,32]{2,1,0} parameter(1)
+  %b = f32[32]{0} parameter(2)
+  %turned = f32[32,64]{1,0} fusion(%w), kind=kLoop, calls=%transposing
+  %half = bf16[64,32]{1,0} convert(%w)
+  %again = bf16[64,32]{1,0} copy(%half)
+  %rows = f32[64,32]{1,0} broadcast(%b), dimensions={1}
+  %new = f32[64,32]{1,0} add(%w, %rows)
+  %start = s32[] constant(0)
+  %init = (s32[], f32[8,64,32]{2,1,0}, f32[64,32]{1,0}) tuple(%start, %stack, %rows)
+  %loop = (s32[], f32[8,64,32]{2,1,0}, f32[64,32]{1,0}) while(%init), condition=%condition, body=%body
+  %end = f32[64,32]{1,0} get-tuple-element(%loop), index=2
+  ROOT %out = (f32[64,32]{1,0}, f32[32,64]{1,0}, f32[64,32]{1,0}, bf16[64,32]{1,0}) tuple(%new, %turned, %end, %again)
+}
+"""
+)
+
+HOST = """HloModule m, is_scheduled=true
+
+%body (s: (s32[], f32[256])) -> (s32[], f32[256]) {
+  %s = (s32[], f32[256]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[256]{0} get-tuple-element(%s), index=1
+  %out = f32[256]{0:S(5)} copy(%x)
+  %back = f32[256]{0} copy(%out)
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %state = (s32[], f32[256]{0}) tuple(%next, %back)
+}
+
+%condition (s.1: (s32[], f32[256])) -> pred[] {
+  %s.1 = (s32[], f32[256]{0}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%s.1), index=0
+  %three = s32[] constant(3)
+  ROOT %less = pred[] compare(%i.1, %three), direction=LT
+}
+
+ENTRY %main (p: f32[256], q: f32[512]) -> (s32[], f32[256]) {
+  %p = f32[256]{0} parameter(0)
+  %q = f32[512]{0:S(5)} parameter(1)
+  %start = (f32[512]{0}, f32[512]{0:S(5)}, u32[]) copy-start(%q)
+  %done = f32[512]{0} copy-done(%start)
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[256]{0}) tuple(%zero, %p)
+  ROOT %loop = (s32[], f32[256]{0}) while(%init), condition=%condition, body=%body
+}
+"""
+
+
+def columns(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
+    return [tuple(record[name] for name in names) for record in report.table(table).records()]
+
+
+@pytest.fixture(scope="module")
+def relations() -> dict[Value, tuple[Value, ...]]:
+    report = hlo_inspect.inspect(RELATIONS, "memory", also=("optimizer",))
+    return {row[0]: row[1:] for row in columns(report, "largest_arrays", "name", "of_parameter", "relation", "padded_bytes")}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "relation", "size"),
+    [
+        ("w", "0", "parameter", 64 * 32 * 4),
+        ("turned", "0", "transpose", 64 * 32 * 4),
+        ("half", "0", "conversion", 64 * 32 * 2),
+        ("again", "0", "conversion, copy", 64 * 32 * 2),
+        ("rows", "2", "broadcast", 64 * 32 * 4),
+        ("new", "0", "new value", 64 * 32 * 4),
+        ("layer", "1", "slice", 64 * 32 * 4),
+        ("y", None, None, 64 * 32 * 4),
+    ],
+)
+def test_relations_to_parameters(
+    relations: dict[Value, tuple[Value, ...]], name: str, parameter: str | None, relation: str | None, size: int
+) -> None:
+    assert relations[name] == (parameter, relation, size)
+
+
+def test_what_makes_no_array(relations: dict[Value, tuple[Value, ...]]) -> None:
+    """The fused transpose, what a loop or a tuple returns, and arrays below 1 % of the largest, which has 64 KiB."""
+    assert relations.keys().isdisjoint({"t", "loop", "end", "flat", "s", "x", "layers", "out", "b", "next"})
+
+
+def test_equal_arrays_share_a_row() -> None:
+    text = """HloModule m
+ENTRY %main (a: f32[1024], b: f32[1024]) -> f32[1024] {
+  %a = f32[1024]{0} parameter(0)
+  %b = f32[1024]{0} parameter(1)
+  %copy.1 = f32[1024]{0} copy(%a)
+  %copy.2 = f32[1024]{0} copy(%b)
+  ROOT %sum = f32[1024]{0} add(%copy.1, %copy.2)
+}
+"""
+    report = hlo_inspect.inspect(text, "memory")
+    assert columns(report, "largest_arrays", "name", "count", "total_bytes", "of_parameter", "relation") == [
+        ("* × 2", 2, 8192, "0-1", "parameter"),
+        ("copy.* × 2", 2, 8192, "0-1", "copy"),
+        ("sum", 1, 4096, None, None),
+    ]
+
+
+def test_padding_of_tiles() -> None:
+    """A minor dimension of 2 under tiles of 8 x 128 takes 64 times its size."""
+    text = "HloModule m\nENTRY %e {\n  ROOT %p = f32[1024,2]{1,0:T(8,128)} parameter(0)\n}\n"
+    report = hlo_inspect.inspect(text, "memory")
+    assert columns(report, "largest_arrays", "bytes", "padded_bytes") == [(8192, 64 * 8192)]
+
+
+def test_what_is_written_in_place_is_no_array_of_a_scheduled_text() -> None:
+    text = """HloModule m{0}
+
+%write (c: f32[64], u: f32[1], i: s32[]) -> f32[64] {{
+  %c = f32[64]{{0}} parameter(0)
+  %u = f32[1]{{0}} parameter(1)
+  %i = s32[] parameter(2)
+  ROOT %d = f32[64]{{0}} dynamic-update-slice(%c, %u, %i)
+}}
+
+ENTRY %e (c.1: f32[64], u.1: f32[1], i.1: s32[]) -> f32[64] {{
+  %c.1 = f32[64]{{0}} parameter(0)
+  %u.1 = f32[1]{{0}} parameter(1)
+  %i.1 = s32[] parameter(2)
+  ROOT %f = f32[64]{{0}} fusion(%c.1, %u.1, %i.1), kind=kLoop, calls=%write
+}}
+"""
+    before, after = (hlo_inspect.inspect(text.format(words), "memory") for words in ("", ", is_scheduled=true"))
+    assert columns(before, "largest_arrays", "name", "relation")[:2] == [("c.1", "parameter"), ("f", "update")]
+    assert "f" not in {name for (name,) in columns(after, "largest_arrays", "name")}
+
+
+def test_copies_between_host_and_device_by_their_runs() -> None:
+    report = hlo_inspect.inspect(HOST, "memory")
+    assert columns(report, "host_copies", "direction", "name", "sites", "runs", "bytes") == [
+        ("to host", "out", 1, 3, 3 * 1024),
+        ("to device", "back", 1, 3, 3 * 1024),
+        ("to device", "start", 1, 1, 2048),
+    ]
+
+
+def test_copies_before_optimization() -> None:
+    text = """HloModule m
+ENTRY %e (a: f32[256]) -> f32[256] {
+  %a = f32[256]{0} parameter(0)
+  %h = f32[256]{0} custom-call(%a), custom_call_target="MoveToHost"
+  ROOT %d = f32[256]{0} custom-call(%h), custom_call_target="MoveToDevice"
+}
+"""
+    report = hlo_inspect.inspect(text, "memory")
+    assert columns(report, "host_copies", "direction", "bytes") == [("to host", 1024), ("to device", 1024)]
