@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective
@@ -44,6 +44,8 @@ class Executed:
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 
+_Way = Literal["all", "kind", "axis", "slices", "phase"]
+"""How collectives are divided."""
 _Size = tuple[str, int | None]
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or how many of its collectives are of one kind and operand size."""
@@ -72,31 +74,45 @@ class ExecutedCollectives:
 
     @cached_property
     def total(self) -> Executed:
-        return self._without_point_to_point([""] * len(self._collectives)).get("", NOT_EXECUTED)
+        return self._of("all").get("", NOT_EXECUTED)
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
         """By kind, with send and recv."""
-        return self.by((collective, collective.kind) for collective in self._collectives)
+        return self._of("kind")
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
         """By the mesh axes that they run over, `None` where that is not known; with what is sent between slices."""
-        labelled = zip(self._collectives, self._axes, strict=True)
-        return self.by((c, axis) for c, axis in labelled if c.sends_to_slices or not c.is_point_to_point)
+        return self._of("axis")
 
     @cached_property
     def between_slices(self) -> Executed:
         """What is sent between slices, which is in no total."""
-        return self.by((c, "") for c in self._collectives if c.sends_to_slices).get("", NOT_EXECUTED)
+        return self._of("slices").get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
-        return self._without_point_to_point(self._phases)
+        return self._of("phase")
 
-    def _without_point_to_point(self, labels: Sequence[_Label]) -> dict[_Label, Executed]:
-        labelled = zip(self._collectives, labels, strict=True)
-        return self.by((collective, label) for collective, label in labelled if not collective.is_point_to_point)
+    def _of(self, way: _Way) -> dict[Any, Executed]:
+        return {label: executed for (of, label), executed in self._by_each.items() if of == way}
+
+    @cached_property
+    def _by_each(self) -> dict[tuple[_Way, str | None], Executed]:
+        """By each way of dividing them, in one walk over the calls of the program."""
+        return self.by(self._labelled())
+
+    def _labelled(self) -> Iterator[tuple[Collective, tuple[_Way, str | None]]]:
+        for collective, axis, phase in zip(self._collectives, self._axes, self._phases, strict=True):
+            yield collective, ("kind", collective.kind)
+            if collective.sends_to_slices:
+                yield collective, ("slices", "")
+            if collective.sends_to_slices or not collective.is_point_to_point:
+                yield collective, ("axis", axis)
+            if not collective.is_point_to_point:
+                yield collective, ("all", "")
+                yield collective, ("phase", phase)
 
     def by(self, labelled: Iterable[tuple[Collective, _Label]]) -> dict[_Label, Executed]:
         """Those collectives by their labels, in the order in which labels occur."""

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
-from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import TupleShape, total
@@ -16,27 +15,38 @@ OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
 
 
+_FUSION = frozenset({"fusion"})
+
+
 class Fusion(NamedTuple):
-    """One fusion instruction. `callee` is `None` where the text does not hold the fused computation. `is_multi_output`: its
-    root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it.
-    """
+    """One fusion instruction of a module."""
 
     instruction: Instruction
     kind: str
-    callee: Computation | None
-    is_multi_output: bool
     operand_bytes: int | None
     result_bytes: int | None
-    frames: StackFrames
+    module: Module
 
     @property
     def origin(self) -> Origin:
-        return origin_of(self.instruction, self.frames)
+        return origin_of(self.instruction, self.module.frames)
+
+    @property
+    def callee(self) -> Computation | None:
+        """The fused computation; `None` where the text does not hold it."""
+        name = self.instruction.callee("calls")
+        return self.module.computations.get(name) if name is not None else None
+
+    @property
+    def is_multi_output(self) -> bool:
+        """Whether the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
+        return isinstance(self.instruction.shape, TupleShape) and self.root_opcode in (None, "tuple")
 
     @property
     def instructions(self) -> int | None:
         """How many instructions the fused computation has."""
-        return len(self.callee.opcodes) if self.callee else None
+        callee = self.callee
+        return len(callee.opcodes) if callee is not None else None
 
     @property
     def moved(self) -> int:
@@ -50,25 +60,18 @@ class Fusion(NamedTuple):
 
     @property
     def root_opcode(self) -> str | None:
-        return self.callee.root_opcode if self.callee else None
+        callee = self.callee
+        return callee.root_opcode if callee is not None else None
 
 
 def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
-    found = []
-    for instruction in module.with_opcodes(frozenset({"fusion"})):
-        kind, name = instruction.attr("kind"), instruction.callee("calls")
-        callee = module.computations.get(name) if name is not None else None
-        root = callee.root_opcode if callee is not None else None
-        is_multi_output = root == "tuple" if root is not None else isinstance(instruction.shape, TupleShape)
-        sizes = operand_bytes(instruction), result_bytes(instruction)
-        found.append(Fusion(instruction, kind or "", callee, is_multi_output, *sizes, module.frames))
-    return found
+    return [Fusion(i, i.attr("kind") or "", operand_bytes(i), result_bytes(i), module) for i in module.with_opcodes(_FUSION)]
 
 
 def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
     """Instructions of each opcode inside of fused computations, each computation once."""
-    callees = {f.callee.name: f.callee for f in fusions if f.callee is not None}
+    callees = {callee.name: callee for fusion in fusions if (callee := fusion.callee) is not None}
     return Counter(chain.from_iterable(callee.opcodes for callee in callees.values()))
 
 

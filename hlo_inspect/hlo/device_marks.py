@@ -13,17 +13,19 @@ _NAMED_MESH = re.compile(r"sharding=\{mesh\[[^\]\n]*+\]")
 _SHARDING = re.compile(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _ATTRIBUTE = ", sharding={"
 _TARGET = 'custom_call_target="'
-_CROSS_MESH = "__builtin$CrossMeshAllReduce"
+_CROSS_MESH = f'{_TARGET}__builtin$CrossMeshAllReduce"'
 """Alpa's sum over the devices of several meshes, the only thing that tells that a stage of its pipelines is for several."""
-_TELLING = re.compile(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
+_TELLING = re.compile(r'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+)"', re.ASCII)
 
 
 def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
     """Looks for what tells a module before partitioning, for how many devices it is, and of the entry for the distinct
     shardings, a tuple's one by one.
     """
-    if not (module.header.is_scheduled and module.header.states_devices):
-        _note_targets(module, {match[1] for match in _found(_TELLING, _TARGET, text, start, end)})
+    if not module.header.is_scheduled:
+        module.partitioning_targets |= {match[1] for match in _found(_TELLING, _TARGET, text, start, end)}
+    if not module.header.states_devices and not module.crosses_meshes:
+        module.crosses_meshes = text.find(_CROSS_MESH, start, end) >= 0
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
@@ -32,13 +34,6 @@ def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: b
     printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, start, end))
     for sharding in printed:
         module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))
-
-
-def _note_targets(module: Module, targets: set[str]) -> None:
-    if _CROSS_MESH in targets and not module.header.states_devices:
-        module.crosses_meshes = True
-    if not module.header.is_scheduled:
-        module.partitioning_targets |= targets - {_CROSS_MESH}
 
 
 def _found(pattern: re.Pattern[str], begin: str, text: str, start: int, end: int) -> Iterator[re.Match[str]]:

@@ -141,6 +141,11 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
     """Fills `attributes`; the index after them. An attribute without a value is a flag; a trailing comma is allowed."""
     while True:
+        common = tokens.COMMON_HEADER_ATTRIBUTE.match(text, position)
+        if common is not None and common[2].count("(") == common[2].count(")"):
+            attributes.setdefault(common[1], common[2])
+            position = common.end()
+            continue
         comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):
             return position

@@ -20,7 +20,7 @@ _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
 _PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
-_TWO_NAMES = re.compile(r"[\w.\-] %", re.ASCII)
+_TWO_NAMES = re.compile(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, which is found fast
 _TUPLE_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
 

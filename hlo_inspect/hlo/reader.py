@@ -194,10 +194,12 @@ class ModuleReader:
             return self._run()
         if opened is not None:
             return self._pick(opened) or self._run()
-        end = self._selection.skip(cursor.text, cursor.position, cursor.line) if not self._seen_entry else cursor.position
+        if self._seen_entry:
+            return False
+        end, line = self._selection.skip(cursor.text, cursor.position, cursor.line)
         if end == cursor.position:
             return False
-        cursor.advance(end)
+        cursor.advance(end, line - cursor.line)
         self._mark_end()
         return True
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import groupby
+from operator import itemgetter
 
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
@@ -51,31 +53,30 @@ class Selection:
         self._module = module
         self._holders = holders
         words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in wants.opcodes})
-        firsts = "".join(sorted({word[0] for word in words}))  # few blanks are followed by such a letter
-        rest = "|".join(re.escape(word[1:]) for word in words)
-        self._opcodes = re.compile(f" [{firsts}](?:{rest})[a-z-]*\\(")  # asynchronous halves included
+        by_letter = [(letter, [re.escape(word[1:]) for word in found]) for letter, found in groupby(words, itemgetter(0))]
+        spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
+        self._opcodes = re.compile(f" (?:{spelled})[a-z-]*\\(")  # asynchronous halves included
         self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
         self._clear = ("", 0)
 
-    def skip(self, text: str, start: int, line: int) -> int:
+    def skip(self, text: str, start: int, line: int) -> tuple[int, int]:
         """Passes over the computations from `start`, in line `line`, that hold nothing that is wanted and are as printers write
-        them: the index behind the last one, `start` where there are none.
+        them: the index behind the last one and its line, those of `start` where there are none.
 
         The entry is never passed over, nor is what no other computation follows: a brace may close a computation in place.
         """
         if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
-            return start
+            return start, line
         end = self._clear_end(text, start)
-        begin = counted = start
+        begin = start
         while (skipped := _SKIPPABLE.match(text, start, end)) is not None:
-            if skipped[2] is not None and text.count("\n", start, skipped.end()) <= MAX_LOOP_LINES:
-                line += text.count("\n", counted, start)
-                counted = start
+            lines = text.count("\n", start, skipped.end())
+            if skipped[2] is not None and lines <= MAX_LOOP_LINES:
                 self._note_scalar_root(skipped, line)
             self._module.computation_count += 1
-            start = skipped.end()
+            start, line = skipped.end(), line + lines
         note_devices(self._module, text, begin, start)
-        return start
+        return start, line
 
     def _clear_end(self, text: str, start: int) -> int:
         """An index up to which nothing from `start` is wanted, at most `_WINDOW` further: computations are passed over in

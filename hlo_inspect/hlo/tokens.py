@@ -202,10 +202,13 @@ _COMMON_VALUES = (
     r"\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?",
     r"mesh\[['\w=,]++\](?:, device_ids=\(\[[\d,]++\](?:T\([\d,]++\))?\))? \{['\w,]*+\}",
 )
-COMMON_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, (?!device_ids=)[a-z]|$)", re.ASCII)
+_COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
+COMMON_ATTRIBUTE = re.compile(rf"{_COMMON}|$)", re.ASCII)
 """The comma, name and value of an attribute as printers write most: a word, a string, braces nested at most once, groups.
 `attributes` reads the others by the grammar.
 """
+COMMON_HEADER_ATTRIBUTE = re.compile(rf"{_COMMON}|\n)", re.ASCII)
+"""The same of a module's header, which ends with its line."""
 
 
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
@@ -245,6 +248,8 @@ def unquote(text: str) -> str:
     body = text[1:-1]
     if "\\" not in body:
         return body
+    if body.count("\\") == body.count("\\'"):  # as in the paths of JAX's arguments
+        return body.replace("\\'", "'")
     return _ESCAPE.sub(_unescaped, body).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -197,19 +197,27 @@ def point_to_point(context: Context) -> Table:
         (c.kind, c.transfer.text if c.transfer is not None else "", axis if c.transfer is not None else "")
         for c, axis in zip(context.collectives, context.axes, strict=True)
     ]
-    rows = _together(context, labels, chosen)
+    rows = _together(context, labels, chosen=chosen)
     return Table.of("point_to_point", "send and recv of one step, in no total", (*columns, *_OF_ONE_STEP), rows)
 
 
-def _together(context: Context, labels: Sequence[Label], chosen: Sequence[bool] | None = None) -> list[_Together]:
-    """The collectives by their labels, those first that send most in one step: all but send and recv, or those `chosen`."""
+def _together(
+    context: Context,
+    labels: Sequence[Label],
+    executed: Mapping[Label, Executed] | None = None,
+    chosen: Sequence[bool] | None = None,
+) -> list[_Together]:
+    """The collectives by their labels, those first that send most in one step: all but send and recv, or those `chosen`.
+    `executed` is what they do in one step where that is known by these labels.
+    """
     if chosen is None:
         chosen = [not collective.is_point_to_point for collective in context.collectives]
     members: dict[Label, list[Collective]] = {}
     for collective, label, is_chosen in zip(context.collectives, labels, chosen, strict=True):
         if is_chosen:
             members.setdefault(label, []).append(collective)
-    executed = context.executed.by((collective, label) for label, found in members.items() for collective in found)
+    if executed is None:
+        executed = context.executed.by((collective, label) for label, found in members.items() for collective in found)
     rows = [_Together(label, found, executed[label]) for label, found in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows
@@ -238,9 +246,8 @@ def by_axis(context: Context) -> Table:
     """One row an axis of the mesh, or several together, and one for what is sent between slices, which is in no total."""
     columns = (Column("axis", get=lambda row: row.label),)
     chosen = [c.sends_to_slices or not c.is_point_to_point for c in context.collectives]
-    table = _table(
-        "collectives_by_axis", "Collectives of one step by mesh axis", columns, _together(context, context.axes, chosen)
-    )
+    rows = _together(context, context.axes, context.executed.axes, chosen)
+    table = _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, rows)
     if not any(c.sends_to_slices for c in context.collectives):
         return table
     return replace(table, columns=tuple(replace(column, summed=False) for column in table.columns))
@@ -249,9 +256,8 @@ def by_axis(context: Context) -> Table:
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
     columns = (Column("phase", get=lambda row: row.label),)
-    return _table(
-        "collectives_by_phase", "Collectives of one step by phase", columns, _together(context, context.collective_phases)
-    )
+    rows = _together(context, context.collective_phases, context.executed.phases)
+    return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows)
 
 
 def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together]) -> Table:

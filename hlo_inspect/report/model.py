@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
@@ -71,6 +72,12 @@ class Column:
         """The column `<name>_lower_bound` of this one; `get` takes a bound, which equals the value where that is known."""
         name = f"{self.name}_lower_bound"
         return Column(name, self.unit, self.summed, detail=9, optional=True, bound_of=self.name, get=get)
+
+
+@lru_cache(maxsize=1 << 10)
+def _without_getter(column: Column) -> Column:
+    """The column of a finished table. Tables of all modules have the same few."""
+    return replace(column, get=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,7 @@ class Table(Shown):
         columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
         rows = tuple([tuple([get(item) for get in getters]) for item in items])
-        shown = tuple(replace(column, get=None) for column in columns)
+        shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page)
 
     @property

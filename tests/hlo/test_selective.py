@@ -33,7 +33,7 @@ def selection_of(module: Module, *holders: str) -> Selection:
 def noted(text: str, *, loops: bool, line: int = 10) -> Module:
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"}), loops=loops))
     text = "\n" + text + LAST
-    assert text[selection_of(module).skip(text, 1, line) :] == LAST
+    assert text[selection_of(module).skip(text, 1, line)[0] :] == LAST
     assert module.computation_count == text.count("\n}") - 1
     return module
 
@@ -73,7 +73,7 @@ def test_what_may_stand_between_computations(between: str) -> None:
 def test_what_no_computation_follows_is_not_passed_over(text: str) -> None:
     """A brace may close a computation in place."""
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
-    assert selection_of(module).skip("\n" + text, 1, 1) == 1
+    assert selection_of(module).skip("\n" + text, 1, 1)[0] == 1
     assert module.computation_count == 0
 
 
@@ -134,6 +134,6 @@ def test_nothing_is_picked_where_a_line_may_be_something_else(line: str) -> None
 def test_what_calls_a_holder_is_not_passed_over() -> None:
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
     text = "\n" + ADD + "\n" + LAST.replace("parameter(0)", "fusion(%x), calls=%add") + "\n" + LAST
-    assert text[selection_of(module).skip(text, 1, 1) :] == LAST
-    assert text[selection_of(module, "add").skip(text, 1, 1) :].startswith("%last")
-    assert text[selection_of(module, "add").skip(text, 1, 1) :] != LAST
+    assert text[selection_of(module).skip(text, 1, 1)[0] :] == LAST
+    assert text[selection_of(module, "add").skip(text, 1, 1)[0] :].startswith("%last")
+    assert text[selection_of(module, "add").skip(text, 1, 1)[0] :] != LAST
