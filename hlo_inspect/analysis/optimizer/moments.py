@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, is_constant, product, scaled
-from hlo_inspect.analysis.optimizer.update import State, Update, split
+from hlo_inspect.analysis.optimizer.update import State, Update, expanded, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,12 @@ def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[S
     return scaled(inner, 1 / value), tuple((a, e / 2) for a, e in correction), value**-0.5
 
 
-def _outside(update: Update, form: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
-    """`root * k + epsilon` as a divisor."""
+def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
+    """`root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
     forms = update.forms
+    form = update.without_scalars(divisor)
+    inverse = tuple((atom, -exponent) for atom, exponent in next(iter(divisor), ONE))
+    rest = product(rest, product(next(iter(form), ONE), inverse))
     roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
     epsilon = {m: v for m, v in form.items() if m not in roots}
     if len(roots) != 1 or not update.are_scalar(epsilon):
@@ -187,7 +190,7 @@ def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial
 
 def l2_of(update: Update, average: Average) -> Hyperparameter:
     """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
-    factor, rest = split(average.rest, update.weight)
+    factor, rest = split(expanded(update, average.rest), update.weight)
     if not factor:
         return ABSENT
     values = {round(value, 12) for value in rest.values()}

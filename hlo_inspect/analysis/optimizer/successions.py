@@ -4,10 +4,11 @@ An alias (`input_output_alias`) only says whose buffer an output takes: JAX give
 shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
 
 1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average
-2. the same with another factor, or one that is computed: an average whose decay is an argument
-3. the input itself: what the step returns as it came
-4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
-5. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
+2. the same with a factor that is 1 and something computed: a weight whose decay is an argument, or that is in its gradient
+3. the same with another factor, or one that is computed: an average whose decay is an argument
+4. the input itself: what the step returns as it came
+5. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
+6. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
    with it the output, the output is what the next step finds in that input, such as the last gradient; so is a reduction that
    depends on that input
 
@@ -32,8 +33,8 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 MAX_HELD = 32  # inputs in one sum: an average of many models is no update
 MOST = 0.5  # of the old value, in what an update keeps of it
 
-KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
-"""How an output holds an input: 1. to 4. of the above."""
+KEPT, NEARLY_KEPT, SCALED, UNCHANGED, MULTIPLIED = range(5)
+"""How an output holds an input: 1. to 5. of the above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +58,35 @@ class Succession(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not."""
+    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not; `computed` is
+    how many numbers are multiplied that are not known.
+    """
 
     value: float
-    is_known: bool = True
+    computed: int = 0
     is_uniform: bool = True
 
+    @property
+    def is_known(self) -> bool:
+        return not self.computed
+
     def plus(self, other: _Factor, sign: float = 1.0) -> _Factor:
-        value = self.value + sign * other.value
-        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+        return self._with(other, self.value + sign * other.value, max(self.computed, other.computed))
 
     def times(self, other: _Factor) -> _Factor:
-        value = self.value * other.value
-        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+        return self._with(other, self.value * other.value, min(self.computed + other.computed, MAX_HELD))
 
     def either(self, other: _Factor) -> _Factor:
-        value = max(self.value, other.value)
-        return _Factor(value, self.is_known and other.is_known, self.is_uniform and other.is_uniform)
+        return self._with(other, max(self.value, other.value), max(self.computed, other.computed))
+
+    def _with(self, other: _Factor, value: float, computed: int) -> _Factor:
+        return _Factor(value, computed, self.is_uniform and other.is_uniform)
 
 
 _NOTHING = _Factor(0.0)
 _ONE = _Factor(1.0)
-_COMPUTED = _Factor(0.0, is_known=False)
-_ARRAY = _Factor(0.0, is_known=False, is_uniform=False)
+_COMPUTED = _Factor(0.0, computed=1)
+_ARRAY = _Factor(0.0, computed=1, is_uniform=False)
 
 _Held = dict[int, _Factor]
 """The factors of the inputs in a sum, by node."""
@@ -128,11 +135,11 @@ class _Sums:
         if op in {"add", "subtract"}:
             return args[0].plus(args[1], 1.0 if op == "add" else -1.0)
         if op == "negate":
-            return _Factor(-args[0].value, args[0].is_known)
+            return _Factor(-args[0].value, args[0].computed)
         if op == "multiply":
             return args[0].times(args[1])
         if op == "divide" and args[1].is_known and args[1].value:
-            return _Factor(args[0].value / args[1].value, args[0].is_known)
+            return _Factor(args[0].value / args[1].value, args[0].computed)
         return _COMPUTED
 
     def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
@@ -227,12 +234,12 @@ class Successions:
         self._found[number] = Succession(source, is_given or source == self._results[number].taken)
         self._taken.add(source)
 
-    # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
+    # -- by terms: 1. to 5. ---------------------------------------------------------------------------------------------
 
     def _by_terms(self) -> None:
         sums = _Sums(self._graph)
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
-        pairs: dict[int, list[tuple[float, bool, int, Input]]] = {}
+        pairs: dict[int, list[tuple[float, int, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
             for node, factor in sums.held(self._nodes[number]).items():
@@ -241,12 +248,12 @@ class Successions:
                     continue
                 kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
                 later = abs(1.0 - factor.value) + (2.0 if source in returned else 0.0)
-                pairs.setdefault(kind, []).append((later, self._aliases[number] != source, number, source))
+                pairs.setdefault(kind, []).append((later, factor.computed, self._aliases[number] != source, number, source))
                 holders[source] += 1
         for kind in sorted(pairs):
             best = sorted(
-                (later, is_other, holders[source], abs(number - self._order[source]), number, source)
-                for later, is_other, number, source in pairs[kind]
+                (later, computed, is_other, holders[source], abs(number - self._order[source]), number, source)
+                for later, computed, is_other, number, source in pairs[kind]
             )
             self._assign([(number, source) for *_, number, source in best])
 
@@ -273,7 +280,7 @@ class Successions:
                     if len(left[other]) == 1:
                         clear.append(other)
 
-    # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
+    # -- by what is held at any depth, and by aliases: 6. ---------------------------------------------------------------
 
     def _by_what_is_held(self) -> None:
         """Functions of an input, what is kept in place of one, and what only the alias tells."""
@@ -359,8 +366,9 @@ class Successions:
 
 
 def _kind(factor: _Factor) -> int:
-    if not factor.is_uniform:
+    is_most = MOST <= factor.value <= 1.0 + 1e-6
+    if not factor.is_known and is_most:
+        return NEARLY_KEPT
+    if not factor.is_uniform or (factor.is_known and factor.value <= 0.0):
         return MULTIPLIED
-    if factor.is_known:
-        return KEPT if MOST <= factor.value <= 1.0 + 1e-6 else SCALED if factor.value > 0.0 else MULTIPLIED
-    return SCALED
+    return KEPT if factor.is_known and is_most else SCALED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
@@ -19,6 +19,7 @@ from hlo_inspect.analysis.optimizer.normal_form import (
     scaled,
 )
 from hlo_inspect.analysis.optimizer.reductions import Reductions
+from hlo_inspect.analysis.optimizer.regularized import put_together, regularized_gradient
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 
 
@@ -110,13 +111,30 @@ class Update:
         self.reductions = context.reductions
         self.weight = forms.leaf(array.old)
         self.form = forms.definition(array.new)
-        self.kept, self.rest = split(self.form, self.weight)
         self.running_products = context.running_products
         self._context = context
         self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
+        self.kept, self.rest = split(self._with_whole_gradient(), self.weight)
+
+    def _with_whole_gradient(self) -> Sum:
+        """The new value in which a regularized gradient is one factor, as it is then in the states too."""
+        own = self._dependence.bit(self.weight)
+        holding = [state.form for state in self.states if self._dependence.values(state.form) & own]
+        gradient = regularized_gradient(self.forms, holding, self._is_regularized) if holding else None
+        if gradient is None:
+            return self.form
+        self.states = [
+            replace(state, form=put_together(self.forms, state.form, self.weight, gradient)) for state in self.states
+        ]
+        return put_together(self.forms, self.form, self.weight, gradient)
+
+    def _is_regularized(self, form: Sum) -> bool:
+        """Whether a form is a gradient and a scalar times the weight."""
+        factor, rest = split(form, self.weight)
+        return bool(factor) and bool(rest) and self.are_scalar(factor) and self.is_gradient(rest)
 
     # -- what an atom is ------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     product,
     quotient,
     split,
-    split_zero,
     take_corrections,
 )
 
@@ -80,20 +79,19 @@ def _divided(update: Update, monomial: Monomial, largest: State) -> tuple[Monomi
 
 def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparameter, Hyperparameter] | None:
     """Decay and epsilon of `max(b2 * u, abs(g) + epsilon)`."""
-    atoms = [update.forms.atoms[m[0][0]] for m in state.form if len(m) == 1 and m[0][1] == 1.0]
-    if len(state.form) != 1 or len(atoms) != 1 or atoms[0].op != "maximum":
+    largest = update.forms.only_atom(state.form)
+    if largest is None or largest.op != "maximum":
         return None
-    for decayed, grown in (atoms[0].parts, atoms[0].parts[::-1]):
+    for decayed, grown in (largest.parts, largest.parts[::-1]):
         decay, left = split(decayed, state.old)
-        sizes = {monomial: value for monomial, value in grown.items() if monomial != ONE}
-        if not decay or left or not update.are_scalar(decay) or len(sizes) != 1:
+        if not decay or left or not update.are_scalar(decay):
             continue
-        ((monomial, value),) = sizes.items()
+        epsilon = {monomial: value for monomial, value in grown.items() if update.are_scalar({monomial: value})}
+        size = {monomial: value for monomial, value in grown.items() if monomial not in epsilon}
+        ((monomial, value),) = size.items() if len(size) == 1 else ((ONE, 0.0),)
         inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
-        if inner is None or inner.op != "abs" or value <= 0 or not update.same_direction(inner.parts[0], average.rest):
-            continue
-        epsilon = split_zero({ONE: grown.get(ONE, 0.0)})
-        return update.read(decay), update.read(epsilon) if epsilon else ABSENT
+        if inner is not None and inner.op == "abs" and value > 0 and update.same_direction(inner.parts[0], average.rest):
+            return update.read(decay), update.read(epsilon) if any(epsilon.values()) else ABSENT
     return None
 
 
