@@ -1,7 +1,8 @@
 """The gradient of a regularized loss, `g + l2 * w`, put together again where it was multiplied out.
 
-Sums that hold the weight are multiplied out, so that `w' = w - rate * (g + l2 * w) / sqrt(v')` has the weight in two of its terms,
-one of them with a factor that is no scalar. Where a state takes in the square or the size of `g + l2 * w`, that sum is known.
+Sums that hold the weight are multiplied out, so that `w' = w - rate * (g + l2 * w) / sqrt(v')` has the weight in two of its
+terms, one of them with a factor that is no scalar. Where a state takes in the square or the size of `g + l2 * w`, that sum is
+known.
 """
 
 from __future__ import annotations

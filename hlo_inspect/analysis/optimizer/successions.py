@@ -58,8 +58,8 @@ class Succession(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not; `computed` is
-    how many numbers are multiplied that are not known.
+    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not; `computed`
+    is how many numbers are multiplied that are not known.
     """
 
     value: float
