@@ -17,8 +17,8 @@ from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts,
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
-from hlo_inspect.analysis.memory.largest_arrays import LargestArrays, find_largest_arrays
-from hlo_inspect.analysis.memory.parameter_relations import made_arrays
+from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
@@ -167,9 +167,11 @@ class Context:
     @cached_property
     def largest_arrays(self) -> LargestArrays:
         """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
+        return LargestArrays(self.module, self.views, self._made_arrays, Labeller(self.module.frames))
+
+    def _made_arrays(self) -> dict[ArrayPlace, Relation]:
         overview = self.optimizer if "optimizer" in self.also else None
-        made = made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
-        return find_largest_arrays(self.module, self.views, made, Labeller(self.module.frames))
+        return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
 
     @cached_property
     def host_transfers(self) -> list[HostTransfer]:

@@ -9,6 +9,7 @@ from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, maske
 from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import bound, compute_time, memory_time
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
+from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.program import Program
@@ -16,6 +17,7 @@ from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.memory_tables import array_groups, printed, total_moved
 from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow
 from hlo_inspect.rules import rule_pages
 
@@ -29,13 +31,16 @@ _OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optim
 
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
-    """At most five lines; costs and optimizer are in them where they were asked for."""
+    """At most six lines; costs, optimizer and the largest array are in them where they were asked for."""
     yield HeadlineRow("", tuple(_what(context)))
     if "cost" in context.also and context.module.entry is not None:
         yield HeadlineRow("compute", tuple(_compute(context)))
     yield HeadlineRow("collectives", tuple(_collectives(context)))
     if context.interface.known:
         yield HeadlineRow("memory", tuple(_memory(context)))
+    if "cost" in context.also:
+        rows = {"largest": tuple(_largest_array(context)), "host": tuple(_host(context))}
+        yield from (HeadlineRow(label, parts) for label, parts in rows.items() if parts)
 
 
 def _what(context: Context) -> Parts:
@@ -209,6 +214,36 @@ def _donated(donated: Sequence[ParameterLeaf], count: int, size: int | None) -> 
         yield " ("
         yield Amount(of_them / size, "share")
         yield " of the bytes)"
+
+
+def _largest_array(context: Context) -> Parts:
+    """The largest array that is no parameter, with what makes it."""
+    made = array_groups(context.largest_arrays.largest_made)
+    if not made:
+        return
+    array, count = made[0][0], len(made[0])
+    yield f"{count:,} × " if count > 1 else ""
+    yield Amount(array.shape.padded_bytes, "bytes")
+    yield f" {array.shape} {array.name if count == 1 else array.opcode}"
+    if array.relation is not None:
+        yield f" ({array.relation} of parameter {array.relation.parameter})"
+    source = printed(array.labels.source)
+    yield f", {source}" if source else ""
+
+
+def _host(context: Context) -> Parts:
+    """What is in the host's memory, and what is copied between there and the device."""
+    parameters, transfers = host_parameters(context.interface), context.host_transfers
+    if parameters:
+        yield Amount(len(parameters), "count", "parameter")
+        yield ", "
+        yield Amount(total(leaf.shape.bytes for leaf in parameters), "bytes")
+    for direction, words in (("to device", "to the device"), ("to host", "to the host")):
+        moved = total_moved([one for one in transfers if one.direction == direction])
+        if moved.least:
+            yield f"{'; ' if parameters or direction == 'to host' else ''}{words} "
+            yield Amount(moved.exact, "bytes", at_least=moved.least)
+            yield " a step"
 
 
 def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:

@@ -18,8 +18,6 @@ Group = Sequence[LargeArray]
 
 def largest_arrays(context: Context) -> Table:
     """Arrays that are alike in one row, the largest first."""
-    groups = group_rows(context.largest_arrays.found, _alike)
-    groups.sort(key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
     columns = (
         Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
         Column("opcode", detail=4, get=lambda group: group[0].opcode),
@@ -36,7 +34,13 @@ def largest_arrays(context: Context) -> Table:
         Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
         Column("line", "number", detail=7, get=lambda group: group[0].line),
     )
-    return Table.of("largest_arrays", _title(context), columns, groups)
+    return Table.of("largest_arrays", _title(context), columns, array_groups(context.largest_arrays.found))
+
+
+def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
+    """Arrays that are alike together, the largest first."""
+    groups = group_rows(arrays, _alike)
+    return sorted(groups, key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
 
 
 def _title(context: Context) -> str:

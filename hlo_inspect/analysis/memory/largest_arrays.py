@@ -6,12 +6,14 @@ result of an asynchronous pair is that of its end. In a scheduled text what is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
+from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED_TARGETS, Frames
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
@@ -29,6 +31,7 @@ _MADE_ELSEWHERE = _FORWARDING | {
     "add-dependency", "after-all", "call", "conditional", "domain", "opt-barrier", "while",
     *(opcode.name for opcode in TABLE.values() if opcode.half in ("start", "update")),
 }  # fmt: skip
+_MARKERS = UNCHANGED_TARGETS - TRANSFERS
 _RUNNING = frozenset({"run", "body", "condition", "branch"})
 
 
@@ -55,40 +58,69 @@ class LargeArray(NamedTuple):
         return self.view.lines[self.row]
 
 
-class LargestArrays(NamedTuple):
-    """The arrays by their bytes with padding. So many are smaller and left out, and of so many the size is `unknown`."""
-
-    found: list[LargeArray]
-    left_out: int
-    unknown: int
+Made = tuple[View, int, Index, ArrayShape]
+"""An array by the row that makes it, and the index into the result of that row."""
 
 
-def find_largest_arrays(module: Module, views: Views, made: Mapping[ArrayPlace, Relation], labeller: Labeller) -> LargestArrays:
-    """The arrays of a module that was read with its graph, except those smaller than the largest by `LEAST_SHARE`.
+class LargestArrays:
+    """The arrays of a module that was read with its graph, by their bytes with padding.
 
-    `made` is what `made_arrays` found.
+    `made` gives what `made_arrays` found, when it is first needed. Of how many arrays the size is not known is `unknown`.
     """
-    run = list(_run(module, views))
-    arrays = [(view, *one) for view, is_entry in _views(module, views, run) for one in _arrays(view, is_entry=is_entry)]
-    if module.header.is_scheduled:
-        in_place = _InPlace(views)
-        arrays = [array for array in arrays if not in_place.writes(*array[:3])]
-    sizes = [array[3].padded_bytes for array in arrays]
-    least = max([size for size in sizes if size is not None], default=0) / LEAST_SHARE
-    large = [array for array, size in zip(arrays, sizes, strict=True) if size and size >= least]
-    large.sort(key=lambda array: -(array[3].padded_bytes or 0))
-    relations = ParameterRelations(module, views, made)
-    for caller, name in run:
-        relations.enter(caller, name)
-    found = [LargeArray(*one, relations.of((one[0].computation.name, *one[1:3])), labeller.of(*one[:2])) for one in large]
-    unknown = sizes.count(None)
-    return LargestArrays(found, len(arrays) - len(found) - unknown, unknown)
 
+    def __init__(
+        self, module: Module, views: Views, made: Callable[[], Mapping[ArrayPlace, Relation]], labeller: Labeller
+    ) -> None:
+        self._module = module
+        self._views = views
+        self._made = made
+        self._labeller = labeller
+        self._run = list(_run(module, views))
+        self._in_place = _InPlace(views) if module.header.is_scheduled else None
+        arrays = [(view, *one) for view, is_entry in self._computations() for one in _arrays(view, is_entry=is_entry)]
+        sized = [(size, array) for array in arrays if (size := array[3].padded_bytes) is not None]
+        self.unknown = len(arrays) - len(sized)
+        self._sized = sorted([one for one in sized if one[0]], key=lambda one: -one[0])
 
-def _views(module: Module, views: Views, run: list[tuple[ArrayPlace | None, str]]) -> Iterator[tuple[View, bool]]:
-    """The views of computations, and whether their parameters are arrays of their own."""
-    for _, name in run:
-        yield views.of(name), module.entry is None or name == module.entry.name
+    def _computations(self) -> Iterator[tuple[View, bool]]:
+        """The views of computations, and whether their parameters are arrays of their own."""
+        entry = self._module.entry
+        for _, name in self._run:
+            yield self._views.of(name), entry is None or name == entry.name
+
+    @cached_property
+    def found(self) -> list[LargeArray]:
+        """Those that are not smaller than the largest by `LEAST_SHARE`, the largest first."""
+        least = self._sized[0][0] / LEAST_SHARE if self._sized else 0
+        return [self._described(array) for size, array in self._sized if size >= least and not self._is_in_place(array)]
+
+    @cached_property
+    def largest_made(self) -> list[LargeArray]:
+        """All that are as large as the largest one that is no parameter."""
+        largest: list[LargeArray] = []
+        limit = 0
+        for size, array in self._sized:
+            if size < limit:
+                break
+            if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array):
+                limit = size
+                largest.append(self._described(array))
+        return largest
+
+    def _is_in_place(self, array: Made) -> bool:
+        return self._in_place is not None and self._in_place.writes(*array[:3])
+
+    def _described(self, array: Made) -> LargeArray:
+        view, row, element, shape = array
+        relation = self._relations.of((view.computation.name, row, element))
+        return LargeArray(view, row, element, shape, relation, self._labeller.of(view, row))
+
+    @cached_property
+    def _relations(self) -> ParameterRelations:
+        relations = ParameterRelations(self._module, self._views, self._made())
+        for caller, name in self._run:
+            relations.enter(caller, name)
+        return relations
 
 
 def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]]:
@@ -122,11 +154,21 @@ def _called(view: View) -> Iterator[tuple[int, Callee]]:
 def _arrays(view: View, *, is_entry: bool) -> Iterator[tuple[int, Index, ArrayShape]]:
     known: dict[int, list[tuple[Index, ArrayShape]]] = {}  # equal shapes of a module are one object
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
-        if opcode not in _MADE_ELSEWHERE and (is_entry or opcode != "parameter"):
+        if opcode not in _MADE_ELSEWHERE and (is_entry or opcode != "parameter") and not _is_marker(view, row, opcode):
             leaves = known.get(id(shape))
             if leaves is None:
                 leaves = known[id(shape)] = array_leaves(shape)
             yield from ((row, *leaf) for leaf in leaves)
+
+
+def _is_marker(view: View, row: int, opcode: str) -> bool:
+    """Whether a row is a custom call that returns its operands where they are."""
+    if opcode != "custom-call":
+        return False
+    try:
+        return view.instruction(row).attr("custom_call_target") in _MARKERS
+    except tokens.ScanError:
+        return False
 
 
 class _InPlace:

@@ -1,0 +1,199 @@
+"""XLA's reports of memory that did not suffice, as they stand in logs.
+
+TPU's compiler prints `Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm.`, what takes it, and the largest
+allocations with their padding. On GPU an allocation that fails prints `BufferAssignment OOM Debugging.`, the sums of the buffer
+assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Sizes are rounded as they are printed; those of
+arrays follow from their shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.shapes import ArrayShape, Shape
+
+_UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}
+_SIZE = r"(\d{1,18}(?:\.\d{1,6})?) ?([BKMGTP])(?:iB|B)?(?!\w|\.\d)"
+_MENTION = re.compile(
+    r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
+    r"|(?i:out of memory)(?: while trying to allocate| allocating) "
+)
+_USED = re.compile(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
+_WANTED = re.compile(rf"(?i:out of memory)(?: while trying to allocate| allocating) (?:(\d{{1,18}}) bytes|{_SIZE})", re.ASCII)
+_STACK = re.compile(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
+_PART = re.compile(rf"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: allocation:| fragmentation:)?\s+{_SIZE}(?: \((.*)\))?\s*$", re.ASCII)
+_TOTAL = re.compile(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
+_OUTPUT = re.compile(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
+_FIRST = re.compile(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)
+_FIELD = re.compile(
+    r"\b(Operator|Entry Parameter Subshape|Shape|Unpadded size|XLA [Ll]abel|Allocation type): (.*)|(?:^|\s)(={10,})\s*$"
+)
+_LISTS = re.compile(r"Largest program allocations in (\w++)|Peak buffers:")
+_ATTRIBUTE = re.compile(r'(\w++)=(?:"((?:[^"\\]|\\.)*+)"|(\d{1,9}))', re.ASCII)
+_LABEL = re.compile(r"%?([A-Za-z_][\w.\-]*+)(?: = |$)", re.ASCII)
+
+_ROUNDING = 0.006
+"""Sizes have at least two digits after the point from 1 on, one in KiB from 10 on."""
+
+LINES = 50_000
+"""So many lines of one report are read."""
+
+
+class Reported(NamedTuple):
+    """An allocation of the report: `printed_bytes` as it stands there, rounded; `name` of the instruction, or its opcode."""
+
+    printed_bytes: int
+    shape: Shape | None
+    shape_text: str
+    name: str
+    kind: str
+    op_name: str
+    source: str
+
+    @property
+    def size(self) -> int:
+        """Bytes with padding: by the shape, where that rounds to what is printed."""
+        exact = self.shape.padded_bytes if isinstance(self.shape, ArrayShape) else None
+        rounds = exact is not None and abs(exact - self.printed_bytes) <= _ROUNDING * self.printed_bytes
+        return exact if exact is not None and rounds else self.printed_bytes
+
+    @property
+    def padding(self) -> int | None:
+        """Bytes that padding adds, `None` where the shape does not tell."""
+        plain = self.shape.bytes if self.shape is not None else None
+        return max(0, self.size - plain) if plain is not None else None
+
+
+@dataclass(slots=True)
+class OutOfMemory:
+    """One report. Sizes are bytes, `None` where the report does not have them.
+
+    `line`: of the input, 1-based. `parts`: what takes the memory, by the words of the report. `wanted`: the allocation that
+    failed.
+    """
+
+    line: int
+    space: str
+    used: int | None = None
+    capacity: int | None = None
+    wanted: int | None = None
+    wanted_for: str = ""
+    parts: dict[str, int] = field(default_factory=dict)
+    largest: list[Reported] = field(default_factory=list)
+
+
+def mentions_out_of_memory(text: str) -> bool:
+    """Whether a text can hold such a report."""
+    return _MENTION.search(text) is not None
+
+
+def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
+    """The reports among numbered lines of a log, whatever stands before what XLA wrote on each line. A report that is printed
+    twice, as tracebacks do, is there once.
+    """
+    found: list[OutOfMemory] = []
+    reader: _ReportReader | None = None
+    for number, line in lines:
+        mention = _MENTION.search(line)
+        if mention is not None and (reader is None or not reader.continues(mention)):
+            reader = _ReportReader(OutOfMemory(number, mention[1] or "hbm"))
+            found.append(reader.report)
+        if reader is not None:
+            reader.take(line)
+    return list(_distinct(found))
+
+
+def _distinct(found: Iterable[OutOfMemory]) -> Iterator[OutOfMemory]:
+    seen = set()
+    for report in found:
+        key = (report.space, report.used, report.wanted, report.wanted_for, tuple(report.parts.items()), tuple(report.largest))
+        if key not in seen and (report.used or report.wanted or report.largest or report.wanted_for):
+            seen.add(key)
+            yield report
+
+
+class _ReportReader:
+    """Reads the lines of one report."""
+
+    def __init__(self, report: OutOfMemory) -> None:
+        self.report = report
+        self._in_list = False
+        self._section = ""
+        self._left = LINES
+        self._size: int | None = None
+        self._fields: dict[str, str] = {}
+
+    def continues(self, mention: re.Match[str]) -> bool:
+        """Whether a mention of memory belongs to this report: what GPU prints after the allocation that failed."""
+        return bool(mention[2]) and not self.report.largest and self.report.used is None
+
+    def take(self, line: str) -> None:
+        self._left -= 1
+        if self._left < 0:
+            return
+        if _LISTS.search(line):
+            self._in_list = True
+        elif self._in_list:
+            self._take_allocation(line)
+        else:
+            self._take_total(line)
+
+    def _take_total(self, line: str) -> None:
+        report = self.report
+        if (used := _USED.search(line)) is not None:
+            report.used, report.capacity = _bytes(*used.groups()[:2]), _bytes(*used.groups()[2:4])
+        if (wanted := _WANTED.search(line)) is not None:
+            report.wanted = int(wanted[1]) if wanted[1] else _bytes(wanted[2], wanted[3])
+        if (stack := _STACK.search(line)) is not None:
+            report.space, report.wanted_for = stack[1], stack[2].removeprefix("%")
+        if (total := _TOTAL.search(line)) is not None:
+            self._section = "program " if total[1].startswith("Program") else ""
+            report.parts.setdefault(total[1], _bytes(total[2], total[3]))
+        elif (output := _OUTPUT.search(line)) is not None:
+            report.parts["output"] = _bytes(output[1], output[2])
+            report.parts["output in arguments"] = _bytes(output[3], output[4])
+        elif _MENTION.search(line) is None and (part := _PART.search(line)) is not None:
+            report.parts.setdefault(self._section + part[1].strip(), _bytes(part[2], part[3]))
+
+    def _take_allocation(self, line: str) -> None:
+        first = _FIRST.search(line)
+        if first is not None:
+            self._size, self._fields = _bytes(first[1], first[2]), {}
+            return
+        match = _FIELD.search(line)
+        if match is None or self._size is None:
+            return
+        if match[1]:
+            self._fields.setdefault(match[1].lower(), match[2].strip())
+        else:
+            self.report.largest.append(_reported(self._size, self._fields))
+            self._size = None
+
+
+def _reported(size: int, fields: dict[str, str]) -> Reported:
+    text = fields.get("shape", fields.get("entry parameter subshape", ""))
+    try:
+        shape = parse_shape(text) if text else None
+    except ShapeError:
+        shape = None
+    operator = {name: quoted or number for name, quoted, number in _ATTRIBUTE.findall(fields.get("operator", ""))}
+    label = _LABEL.match(fields.get("xla label", ""))
+    file, line = operator.get("source_file", ""), operator.get("source_line", "")
+    kind = fields.get("allocation type", "parameter" if "entry parameter subshape" in fields else "")
+    return Reported(
+        size,
+        shape,
+        text,
+        label[1] if label is not None else "",
+        kind,
+        operator.get("op_name", ""),
+        f"{file}:{line}" if file and line else file,
+    )
+
+
+def _bytes(number: str, unit: str) -> int:
+    return round(float(number) * _UNITS[unit])

@@ -1,0 +1,117 @@
+"""The files about memory beside a text in a dump directory: which there are, and whether they are of the same module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hlo_inspect.analysis.memory.sidecar_files import (
+    BufferAssignmentFile,
+    FilePeak,
+    LiveRangeFile,
+    UsageReportFile,
+    peak_of,
+    read_buffer_assignment,
+    read_live_range,
+    read_usage_report,
+)
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.errors import HloInspectError
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.source import open_source
+
+_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
+_STEM = re.compile(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)
+ASSIGNMENT, RANGES, USAGE = "-buffer-assignment.txt", "-live-range.txt", "-memory-usage-report.txt"
+
+_LEAST_KNOWN = 0.9
+"""The share of the values of a file that the module has to define."""
+
+_File = TypeVar("_File")
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecars:
+    """What the files say. `found` are their names; `refused` says why files beside the text are not used."""
+
+    assignment: BufferAssignmentFile | None = None
+    ranges: LiveRangeFile | None = None
+    usage: UsageReportFile | None = None
+    found: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def has_tpu_spaces(self) -> bool:
+        """Whether values are in memories on the chip, whose heaps compete with that of space 0 for the peak."""
+        return self.assignment is not None and any(one.color in {1, 3} for one in self.assignment.allocations)
+
+    @property
+    def peak(self) -> FilePeak | None:
+        """Static part and highest point of the heap; `None` where the files do not tell."""
+        if self.assignment is None or self.ranges is None or self.has_tpu_spaces:
+            return None
+        return peak_of(self.assignment, self.ranges)
+
+
+NO_SIDECARS = Sidecars()
+
+
+def find_sidecars(module: Module, views: Views | None = None) -> Sidecars:
+    """The files beside the text of a module. With `views` their values have to be those of the module."""
+    path = Path(module.path)
+    match = _STEM.fullmatch(path.name)
+    if match is None or module.first_line > _HEADER_LINES or not _is_file(path):
+        return NO_SIDECARS
+    found: list[str] = []
+
+    def read(end: str, reader: Callable[[Iterator[str]], _File]) -> _File | None:
+        for compressed in _ENDS:
+            beside = path.with_name(match[1] + end + compressed)
+            if _is_file(beside):
+                try:
+                    content = reader(_lines(beside))
+                except HloInspectError:
+                    return None
+                found.append(beside.name)
+                return content
+        return None
+
+    assignment = read(ASSIGNMENT, read_buffer_assignment)
+    ranges = read(RANGES, read_live_range)
+    usage = read(USAGE, read_usage_report)
+    refused = _why_refused(assignment, ranges, views) if views is not None else ""
+    if refused:
+        return Sidecars(found=tuple(found), refused=refused)
+    return Sidecars(assignment, ranges, usage, tuple(found))
+
+
+_HEADER_LINES = 100
+"""A text that starts later in its file is one of several, or in a log."""
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for piece in open_source(path).pieces():
+        yield from piece.splitlines()
+
+
+def _why_refused(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
+    """Why files are not of the module: most of their instructions are not in it."""
+    named = {value.name for one in assignment.allocations for value in one.values} if assignment is not None else set()
+    named |= {name for name, _ in ranges.ranges} if ranges is not None else set()
+    if not named:
+        return ""
+    defined = {row[1].removeprefix("%") for name in views.computations for row in views.of(name).rows}
+    known = len(named & defined)
+    if known < _LEAST_KNOWN * len(named):
+        return f"{len(named) - known} of the {len(named)} instructions that they name are not in the module"
+    return ""
