@@ -9,22 +9,23 @@ The source is a path, HLO text, an open file, or an object with `as_text()` as J
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hlo_inspect.errors import (
-    HloInspectError,
-    InputError,
-    Location,
-    MissingExtraError,
-    ParseError,
-    UnknownFactError,
-    UsageError,
-)
-from hlo_inspect.report.model import Report, Table
 from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
     from hlo_inspect.api import inspect, inspect_all
+    from hlo_inspect.errors import (
+        HloInspectError,
+        InputError,
+        Location,
+        MissingExtraError,
+        ParseError,
+        UnknownFactError,
+        UsageError,
+    )
+    from hlo_inspect.report.model import Report, Table
 
 __all__ = [
     "HloInspectError",
@@ -42,13 +43,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
-    """The reader and the passes come with the first call: `hlo-inspect --help` does without them."""
-    if name in {"inspect", "inspect_all"}:
-        from hlo_inspect import api
+_HOMES = {"inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.model"}
+"""The modules of what is not in `errors`."""
 
-        return getattr(api, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+    """Each module is imported when something of it is first asked for: `hlo-inspect --help` does without most."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from itertools import groupby, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
 from hlo_inspect.analysis.mesh_axes import given_mesh
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    Location,
+    MissingExtraError,
+    ParseError,
+    UsageError,
+    did_you_mean,
+)
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.jobs import Jobs, LostProcessError
 from hlo_inspect.passes import MODULE_FACTS, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
@@ -114,11 +126,23 @@ class Inspection:
         custom_calls: str | None = None,
         also: Sequence[str] = (),
     ) -> None:
+        self._arguments = {
+            "passes": passes,
+            "module": module,
+            "stage": stage,
+            "strict": strict,
+            "profile": profile,
+            "mesh": mesh,
+            "custom_calls": custom_calls,
+            "also": also,
+        }
         self._chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
         if not self._chosen:
             raise UsageError("no pass is named")
         self._also = frozenset(find_pass(name).name for name in also)
         self._running = _with_included([*self._chosen, *map(find_pass, also)])
+        self._answering = list(dict.fromkeys((*self._running, MODULE_FACTS)))
+        self._specs = tuple(spec for one in self._answering for spec in one.specs)
         self._wants = _wants(self._running, self._chosen)
         self._module = module
         self._pattern = _pattern(module)
@@ -142,61 +166,134 @@ class Inspection:
 
     def sources(self, argument: str) -> list[Path | str]:
         """What an argument of the command line names: standard input (`-`), a file, a directory, or all that a pattern fits."""
-        return ["-"] if argument == "-" else [Path(path) for path in expanded(argument)]
+        return [argument] if argument in {"-", ""} else [Path(path) for path in expanded(argument)]
 
     def reports(self, source: Openable) -> Iterator[Report]:
-        """A report for each module of `source` whose name matches. Of a directory all files are read before the first error is
-        raised.
-        """
-        matched = 0
-        others: list[str] = []
-        empty: list[InputError] = []
-        unread: HloInspectError | None = None
-        place = Location(str(source) if is_directory(source) else open_source(source).name)
-        for one, note, has_module in _sources(source, self._stage):
-            try:
-                for report in self._reports_of(one, note):
-                    if isinstance(report, Report):
-                        matched += 1
-                        yield report
-                    else:
-                        others.append(report)
-            except _NoModuleError as error:
-                if has_module:
-                    unread = unread or error
-                else:
-                    empty.append(error)
-            except (InputError, MissingExtraError) as error:
-                unread = unread or error
-        if unread is not None:
-            raise unread
-        if empty and not matched and not others:
-            raise InputError(f"is a directory of which no file holds an HLO module ({len(empty)} read)", place)
-        self.passed_over += map(str, empty)
-        if not matched:
-            raise InputError(_no_such_module(self._module, others), place)
+        """A report for each module of `source` whose name matches. All of it is read before the first error is raised."""
+        errors: list[HloInspectError] = []
+        for one in self.read([source]):
+            if isinstance(one, Report):
+                yield one
+            else:
+                errors.append(one)
+        if errors:
+            raise errors[0]
 
-    def _reports_of(self, source: Source, note: str | None) -> Iterator[Report | str]:
-        """A report for each module of a file, its name where that does not match. An error for a file without modules."""
+    def read(self, sources: Iterable[Openable], jobs: int = 1) -> Iterator[Report | HloInspectError]:
+        """A report for each module of each source whose name matches, and an error for each file and module that cannot be
+        read: nothing stops the others. `jobs` processes read the files; the order is that of the sources.
+        """
+        files = _files(sources, self._stage)
+        if jobs == 1:
+            read = ((file, self._items(file)) for file in files)
+            yield from self._of_sources(read)
+            return
+        first, waiting = tee(files)
+        with Jobs(jobs, partial(_start_reading, self._arguments)) as processes:
+            results = processes.in_order(first)
+            yield from self._of_sources(
+                (file, self._arrived(file, *arrived)) for file, arrived in zip(waiting, results, strict=False)
+            )
+
+    def _of_sources(self, read: Iterable[tuple[_File, Iterable[_Item]]]) -> Iterator[Report | HloInspectError]:
+        """What was read of all files. Of a directory no error is made of a file that only may hold a module."""
+        for _, group in groupby(read, key=lambda one: one[0].number):
+            matched, failed = 0, False
+            others: list[str] = []
+            empty: list[InputError] = []
+            file = None
+            for file, items in group:
+                for item in items:
+                    if isinstance(item, Report):
+                        matched += 1
+                        yield item
+                    elif isinstance(item, str):
+                        others.append(item)
+                    elif isinstance(item, NoModuleError) and file.may_hold:
+                        empty.append(item)
+                    else:
+                        failed = True
+                        yield item
+            place = Location(file.of if file is not None else "")
+            if not failed and empty and not matched and not others:
+                yield InputError(f"is a directory of which no file holds an HLO module ({len(empty)} read)", place)
+                continue
+            self.passed_over += map(str, empty)
+            if not failed and not matched:
+                yield InputError(_no_such_module(self._module, others), place)
+
+    def _arrived(self, file: _File, items: list[_Item], failure: Exception | None) -> Iterator[_Item]:
+        """What another process made of a file, with what did not have to travel."""
+        for item in items:
+            yield replace(item, facts=Facts(item.facts, self._specs), specs=self._specs) if isinstance(item, Report) else item
+        if isinstance(failure, LostProcessError):
+            yield InputError(str(failure), Location(str(file.source)))
+        elif failure is not None:
+            raise failure
+
+    def _items(self, file: _File) -> Iterator[_Item]:
+        """A report for each module of a file, its name where that does not match, and what cannot be read."""
+        if isinstance(file.source, HloInspectError):
+            yield file.source
+            return
+        try:
+            yield from self._reports_of(open_source(file.source), file.note)
+        except (InputError, MissingExtraError) as error:
+            yield error
+
+    def _reports_of(self, source: Source, note: str | None) -> Iterator[_Item]:
+        """As `_items`; raises where the source cannot be read on, or holds no module."""
         if self.watcher is not None:
             source.on_bytes = partial(self.watcher.reading, source.name)
         modules = self._xla.modules(source, self._wants, strict=self._strict)
         holds_module = False
         while True:
             with without_collection():
-                found, reading_note = next(modules, (None, None))
+                found = next(modules, None)
                 if found is None:
                     break
                 holds_module = True
-                wanted = self._pattern is None or self._pattern.search(found.name) is not None
-                notes = [one for one in (note, source.note, reading_note) if one is not None]
-                if self.watcher is not None:
-                    self.watcher.analysing(found.name)
-                context = Context(found, self._profile, self._mesh, self._also, self._user_rules)
-                report = _report(context, self._chosen, self._running, notes) if wanted else None
-            yield report if report is not None else found.name
+                if isinstance(found, ParseError):
+                    item: _Item = found
+                else:
+                    module, reading_note = found
+                    item = self._report_on(module, [one for one in (note, source.note, reading_note) if one is not None])
+            yield item
         if not holds_module:
-            raise _NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+            raise NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+
+    def _report_on(self, module: Module, notes: Sequence[str]) -> Report | str:
+        """The report, or the name of a module that is not named as asked."""
+        if self._pattern is not None and self._pattern.search(module.name) is None:
+            return module.name
+        if self.watcher is not None:
+            self.watcher.analysing(module.name)
+        return self._report(Context(module, self._profile, self._mesh, self._also, self._user_rules), notes)
+
+    def _report(self, context: Context, notes: Sequence[str]) -> Report:
+        """The report of one module: the facts of all passes that run, the tables of those that were chosen."""
+        chosen = self._chosen
+        module = context.module
+        sections = {one.name: one.run(context) for one in self._answering}
+        facts = {name: value for section in sections.values() for name, value in section.facts.items()}
+        tables = tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables)
+        rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
+        findings = [finding for rule in rules for finding in rule.check(context)]
+        findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
+        findings = most_severe_first(findings)
+        headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
+        return Report(
+            command=chosen[0].name,
+            input=Input(module.path, module.first_line, module.lines, module.bytes),
+            facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self._specs),
+            tables=tables,
+            findings=tuple(findings),
+            notes=(*notes, *(line for section in sections.values() for line in section.notes)),
+            profile=context.profile.name if context.profile is not None else None,
+            specs=self._specs,
+            passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
+            headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
+        )
 
 
 @contextmanager
@@ -212,6 +309,10 @@ def without_collection() -> Iterator[None]:
                 gc.freeze()  # and back: what was read is in the oldest generation then, which quick collections leave alone
                 gc.unfreeze()
             gc.enable()
+
+
+def _behind_the_module(fact: str) -> bool:
+    return not fact.startswith("module.")
 
 
 def _profile(name_or_path: str | None) -> HardwareProfile | None:
@@ -263,13 +364,45 @@ def _pattern(module: str | None) -> re.Pattern[str] | None:
         raise UsageError(f"{module!r} is not a regular expression: {error}") from error
 
 
-def _sources(source: Openable, stage: str | None) -> Iterator[tuple[Source, str | None, bool]]:
-    """The inputs to read, each with a note where it is not what one would expect, and whether it has to hold a module."""
-    if is_directory(source):
-        for file in dump_files(source, stage):
-            yield open_source(file.path), file.note, not file.may_hold
-    else:
-        yield open_source(source), None, True
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file to read, or why there is none: the `number` of the source it is `of`, and a note where it is not what one would
+    expect. One that only `may_hold` a module may hold none.
+    """
+
+    number: int
+    of: str
+    source: Openable | HloInspectError
+    note: str | None = None
+    may_hold: bool = False
+
+
+_Item = Report | str | HloInspectError
+
+
+def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
+    """The files of all sources, in order: of a directory those that hold its modules."""
+    for number, source in enumerate(sources):
+        if not is_directory(source):
+            yield _File(number, open_source(source).name, source)
+            continue
+        of = str(source)
+        try:
+            for file in dump_files(source, stage):
+                yield _File(number, of, file.path, file.note, file.may_hold)
+        except (InputError, UsageError) as error:
+            yield _File(number, of, error)
+
+
+def _start_reading(arguments: Mapping[str, Any]) -> Callable[[_File], Iterator[_Item]]:
+    """What a process does with each file. The specifications of facts are the same for all reports, and stay behind."""
+    inspection = Inspection(**arguments)
+
+    def read(file: _File) -> Iterator[_Item]:
+        for item in inspection._items(file):
+            yield replace(item, facts=dict(item.facts), specs=()) if isinstance(item, Report) else item
+
+    return read
 
 
 def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:
@@ -279,7 +412,7 @@ def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:
     return f"holds no module that is named like {pattern!r}; there are: {listed}{did_you_mean(pattern or '', names)}"
 
 
-class _NoModuleError(InputError):
+class NoModuleError(InputError):
     """A text that can be read and holds no HLO module."""
 
 
@@ -296,29 +429,3 @@ def _wants(running: Iterable[Pass], chosen: Iterable[Pass]) -> Wants:
     for one in chosen:
         wants |= one.table_wants
     return wants
-
-
-def _report(context: Context, chosen: Sequence[Pass], running: Sequence[Pass], notes: Sequence[str]) -> Report:
-    """The report of one module: the facts of all passes that run, the tables of those that were chosen."""
-    module = context.module
-    sections = {one.name: one.run(context) for one in dict.fromkeys((*running, MODULE_FACTS))}
-    facts = {name: value for section in sections.values() for name, value in section.facts.items()}
-    tables = tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables)
-    rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
-    findings = [finding for rule in rules for finding in rule.check(context)]
-    findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
-    specs = tuple(spec for one in dict.fromkeys((*running, MODULE_FACTS)) for spec in one.specs)
-    findings = most_severe_first(findings)
-    headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
-    return Report(
-        command=chosen[0].name,
-        input=Input(module.path, module.first_line, module.lines, module.bytes),
-        facts=Facts({name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}, specs),
-        tables=tables,
-        findings=tuple(findings),
-        notes=(*notes, *(line for section in sections.values() for line in section.notes)),
-        profile=context.profile.name if context.profile is not None else None,
-        specs=specs,
-        passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
-        headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
-    )

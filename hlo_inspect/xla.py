@@ -86,9 +86,10 @@ class Xla:
                 raise InputError(f"{reason} (if it is of a newer XLA: {UPGRADE})", location) from error
             raise _mlir_error(error.message, f"jaxlib {self._version} makes no HLO of this MLIR", data, location) from error
 
-    def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None]]:
+    def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None] | ParseError]:
         """Every module of `source`, with a note where XLA's print of it was read instead of its text. Under `strict` a
-        `ParseError` for what XLA's parser refuses, and for an instruction between modules.
+        `ParseError` in the place of a module that XLA's parser refuses, and one that is raised for an instruction between
+        modules.
         """
         source.converter = self.as_text
         if strict:
@@ -98,7 +99,7 @@ class Xla:
                 module.origin = source.format
                 yield module, None
 
-    def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None]]:
+    def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
         worker = self.require("--strict needs")
         source.keep_text()
         lines = 0
@@ -111,10 +112,12 @@ class Xla:
                 printed = "" if source.format else worker.ask("check", text.encode())  # what XLA printed needs no check
             except XlaAbortError as error:
                 self.close()
-                raise _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module) from error
+                worker = self.require("--strict needs")
+                yield _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module)
             except XlaError as error:
-                raise _refusal(error.message, text, module) from error
-            yield (_read_again(printed, module), _PRINTED) if printed else (module, None)
+                yield _refusal(error.message, text, module)
+            else:
+                yield (_read_again(printed, module), _PRINTED) if printed else (module, None)
         if lines:
             _refuse_stray(source.take_lines(), source.name, lines)
 

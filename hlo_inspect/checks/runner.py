@@ -6,6 +6,7 @@ does, one row says so. Failed rows come first, and `rows_3` is the table with th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,38 +75,69 @@ class Outcome:
         return all(result.passed for result in self.results)
 
 
-def run_checks(reports: Sequence[Report], policy: Policy) -> list[Outcome]:
-    """One outcome per report, in their order; `UsageError` when a check cannot be made or there is nothing to check.
+class CheckRun:
+    """The checks of a policy over reports that come one after the other. `refused` counts modules that the caller did not have
+    checked, `failed` those of which a check failed.
 
-    Whether a module that is cut off may be checked is the caller's question: the finding that says so does not fail.
-
-    Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
-    `ignore` entry that covers no finding of any report is a finding of the last outcome.
+    Raises `UsageError` when there is nothing to check. Whether a module that is cut off may be checked is the caller's
+    question: the finding that says so does not fail.
     """
-    if not policy.assertions and policy.fail_on is None:
-        raise UsageError("nothing to check: there are neither assertions nor fail-on")
-    found = [finding for report in reports for finding in report.findings]
-    stale = [_stale(ignore) for ignore in policy.ignores if not any(map(ignore.covers, found))]
-    last = len(reports) - 1
-    return [_outcome(report, policy, stale if at == last else []) for at, report in enumerate(reports)]
 
+    def __init__(self, policy: Policy) -> None:
+        if not policy.assertions and policy.fail_on is None:
+            raise UsageError("nothing to check: there are neither assertions nor fail-on")
+        self.refused = 0
+        self.failed = 0
+        self._policy = policy
+        self._modules = 0
+        self._checks: Counter[bool] = Counter()
+        self._unused = list(policy.ignores)
 
-def verdict(outcomes: Sequence[Outcome], refused: int = 0) -> Verdict:
-    """How all came out, in one line; `refused` modules were not checked."""
-    checks = [result.passed for outcome in outcomes for result in outcome.results]
-    failed = sum(not outcome.ok for outcome in outcomes) + refused
-    modules, made = _number_of(len(outcomes) + refused, "module"), _number_of(len(checks), "check")
-    if not failed:
-        return Verdict(f"PASSED {modules}, {made}", passed=True)
-    unchecked = f" ({refused:,} not checked)" if refused else ""
-    return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {checks.count(False):,} of {made}", passed=False)
+    def outcomes(self, reports: Iterable[Report]) -> Iterator[Outcome]:
+        """One outcome per report, in their order; `UsageError` when a check cannot be made.
+
+        Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
+        `ignore` entry that covers no finding of any report is a finding of the last outcome.
+        """
+        held: Outcome | None = None
+        for report in reports:
+            if held is not None:
+                yield held
+            self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
+            held = _outcome(report, self._policy)
+            self._modules += 1
+            self.failed += not held.ok
+            self._checks.update(result.passed for result in held.results)
+        if held is not None:
+            findings = most_severe_first([*held.report.findings, *map(_stale, self._unused)])
+            yield replace(held, report=replace(held.report, findings=tuple(findings)))
+
+    def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The report of each outcome; the last one has the verdict."""
+        held: Report | None = None
+        for outcome in self.outcomes(reports):
+            if held is not None:
+                yield held
+            held = outcome.report
+        if held is not None:
+            yield replace(held, verdict=self.verdict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """How all came out, in one line."""
+        failed = self.failed + self.refused
+        modules, made = _number_of(self._modules + self.refused, "module"), _number_of(self._checks.total(), "check")
+        if not failed:
+            return Verdict(f"PASSED {modules}, {made}", passed=True)
+        unchecked = f" ({self.refused:,} not checked)" if self.refused else ""
+        return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {self._checks[False]:,} of {made}", passed=False)
 
 
 def _number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _outcome(report: Report, policy: Policy, stale: list[Finding]) -> Outcome:
+def _outcome(report: Report, policy: Policy) -> Outcome:
     results = [_result(resolve(assertion, report.specs), report) for assertion in policy.assertions]
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
@@ -114,7 +146,7 @@ def _outcome(report: Report, policy: Policy, stale: list[Finding]) -> Outcome:
     results.sort(key=lambda result: result.passed)
     checked = replace(
         _report(report, results),
-        findings=tuple(most_severe_first([*unknown, *findings, *stale])),
+        findings=tuple(most_severe_first([*unknown, *findings])),
         notes=(*_notes_on(results, report), *_ignored_notes(report.findings, policy.ignores)),
     )
     return Outcome(tuple(results), checked)

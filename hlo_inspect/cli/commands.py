@@ -5,13 +5,14 @@ What only one command needs, and what renders, is imported when it runs: `--help
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
@@ -21,22 +22,19 @@ from hlo_inspect.cli.options import (
     take_output,
     take_read,
 )
-from hlo_inspect.cli.output import deliver
-from hlo_inspect.cli.progress import ReadingBar
-from hlo_inspect.errors import InputError, MissingExtraError
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.streams import tell
+from hlo_inspect.errors import InputError
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hlo_inspect.checks.policy import Policy
+    from hlo_inspect.checks.runner import CheckRun
     from hlo_inspect.passes.base import Pass
     from hlo_inspect.report.model import Report, Severity
 
-FAILED, USAGE, UNREADABLE = 1, 2, 3
-
 OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
-"""The pass whose page, in formats for people, begins with a list of the modules where there are more than these few."""
+"""The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 """A fact that is known where every line is read, and the pass that asks for that."""
@@ -51,10 +49,11 @@ def _pass_commands(one: Pass) -> list[click.Command]:
     @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
     def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
         output, read = take_output(arguments), take_read(arguments)
-        reports, status = _inspected(inputs, (one.name,), read, () if quick else one.also, quiet=output.quiet)
-        begins_with_list = one.name == OVERVIEW and len(reports) > _FEW and output.format in _PAGES and output.table is None
-        _deliver([_list_of(reports, inputs), *reports] if begins_with_list else reports, output)
-        return max(status, FAILED if _reaches(reports, fail_on) else 0)
+        also = () if quick else one.also
+        found = Inspected(inputs, (one.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
+        deliver(_with_list(found, inputs) if ends_with_list else found, output)
+        return found.status
 
     if one.also:
         run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
@@ -66,42 +65,14 @@ def _pass_commands(one: Pass) -> list[click.Command]:
     return [command, *others]
 
 
-def _inspected(
-    inputs: Iterable[str], passes: Sequence[str], read: ReadOptions, also: Sequence[str] = (), *, quiet: bool = False
-) -> tuple[list[Report], int]:
-    """The reports of all inputs, and the exit status: one that cannot be read is reported at once, the others are read."""
-    from hlo_inspect.api import Inspection
+def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Report]:
+    """The reports as they come and, where they are more than a few, the list of them."""
+    from hlo_inspect.passes.modules import ModuleList
 
-    reports: list[Report] = []
-    sources: list[Path | str] = []
-    status = 0
-    with ReadingBar(wanted=not quiet) as bar, Inspection(passes, also=also, **asdict(read)) as inspection:
-        inspection.watcher = bar
-        for argument in inputs:
-            try:
-                sources += inspection.sources(argument)
-            except InputError as error:
-                status = max(status, _told(error))
-        for source in sources:
-            try:
-                reports.extend(inspection.reports(source))
-            except (InputError, MissingExtraError) as error:
-                status = max(status, _told(error))
-        for line in inspection.passed_over:
-            click.echo(f"hlo-inspect: {line}", err=True)
-    return reports, status
-
-
-def _told(error: InputError | MissingExtraError) -> int:
-    """The exit status of an input that cannot be read, once that is said."""
-    click.echo(f"hlo-inspect: {error}", err=True)
-    return UNREADABLE if isinstance(error, InputError) else USAGE
-
-
-def _list_of(reports: Sequence[Report], inputs: Iterable[str]) -> Report:
-    from hlo_inspect.passes.modules import modules_report
-
-    return modules_report(reports, ", ".join(inputs))
+    listed = ModuleList()
+    yield from listed.noting(reports)
+    if len(listed) > _FEW:
+        yield listed.report(", ".join(inputs))
 
 
 @click.command("list", short_help="List the modules: one row each, the largest first.")
@@ -116,27 +87,17 @@ def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bo
     FLOPs and collectives are those of a step, findings those of the summary. With --quick FLOPs and some findings are left out.
     """
     from hlo_inspect.passes.modules import PASSES as SHOWN
+    from hlo_inspect.passes.modules import ModuleList
 
     output, read = take_output(arguments), take_read(arguments)
     also = SHOWN if quick else (*SHOWN, *find_pass(OVERVIEW).also)
-    reports, status = _inspected(inputs, (MODULE_FACTS.name,), read, also, quiet=output.quiet)
-    if reports:
-        deliver([_list_of(reports, inputs)], output)
-    return max(status, FAILED if _reaches(reports, fail_on) else 0)
-
-
-def _deliver(reports: Sequence[Report], output: OutputOptions) -> None:
-    if reports:
-        deliver(reports, output)
-
-
-def _reaches(reports: Iterable[Report], fail_on: Severity | None) -> bool:
-    from hlo_inspect.report.model import SEVERITIES
-
-    if fail_on is None:
-        return False
-    limit = SEVERITIES.index(fail_on)
-    return any(SEVERITIES.index(finding.severity) <= limit for report in reports for finding in report.findings)
+    found = Inspected(inputs, (MODULE_FACTS.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
+    listed = ModuleList()
+    for report in found:
+        listed.add(report)
+    if listed:
+        deliver([listed.report(", ".join(inputs))], output)
+    return found.status
 
 
 @click.command("check")
@@ -172,7 +133,7 @@ def check(
     Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A module that is cut
     off is not checked, which is exit status 3.
     """
-    from hlo_inspect.checks.runner import run_checks, verdict
+    from hlo_inspect.checks.runner import CheckRun
 
     output, read = take_output(arguments), take_read(arguments)
     if list_facts:
@@ -180,15 +141,20 @@ def check(
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
     policy = _policy(policies, assertions, fail_on)
-    reports, status = _inspected(inputs, passes_for(policy), read, quiet=output.quiet)
-    whole = reports if allow_partial else [report for report in reports if _is_whole(report)]
-    refused = len(reports) - len(whole)
-    outcomes = run_checks(whole, policy) if whole else []
-    checked = [outcome.report for outcome in outcomes]
-    if checked:
-        checked[-1] = replace(checked[-1], verdict=verdict(outcomes, refused))
-    _deliver(checked, output)
-    return max(status, UNREADABLE if refused else 0, 0 if all(outcome.ok for outcome in outcomes) else FAILED)
+    refuse_to_overwrite(output.output, policies)
+    found = Inspected(inputs, passes_for(policy), read, quiet=output.quiet, output=output.output)
+    run = CheckRun(policy)
+    deliver(run.reports(found if allow_partial else _whole(found, run)), output)
+    return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
+
+
+def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
+    """The reports on whole modules; the others are refused."""
+    for report in reports:
+        if _is_whole(report):
+            yield report
+        else:
+            run.refused += 1
 
 
 def _is_whole(report: Report) -> bool:
@@ -202,7 +168,7 @@ def _is_whole(report: Report) -> bool:
         message = (
             f"{name} is cut off{inside} and is not checked: its facts would be those of a part (--allow-partial checks it)"
         )
-        click.echo(f"hlo-inspect: {InputError(message, cut.location)}", err=True)
+        tell(f"hlo-inspect: {InputError(message, cut.location)}")
     return cut is None
 
 
@@ -211,11 +177,11 @@ def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions)
     from hlo_inspect.checks.facts import facts_of, facts_report
 
     if not inputs:
-        _deliver([facts_report(all_specs())], output)
+        deliver([facts_report(all_specs())], output)
         return 0
-    reports, status = _inspected(inputs, [one.name for one in PASSES], read, quiet=output.quiet)
-    _deliver([facts_of(report) for report in reports], output)
-    return status
+    found = Inspected(inputs, [one.name for one in PASSES], read, quiet=output.quiet, output=output.output)
+    deliver(map(facts_of, found), output)
+    return found.status
 
 
 def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:
@@ -258,7 +224,7 @@ def profiles(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click
     from hlo_inspect.passes.profiles import profile_report, profiles_report
 
     output = take_output(arguments)
-    _deliver([profiles_report() if name is None else profile_report(name)], output)
+    deliver([profiles_report() if name is None else profile_report(name)], output)
     return 0
 
 
@@ -268,7 +234,7 @@ def rules(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all optio
     """List the findings that exist: code, name, severity and one line."""
     from hlo_inspect.passes.rule_pages import rules_report
 
-    _deliver([rules_report()], take_output(arguments))
+    deliver([rules_report()], take_output(arguments))
     return 0
 
 
@@ -279,7 +245,7 @@ def rule(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over
     """Show what a finding means, why it matters and how to fix it: `hlo-inspect rule HI506`."""
     from hlo_inspect.passes.rule_pages import rule_report
 
-    _deliver([rule_report(name)], take_output(arguments))
+    deliver([rule_report(name)], take_output(arguments))
     return 0
 
 

@@ -1,66 +1,112 @@
-"""The command line's entry point: commands, and what an error becomes on the way out.
+"""The command line's entry point: what an error becomes on the way out, and what an interruption does.
 
 Exit statuses: 0 done, 1 a check failed or a finding reached `--fail-on`, 2 wrong usage, 3 an input that cannot be read or
 holds no HLO, 130 interrupted. An error is one message on standard error, never a traceback; HLO_INSPECT_DEBUG=1 shows
 where an internal error came from.
+
+What takes time to import is imported by `_run`, so that an interruption meanwhile ends as one later does.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from io import StringIO
+from types import FrameType
+from typing import NoReturn
 
-import click
-
-from hlo_inspect.cli.commands import COMMANDS
-from hlo_inspect.cli.output import silence
-from hlo_inspect.errors import HloInspectError, UsageError, printable
-from hlo_inspect.version import __version__
+from hlo_inspect.cli.streams import silence, tell
 
 USAGE, UNREADABLE, INTERRUPTED = 2, 3, 130
+NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
+ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, "--version", prog_name="hlo-inspect")
-def cli() -> None:
-    """Read XLA's HLO text dumps and answer in tables.
+class EndedBySignal(BaseException):
+    """A signal that ends the process, once what was begun is undone."""
 
-    INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps or other HLO texts, or a pattern
-    in quotes. Text around modules, as in a log or an issue, is skipped. With the extra [xla], serialized HLO (.pb) and
-    StableHLO are inputs too.
-    """
-
-
-for command in COMMANDS:
-    cli.add_command(command)
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def main() -> None:
     """Runs the command line and exits."""
-    sys.exit(run(sys.argv[1:]))
+    for name in ENDING_SIGNALS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+    try:
+        status = run(sys.argv[1:])
+    except EndedBySignal as ending:
+        signal.signal(ending.number, signal.SIG_DFL)
+        os.kill(os.getpid(), ending.number)  # who waits for the process sees what ended it
+        status = 128 + ending.number
+    sys.exit(status)
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise EndedBySignal(number)
 
 
 def run(arguments: list[str]) -> int:
     """Runs the command line; returns the exit status."""
     try:
-        status = cli.main(arguments, prog_name="hlo-inspect", standalone_mode=False)
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        return USAGE
-    except HloInspectError as error:
-        click.echo(f"hlo-inspect: {error}", err=True)
-        return USAGE if isinstance(error, UsageError) else UNREADABLE
-    except BrokenPipeError:
-        silence()
-        return 0
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("hlo-inspect: interrupted", err=True)
+        return _run(arguments)
+    except KeyboardInterrupt:
+        tell("hlo-inspect: interrupted")
         return INTERRUPTED
-    except Exception as error:
-        if os.environ.get("HLO_INSPECT_DEBUG"):
-            raise
-        message = printable(f"{type(error).__name__}: {error}")
-        click.echo(f"hlo-inspect: internal error, please report it: {message} (HLO_INSPECT_DEBUG=1 shows where)", err=True)
+    except MemoryError:
+        tell("hlo-inspect: out of memory; a command that asks for less (`collectives`, `summary --quick`) may have enough")
         return UNREADABLE
+
+
+def _run(arguments: list[str]) -> int:
+    """The exit status where nothing interrupts."""
+    import click
+
+    from hlo_inspect.cli.application import cli
+
+    try:
+        if COMPLETION in os.environ:
+            cli.main(arguments, prog_name=NAME)
+        with cli.make_context(NAME, arguments) as context:  # not `main`: it has other ideas of pipes and interruptions
+            status = cli.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.exceptions.Exit as error:  # after the help, or the version
+        return error.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _reported(error)
     return status if isinstance(status, int) else 0
+
+
+def _reported(error: Exception) -> int:
+    """The exit status of an error, once it is said."""
+    import click
+
+    from hlo_inspect.errors import HloInspectError, UsageError, printable
+
+    if isinstance(error, OSError):  # those of inputs and of `-o` have become others
+        silence(sys.stdout)
+        if not isinstance(error, BrokenPipeError):
+            tell(f"hlo-inspect: standard output cannot be written: {error.strerror or error}")
+        return 0 if isinstance(error, BrokenPipeError) else USAGE
+    if isinstance(error, click.ClickException):
+        text = StringIO()
+        error.show(file=text)
+        tell(text.getvalue().removesuffix("\n"))
+        return USAGE
+    if isinstance(error, HloInspectError):
+        tell(f"hlo-inspect: {error}")
+        return USAGE if isinstance(error, UsageError) else UNREADABLE
+    if os.environ.get("HLO_INSPECT_DEBUG"):
+        raise error
+    message = printable(f"{type(error).__name__}: {error}")
+    tell(f"hlo-inspect: internal error, please report it: {message} (HLO_INSPECT_DEBUG=1 shows where)")
+    return UNREADABLE

@@ -45,6 +45,7 @@ class ReadOptions:
     mesh: str | None
     custom_calls: str | None
     strict: bool
+    jobs: int
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -111,6 +112,9 @@ _READ = (
         help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
         "result shape is accepted.",
     ),
+    click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default."
+    ),
 )
 
 
@@ -144,4 +148,5 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    return ReadOptions(*(arguments.pop(name) for name in ("module", "stage", "profile", "mesh", "custom_calls", "strict")))
+    names = ("module", "stage", "profile", "mesh", "custom_calls", "strict", "jobs")
+    return ReadOptions(*(arguments.pop(name) for name in names))

@@ -1,57 +1,103 @@
-"""Where a report goes: standard output or a file, in the chosen format."""
+"""Where reports go: standard output or a file, in the chosen format, each as soon as it is there."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 from hlo_inspect.cli.options import OutputOptions
+from hlo_inspect.cli.streams import silence, tell
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report import FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.selection import selected
 
 
-def deliver(reports: Sequence[Report], options: OutputOptions) -> None:
-    """Renders the reports. A pipe that its reader closed ends the output quietly."""
-    render = FORMATS[options.format]
-    for_people = options.format in FORMATS_FOR_PEOPLE
-    reports = [selected(report, options.selection, options.table, for_people=for_people) for report in reports]
-    if options.format == "csv":
-        _report_left_out(reports)
+def deliver(reports: Iterable[Report], options: OutputOptions) -> None:
+    """Renders the reports as they come. Without any nothing is written, and a file is left as it was; so it is where something
+    fails. A pipe that its reader closed ends the output quietly.
+    """
+    chosen = _chosen(reports, options)
+    first = next(chosen, None)
+    if first is None:
+        return
+    render, reports = FORMATS[options.format], chain([first], chosen)
     if options.output is not None:
-        path = Path(options.output)
-        try:
-            with path.open("w", encoding="utf-8", newline="") as stream:
-                render(reports, stream, options.rendering(width=None, color=False))
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror or error}", Location(options.output)) from error
+        with replaced_file(options.output) as stream:
+            render(reports, stream, options.rendering(width=None, color=False))
         return
+    if sys.stdout is None:
+        raise UsageError("standard output is closed")
+    stream = _writable(sys.stdout)
     try:
-        render(reports, _writable(sys.stdout), options.rendering(width=_width(sys.stdout), color=_color(sys.stdout, options)))
-        sys.stdout.flush()
+        render(reports, stream, options.rendering(width=_width(stream), color=_color(stream, options)))
+        stream.flush()
     except BrokenPipeError:
-        silence()
+        silence(stream)
 
 
-def _report_left_out(reports: Sequence[Report]) -> None:
-    """CSV holds rows and nothing else: what a filter hides is said beside it."""
+def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
+    """The reports with the rows and columns that are asked for."""
+    for_people = options.format in FORMATS_FOR_PEOPLE
     for report in reports:
-        for table in report.tables:
-            if table.left_out is not None:
-                sys.stderr.write(f"hlo-inspect: {report.input.path}: {table.left_out.count:,} rows filtered out\n")
+        one = selected(report, options.selection, options.table, for_people=for_people)
+        if options.format == "csv":
+            _report_left_out(one)
+        yield one
 
 
-def silence() -> None:
-    """Points standard output at nothing, so that what is still buffered does not fail at exit."""
+def _report_left_out(report: Report) -> None:
+    """CSV holds rows and nothing else: what a filter hides is said beside it."""
+    for table in report.tables:
+        if table.left_out is not None:
+            tell(f"hlo-inspect: {report.input.path}: {table.left_out.count:,} rows filtered out")
+
+
+@contextmanager
+def replaced_file(name: str) -> Iterator[TextIO]:
+    """A stream to a file that takes the place of the one of that name once all is written; where something fails or
+    interrupts, that one stays as it was. What is no regular file (a pipe, a device) is written at once. `UsageError` where it
+    cannot be written.
+    """
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # standard output is not a file, so that nothing is buffered
+        if Path(name).exists() and not Path(name).is_file():
+            with Path(name).open("w", encoding="utf-8", newline="") as stream:
+                yield stream
+            return
+        path = Path(os.path.realpath(name))
+        temporary = path.with_name(f".hlo-inspect-{secrets.token_hex(6)}.part")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(descriptor)
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:  # a path may hold a NUL
+        raise UsageError(f"cannot be written: {getattr(error, 'strerror', None) or error}", Location(name)) from error
+
+
+def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -> None:
+    """`UsageError` where the file of that name, which a report is to be written to, is one of the inputs."""
+    if name is None:
         return
+    for one in inputs:
+        with suppress(OSError, ValueError):
+            if one is not None and Path(one).is_file() and Path(one).samefile(name):
+                raise UsageError("is an input, and the report would be written over it", Location(name))
 
 
 def _writable(stream: TextIO) -> TextIO:

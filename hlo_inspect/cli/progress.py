@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
@@ -26,6 +28,7 @@ class ReadingBar:
         self._timer = Timer(_PATIENCE_S, self._show) if wanted and _on_terminal() else None
         self._name = self._module = ""
         self._read = 0
+        self._is_hidden = False
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -41,6 +44,19 @@ class ReadingBar:
             self._timer.join()
         if self._bar is not None:
             self._bar.stop()
+
+    @contextmanager
+    def out_of_the_way(self) -> Iterator[None]:
+        """No bar while something is printed."""
+        self._is_hidden = True
+        if self._bar is not None:
+            self._bar.stop()
+        try:
+            yield
+        finally:
+            self._is_hidden = False
+            if self._bar is not None:
+                self._bar.start()
 
     def reading(self, name: str, read: int) -> None:
         """So many bytes of the file are read."""
@@ -62,8 +78,9 @@ class ReadingBar:
         columns = (text, BarColumn(bar_width=30), DownloadColumn(binary_units=True), TimeElapsedColumn())
         bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
         self._task = bar.add_task(self._words(), completed=self._read, total=_size(self._name))
-        bar.start()
         self._bar = bar
+        if not self._is_hidden:
+            bar.start()
 
     def _update(self) -> None:
         if self._bar is not None and self._task is not None:
@@ -74,7 +91,7 @@ class ReadingBar:
 
 
 def _on_terminal() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _size(name: str) -> int | None:

@@ -47,7 +47,7 @@ class DirectoryFile:
 
 
 def is_directory(source: Openable) -> bool:
-    if not isinstance(source, str | os.PathLike) or (isinstance(source, str) and "\n" in source):
+    if not isinstance(source, str | os.PathLike) or source == "" or (isinstance(source, str) and "\n" in source):
         return False
     try:
         return Path(source).is_dir()

@@ -7,6 +7,7 @@ UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are 
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -206,14 +207,24 @@ def open_source(source: Openable) -> Source:
         text = source.encode(errors="surrogatepass")
         return Source("<text>", lambda: io.BytesIO(text))
     if source == "-":
-        return Source("<stdin>", lambda: sys.stdin.buffer)
+        return Source("<stdin>", _standard_input)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        return Source(str(path), lambda: path.open("rb"), closes=True)
+        return Source(str(path), lambda: path.open("rb"), closes=True) if source else Source("''", _nothing)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
         return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))
     return Source(name, lambda: cast("IO[bytes]", source))
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
+
+
+def _nothing() -> IO[bytes]:
+    raise OSError(errno.ENOENT, "the name of the input is empty")
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:

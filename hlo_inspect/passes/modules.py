@@ -2,34 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from operator import itemgetter
 
 from hlo_inspect.hlo.dump_directory import stage_of
-from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value
 
 COMMAND = "list"
 PASSES = ("params", "fusions", "collectives")
 """The passes whose facts the table shows, beside those that the summary adds."""
 
 
-def modules_report(reports: Sequence[Report], path: str) -> Report:
-    """The table `modules`, a row for each report, the module with the most lines first; `path` names where they come from.
+class ModuleList:
+    """The table `modules`, of which a row is made for each report as it comes, so that reports need not be kept."""
 
-    Columns of facts that no report has are left out.
-    """
-    largest_first = sorted(reports, key=lambda report: -report.input.lines)
-    columns = [column for column, fact in _columns() if not fact or any(fact in report.facts for report in reports)]
-    table = Table.of("modules", "Modules", columns, largest_first, page_rows=0)
-    lines, size = (sum(counts) for counts in zip(*((one.input.lines, one.input.bytes) for one in reports), strict=True))
-    return Report(
-        COMMAND,
-        Input(path, first_line=1, lines=lines, bytes=size),
-        facts={},
-        tables=(table,),
-        notes=tuple(_notes(table)),
-        profile=reports[0].profile,
-        title=f"{len(reports)} module{'' if len(reports) == 1 else 's'}",
-    )
+    def __init__(self) -> None:
+        self._columns = list(_columns())
+        self._rows: list[tuple[int, Row]] = []
+        self._lines = self._bytes = 0
+        self._known: set[str] = set()
+        self._profile: str | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, report: Report) -> None:
+        self._rows.append((-report.input.lines, tuple(column.get(report) for column, _ in self._columns if column.get)))
+        self._known.update(fact for _, fact in self._columns if fact in report.facts)
+        self._lines += report.input.lines
+        self._bytes += report.input.bytes
+        self._profile = report.profile
+
+    def noting(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports, each added when it comes."""
+        for report in reports:
+            self.add(report)
+            yield report
+
+    def report(self, path: str) -> Report:
+        """The module with the most lines first; `path` names where they come from. Columns of facts that no report has are left
+        out.
+        """
+        chosen = [at for at, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
+        rows = [tuple(row[at] for at in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
+        columns = tuple(replace(self._columns[at][0], get=None) for at in chosen)
+        table = Table("modules", "Modules", columns, tuple(rows), page_rows=0)
+        count = len(rows)
+        return Report(
+            COMMAND,
+            Input(path, first_line=1, lines=self._lines, bytes=self._bytes),
+            facts={},
+            tables=(table,),
+            notes=tuple(_notes(table)),
+            profile=self._profile,
+            title=f"{count:,} module{'' if count == 1 else 's'}",
+        )
 
 
 def _columns() -> Iterator[tuple[Column, str]]:

@@ -11,7 +11,9 @@ too, so that one row is one line.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from io import StringIO
+from itertools import chain, islice
 from typing import TextIO
 
 from hlo_inspect.errors import UsageError, printable
@@ -21,11 +23,14 @@ from hlo_inspect.report.options import RenderOptions, shown_tables
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
-def render_csv(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
-    several = len(reports) > 1
+def render_csv(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    reports = iter(reports)
+    firsts = list(islice(reports, 2))
+    several = len(firsts) > 1
     header: list[str] = []
-    for report in reports:
+    for report in chain(firsts, reports):
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         names, rows = _content(report, options)
         if not header:
             header = names
@@ -34,6 +39,7 @@ def render_csv(reports: Sequence[Report], stream: TextIO, options: RenderOptions
             raise UsageError("the reports have different tables, which one CSV cannot hold: choose one with --table")
         key = [f"{report.input.path}#{report.facts.get('module.name') or ''}"] if several else []
         writer.writerows([_field(value) for value in (*key, *row)] for row in rows)
+        stream.write(text.getvalue())
 
 
 def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterable[Row]]:

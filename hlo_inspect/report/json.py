@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TextIO
 
 from hlo_inspect.report.model import Finding, Report, Row, Table, Value
@@ -19,14 +20,20 @@ from hlo_inspect.version import __version__
 SCHEMA_VERSION = 1
 
 
-def render_json(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
-    shown = [report_to_dict(replace(report, tables=shown_tables(report, options))) for report in reports]
-    if len(shown) == 1:
-        pieces = _pieces(shown[0], 0, "")
-    else:
-        pieces = _pieces({"schema_version": SCHEMA_VERSION, "reports": shown}, -2, "")
-    stream.writelines(pieces)
-    stream.write("\n")
+def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    shown = (report_to_dict(replace(report, tables=shown_tables(report, options))) for report in reports)
+    first, second = next(shown, None), next(shown, None)
+    if first is None:
+        stream.write(f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": []\n}}\n')
+        return
+    if second is None:
+        stream.write("".join(_pieces(first, 0, "")) + "\n")
+        return
+    before = f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": ['
+    for one in chain([first, second], shown):
+        stream.write("".join((before, "\n  ", *_pieces(one, 0, "  "))))
+        before = ","
+    stream.write("\n ]\n}\n")
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:

@@ -5,7 +5,7 @@ names of its columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -14,7 +14,7 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, shown_tables
 
 
-def render_jsonl(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+def render_jsonl(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     for report in reports:
         shown = report_to_dict(replace(report, tables=shown_tables(report, options)))
         shown["tables"] = [_with_objects(table) for table in shown["tables"]]

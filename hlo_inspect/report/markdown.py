@@ -7,7 +7,7 @@ GitHub.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from hlo_inspect.errors import printable
@@ -31,11 +31,10 @@ _MARKUP = re.compile(r"[\\`*_{}\[\]<>|~&#$]")
 _REFERENCE = re.compile(r"@(?=\w)|#(?=[0-9])")
 
 
-def render_markdown(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+def render_markdown(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     for index, report in enumerate(reports):
-        if index:
-            stream.write("\n")
-        stream.writelines(f"{line}\n" for line in _page(report, options))
+        page = "".join([f"{line}\n" for line in _page(report, options)])
+        stream.write(f"\n{page}" if index else page)
 
 
 def escape(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -31,7 +31,10 @@ class RenderOptions:
     sites: bool = False
 
 
-Renderer = Callable[[Sequence[Report], TextIO, RenderOptions], None]
+Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]
+"""Writes reports as they come, each at once when its text is complete: a report of which something cannot be rendered leaves no
+half of it behind.
+"""
 
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:

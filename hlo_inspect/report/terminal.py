@@ -47,10 +47,12 @@ _WORD_STYLES |= {"failed": "bold red", "passed": "green"}
 _INDENT = " " * 16  # as wide as the severity and code before a finding's message
 
 
-def render_terminal(reports: Sequence[Report], stream: TextIO, options: RenderOptions) -> None:
+def render_terminal(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     width = max(options.width or PAGE_WIDTH, _NARROWEST)
     write = _colored if options.color else _plain
-    stream.write("\n".join(write(_page(report, options, width)) for report in reports))
+    for index, report in enumerate(reports):
+        page = write(_page(report, options, width))
+        stream.write(f"\n{page}" if index else page)
 
 
 def table_text(table: Table, options: RenderOptions) -> str:

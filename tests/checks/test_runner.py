@@ -1,24 +1,36 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hlo_inspect.checks.policy import Policy, parse_assertion, parse_policy
-from hlo_inspect.checks.runner import Outcome, run_checks, verdict
+from hlo_inspect.checks.runner import CheckRun, Outcome
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report.model import Finding, Input, Verdict
+from hlo_inspect.report.model import Finding, Input, Report, Verdict
 from tests.checks.sample import FACTS, FINDINGS, NOTES, sample_report
+
+
+def outcomes(reports: Iterable[Report], policy: Policy) -> list[Outcome]:
+    return list(CheckRun(policy).outcomes(reports))
+
+
+def verdict(reports: Iterable[Report], policy: Policy, refused: int = 0) -> Verdict:
+    run = CheckRun(policy)
+    run.refused = refused
+    list(run.outcomes(reports))
+    return run.verdict
 
 
 def run(*assertions: str) -> Outcome:
     policy = Policy(tuple(map(parse_assertion, assertions)))
-    return run_checks([sample_report()], policy)[0]
+    return outcomes([sample_report()], policy)[0]
 
 
 def with_policy(text: str, **changes: Any) -> Outcome:
-    return run_checks([sample_report(**changes)], parse_policy(text, "p.yaml"))[0]
+    return outcomes([sample_report(**changes)], parse_policy(text, "p.yaml"))[0]
 
 
 def lines(outcome: Outcome) -> list[tuple[str, object, str, bool]]:
@@ -147,7 +159,7 @@ def test_several_reports_have_an_outcome_each() -> None:
         "checks: {mesh.shape: known}\nfail-on: error\nignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI205, reason: y}\n",
         "p.yaml",
     )
-    first, second = run_checks([sample_report(), clean], policy)
+    first, second = outcomes([sample_report(), clean], policy)
     assert (first.ok, second.ok) == (False, True)
     assert (first.report.facts["module.name"], second.report.facts["module.name"]) == ("jit_step", "jit_other")
     assert "HI091" not in [finding.rule for finding in first.report.findings]
@@ -158,23 +170,28 @@ def test_several_reports_have_an_outcome_each() -> None:
 def test_policy_and_command_line_checks_run_together() -> None:
     policy = parse_policy("checks:\n  mesh.shape: known\n", "p.yaml")
     both = replace(policy, assertions=(*policy.assertions, parse_assertion("mesh.shape == 2x4")))
-    outcome = run_checks([sample_report()], both)[0]
+    outcome = outcomes([sample_report()], both)[0]
     assert [(result.expected, result.passed) for result in outcome.results] == [("== 2x4", False), ("known", True)]
 
 
 def test_input_and_profile_are_those_of_the_report() -> None:
     report = sample_report(profile="h100", input=Input("-", 4, 5, 6))
-    outcome = run_checks([report], Policy((parse_assertion("mesh.shape known"),)))[0]
+    outcome = outcomes([report], Policy((parse_assertion("mesh.shape known"),)))[0]
     assert (outcome.report.input, outcome.report.profile) == (report.input, "h100")
 
 
 def test_the_verdict_counts_modules_and_checks() -> None:
     policy = parse_policy("checks: {collectives.count: 4, opcode.dot: 3}\n", "p.yaml")
     reports = [sample_report(), sample_report(facts=FACTS | {"opcode.dot": 9}), sample_report()]
-    assert verdict(run_checks(reports, policy)) == Verdict("FAILED 1 of 3 modules, 1 of 6 checks", passed=False)
-    assert verdict(run_checks(reports[:1], policy)) == Verdict("PASSED 1 module, 2 checks", passed=True)
-    refused = verdict(run_checks(reports[:1], policy), refused=1)
+    assert verdict(reports, policy) == Verdict("FAILED 1 of 3 modules, 1 of 6 checks", passed=False)
+    assert verdict(reports[:1], policy) == Verdict("PASSED 1 module, 2 checks", passed=True)
+    refused = verdict(reports[:1], policy, refused=1)
     assert refused == Verdict("FAILED 1 of 2 modules (1 not checked), 0 of 2 checks", passed=False)
+
+
+def test_only_the_last_report_has_the_verdict() -> None:
+    reports = list(CheckRun(parse_policy("checks: {collectives.count: 4}\n", "p.yaml")).reports([sample_report()] * 3))
+    assert [report.verdict is None for report in reports] == [True, True, False]
 
 
 def test_that_a_module_is_cut_off_fails_nothing() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.api import Inspection
-from hlo_inspect.passes.modules import modules_report
+from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 
@@ -51,7 +51,9 @@ def screens(name: str) -> dict[int, list[str]]:
     finally:
         os.chdir(before)
     if len(reports) > 3:
-        reports.insert(0, modules_report(reports, path))
+        modules = ModuleList()
+        assert list(modules.noting(reports)) == reports
+        reports = [modules.report(path)]  # it is the last, so that it stays on the screen
     return {width: rendered(reports, width) for width in WIDTHS}
 
 

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import hlo_inspect
-from hlo_inspect.passes.modules import PASSES, modules_report
+from hlo_inspect.passes.modules import PASSES, ModuleList
 from hlo_inspect.report.model import Finding, Input, Report
 
 DATA = Path(__file__).parents[1] / "data"
 
 
+def listed(*reports: Report) -> Report:
+    modules = ModuleList()
+    assert list(modules.noting(reports)) == list(reports)
+    return modules.report("dumps")
+
+
 def rows(*reports: Report) -> list[dict[str, Any]]:
-    table = modules_report(reports, "dumps").table("modules")
+    table = listed(*reports).table("modules")
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
 
@@ -25,13 +31,13 @@ def made(name: str, lines: int, path: str = "a.txt", first_line: int = 1, **fact
 
 
 def test_the_module_with_the_most_lines_is_first() -> None:
-    table = modules_report([made("a", 5), made("b", 7), made("c", 5)], "dumps").table("modules")
+    table = listed(made("a", 5), made("b", 7), made("c", 5)).table("modules")
     assert [row[0] for row in table.rows] == ["b", "a", "c"]
     assert table.name == "modules"
 
 
 def test_the_report_is_about_all_of_them() -> None:
-    report = modules_report([made("a", 5), made("b", 7)], "dumps")
+    report = listed(made("a", 5), made("b", 7))
     assert (report.command, report.title, report.input) == ("list", "2 modules", Input("dumps", 1, 12, 120))
 
 
@@ -50,7 +56,7 @@ def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
     first, second = rows(made("a", 5, **facts), made("b", 4, collectives__executed_count=2))
     assert (first["collectives"], first["collectives_lower_bound"]) == (None, 3)
     assert (second["collectives"], second["collectives_lower_bound"]) == (2, 2)
-    report = modules_report([made("a", 5, **facts)], "dumps")
+    report = listed(made("a", 5, **facts))
     assert report.notes == ("collectives: unknown in 1 of 1; `summary` with -v says why",)
 
 

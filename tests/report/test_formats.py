@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
 from click import Choice
 
 from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.errors import UsageError
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 
@@ -32,6 +34,46 @@ def test_the_formats_of_the_command_line() -> None:
 def test_a_closed_pipe_is_left_to_the_caller(name: str, sample: Report) -> None:
     with pytest.raises(BrokenPipeError):
         FORMATS[name]([sample], ClosedPipe(), RenderOptions())
+
+
+class Events(StringIO):
+    """A stream that notes in `order` that something was written."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.order = order
+
+    def write(self, text: str) -> int:
+        self.order.append("written")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_report_is_written_as_soon_as_it_is_there(name: str, sample: Report) -> None:
+    """JSON and CSV look for a second report before they write the first: several reports are written in another way."""
+    order: list[str] = []
+
+    def coming() -> Iterator[Report]:
+        for _ in range(5):
+            order.append("made")
+            yield sample
+
+    stream = Events(order)
+    FORMATS[name](coming(), stream, RenderOptions())
+    alternating = "".join(event[0] for event in order)
+    assert alternating.startswith("mmww" if name in {"json", "csv"} else "mwmw")
+    assert "www" not in alternating.rstrip("w")
+    once = StringIO()
+    FORMATS[name]([sample] * 5, once, RenderOptions())
+    assert stream.getvalue() == once.getvalue()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_is_written_of_a_report_that_cannot_be_rendered(name: str, sample: Report) -> None:
+    stream = StringIO()
+    with pytest.raises(UsageError):
+        FORMATS[name]([sample], stream, RenderOptions(table="nothing"))
+    assert stream.getvalue() == ""
 
 
 def test_choosing_a_format_does_not_import_rich() -> None:

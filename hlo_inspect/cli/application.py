@@ -1,0 +1,23 @@
+"""The command line as click has it: the group of all commands."""
+
+from __future__ import annotations
+
+import click
+
+from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.version import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", prog_name="hlo-inspect")
+def cli() -> None:
+    """Read XLA's HLO text dumps and answer in tables.
+
+    INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps or other HLO texts, or a pattern
+    in quotes. Text around modules, as in a log or an issue, is skipped. With the extra [xla], serialized HLO (.pb) and
+    StableHLO are inputs too.
+    """
+
+
+for command in COMMANDS:
+    cli.add_command(command)

@@ -1,0 +1,94 @@
+"""The reports of a command's inputs, one after the other, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlo_inspect.cli.options import ReadOptions
+from hlo_inspect.cli.output import refuse_to_overwrite
+from hlo_inspect.cli.progress import ReadingBar
+from hlo_inspect.cli.streams import tell
+from hlo_inspect.errors import HloInspectError, InputError
+
+if TYPE_CHECKING:
+    from hlo_inspect.api import Inspection
+    from hlo_inspect.report.model import Report, Severity
+
+FAILED, USAGE, UNREADABLE = 1, 2, 3
+
+
+class Inspected:
+    """The reports of all inputs, to be taken once: each is made when the one before it is done with.
+
+    `status` is the exit status so far. An input that cannot be read is reported at once on standard error, and the others are
+    read; a finding that reaches `fail_on` is a failure. The file `output` must not be one of the inputs.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        passes: Sequence[str],
+        read: ReadOptions,
+        also: Sequence[str] = (),
+        *,
+        quiet: bool = False,
+        fail_on: Severity | None = None,
+        output: str | None = None,
+    ) -> None:
+        self.status = 0
+        self._inputs = inputs
+        self._passes = passes
+        self._read = read
+        self._also = also
+        self._quiet = quiet
+        self._fail_on = fail_on
+        self._output = output
+
+    def __iter__(self) -> Iterator[Report]:
+        from hlo_inspect.api import Inspection
+
+        options = asdict(self._read)
+        jobs = options.pop("jobs")
+        refuse_to_overwrite(self._output, [*self._inputs, self._read.profile, self._read.custom_calls])
+        with (
+            ReadingBar(wanted=not self._quiet and jobs == 1) as bar,
+            Inspection(self._passes, also=self._also, **options) as inspection,
+        ):
+            inspection.watcher = bar
+            for one in inspection.read(self._sources(inspection), jobs):
+                if isinstance(one, HloInspectError):
+                    with bar.out_of_the_way():
+                        self._tell(one)
+                    continue
+                refuse_to_overwrite(self._output, [one.input.path])
+                if self._reaches(one):
+                    self.status = max(self.status, FAILED)
+                with bar.out_of_the_way():
+                    yield one
+            for line in inspection.passed_over:
+                tell(f"hlo-inspect: {line}")
+
+    def _sources(self, inspection: Inspection) -> list[Path | str]:
+        sources: list[Path | str] = []
+        for argument in self._inputs:
+            try:
+                sources += inspection.sources(argument)
+            except InputError as error:
+                self._tell(error)
+        return sources
+
+    def _tell(self, error: HloInspectError) -> None:
+        """Says what cannot be read."""
+        tell(f"hlo-inspect: {error}")
+        self.status = max(self.status, UNREADABLE if isinstance(error, InputError) else USAGE)
+
+    def _reaches(self, report: Report) -> bool:
+        from hlo_inspect.report.model import SEVERITIES
+
+        if self._fail_on is None:
+            return False
+        limit = SEVERITIES.index(self._fail_on)
+        return any(SEVERITIES.index(finding.severity) <= limit for finding in report.findings)

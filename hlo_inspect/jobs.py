@@ -1,0 +1,116 @@
+"""The same work on many things in several processes, with the results in the order of the things.
+
+    with Jobs(4, start) as jobs:                # each process calls `start` once, and what that gives for each thing
+        for results in jobs.in_order(things): ...
+
+`start` and the things have to go from one process to another, and so do the results, which are a list for each thing. No thing
+is begun that is far ahead of the one whose results are waited for, so that few results wait.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 4
+"""So many things for each process are begun before the first of them is done."""
+
+
+class LostProcessError(Exception):
+    """A process ended in the middle of its work, as where the system takes its memory."""
+
+
+class Jobs(Generic[T, R]):
+    """Processes that run for the length of a `with` block."""
+
+    def __init__(self, count: int, start: Callable[[], Callable[[T], Iterable[R]]]) -> None:
+        self._count = count
+        self._start = start
+        self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._processes: dict[Connection, Any] = {}
+
+    def __enter__(self) -> Jobs[T, R]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection, process in self._processes.items():
+            process.terminate()
+            process.join()
+            connection.close()
+        self._processes = {}
+
+    def in_order(self, things: Iterable[T]) -> Iterator[tuple[list[R], Exception | None]]:
+        """For each thing its results, and what was raised after them, if anything was."""
+        coming = enumerate(things)
+        working: dict[Connection, int] = {}
+        done: dict[int, tuple[list[R], Exception | None]] = {}
+        following, is_last = 0, False
+        while True:
+            while not is_last and len(working) < self._count and len(working) + len(done) < self._count * AHEAD:
+                number, thing = next(coming, (-1, None))
+                is_last = number < 0
+                if not is_last:
+                    connection = self._idle(working)
+                    connection.send(thing)
+                    working[connection] = number
+            if following in done:
+                yield done.pop(following)
+                following += 1
+                continue
+            if not working:
+                return
+            for ready in wait(list(working)):
+                connection = cast("Connection", ready)
+                done[working.pop(connection)] = self._received(connection)
+
+    def _idle(self, working: Iterable[Connection]) -> Connection:
+        """The connection to a process that has nothing to do, a new one where there is none."""
+        for connection in self._processes:
+            if connection not in working:
+                return connection
+        pipe: tuple[Connection, Connection] = self._context.Pipe()
+        ours, theirs = pipe
+        others = [ours, *self._processes] if self._context.get_start_method() == "fork" else []
+        process = self._context.Process(target=_serve, args=(theirs, others, self._start), daemon=True)
+        process.start()
+        theirs.close()
+        self._processes[ours] = process
+        return ours
+
+    def _received(self, connection: Connection) -> tuple[list[R], Exception | None]:
+        try:
+            return connection.recv()  # type: ignore[no-any-return]
+        except EOFError:
+            process = self._processes.pop(connection)
+            process.join()
+            return [], LostProcessError(f"the process that worked on it ended with status {process.exitcode}")
+
+
+def _serve(connection: Connection, others: Iterable[Connection], start: Callable[[], Callable[[Any], Iterable[Any]]]) -> None:
+    """Works until there is nothing to do any more. An interruption is for the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    for other in others:  # else the end of that process would never be seen
+        other.close()
+    work = start()
+    while True:
+        try:
+            thing = connection.recv()
+        except EOFError:
+            return
+        results: list[Any] = []
+        failure = None
+        try:
+            results.extend(work(thing))
+        except Exception as error:
+            failure = error
+        connection.send((results, failure))
