@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.custom_calls.step import (
     CallFigure,
     StepCall,
-    by_target,
-    runs_of_step,
     total_of_step,
     with_unknown,
 )
-from hlo_inspect.analysis.fusions import result_bytes
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, with_lower_bound
-from hlo_inspect.report.model import Column, FactSpec, Passage, Section, Table, Unit, Value
+from hlo_inspect.passes.custom_call_tables import custom_call_tables
+from hlo_inspect.report.model import FactSpec, Passage, Section, Value
 
 _FACTS: dict[str, CallFigure] = {
     "custom_calls.flops": "flops",
@@ -65,86 +61,7 @@ class CustomCalls(Pass):
         full = sum(call.call.cost.at_full_lengths for call in found)
         if full:
             notes.append(f"custom_calls.flops: {full:,} calls are counted at full lengths, which are known when they run")
-        return Section(facts, _tables(found), notes, passages=_stanza(found))
-
-
-# -- tables -------------------------------------------------------------------------------------------------------------------
-
-_Group = Sequence[StepCall]
-
-
-def _summed(name: str, unit: Unit, amount: Callable[[_Group], Bounds], detail: int = 0) -> Iterator[Column]:
-    """A column of sums over all runs, and the one of their lower bounds."""
-    column = Column(name, unit, summed=True, detail=detail, get=lambda group: amount(group).exact)
-    yield column
-    yield column.lower_bound(lambda group: amount(group).least)
-
-
-def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
-    return lambda group: total_of_step(group, figure)
-
-
-def _known_by(group: _Group) -> str | None:
-    """All ways in which calls of one target are known, `None` where none is."""
-    return ", ".join(dict.fromkeys(one.call.cost.known_by for one in group if one.call.cost.known_by)) or None
-
-
-_COLUMNS = (
-    Column("target", get=lambda group: group[0].call.target),
-    Column("count", "count", summed=True, get=len),
-    *_summed("runs", "count", runs_of_step, 1),
-    *_summed("flops", "flops", _figure("flops")),
-    *_summed("least_flops", "flops", _figure("least_flops"), 3),
-    *_summed("matmul_flops", "flops", _figure("matmul_flops"), 2),
-    *_summed("transcendentals", "count", _figure("transcendentals"), 4),
-    *_summed("bytes", "bytes", _figure("bytes")),
-    Column("known_by", detail=1, optional=True, get=_known_by),
-    Column("line", "number", detail=5, get=lambda group: group[0].call.line),
-)
-
-
-def _tables(found: Sequence[StepCall]) -> Iterator[Table]:
-    yield Table.of("custom_calls", "Custom calls of one run by target", _COLUMNS, by_target(found))
-    transfers = [call for call in found if call.call.target in TRANSFERS]
-    yield from (table for table in (_transfers(transfers), _unknown_calls(found)) if table.rows)
-
-
-def _transfers(found: Iterable[StepCall]) -> Table:
-    """What is moved between host and device memory, by target."""
-    columns = (
-        Column("target", get=lambda group: group[0].call.target),
-        Column("count", "count", summed=True, get=len),
-        *_summed("runs", "count", runs_of_step),
-        *_summed("bytes", "bytes", _moved),
-    )
-    return Table.of("host_transfers", "Moved between host and device memory in one run", columns, by_target(found))
-
-
-def _moved(group: _Group) -> Bounds:
-    total = Bounds.exactly(0)
-    for one in group:
-        size = result_bytes(one.call.instruction)
-        amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
-        total = total.plus(amount.times(one.runs.bounds))
-    return total
-
-
-def _unknown_calls(found: Iterable[StepCall]) -> Table:
-    """One row a target and kernel, with the line of its first call."""
-    kernels: dict[tuple[str, str], list[StepCall]] = {}
-    for call in found:
-        if call.call.is_unknown:
-            kernels.setdefault((call.call.target, call.call.kernel), []).append(call)
-    columns = (
-        Column("target", get=lambda group: group[0].call.target),
-        Column("kernel", get=lambda group: group[0].call.kernel),
-        Column("count", "count", summed=True, get=len),
-        *_summed("runs", "count", runs_of_step, 1),
-        *_summed("bytes", "bytes", _figure("bytes")),
-        Column("line", "number", get=lambda group: group[0].call.line),
-    )
-    largest_first = sorted(kernels.values(), key=lambda group: -total_of_step(group, "bytes").least)
-    return Table.of("unknown_custom_calls", "Custom calls whose work is not known", columns, largest_first)
+        return Section(facts, custom_call_tables(found), notes, passages=_stanza(found))
 
 
 # -- what a user can fill in --------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""The tables of fusions: one by one and equal ones together, with what they cost in one step, and by kind; custom calls."""
+"""The tables of fusions: one by one, equal ones together, and by kind, with what they cost in one step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED
-from hlo_inspect.analysis.fusions import CustomCall, Fusion
+from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
@@ -37,12 +38,13 @@ class _Fusions(NamedTuple):
 
 
 def fusion_tables(context: Context) -> Iterator[Table]:
-    """One row a fusion, and equal ones in one row; what moves most bytes comes first."""
+    """One row a fusion, equal ones in one row, and all of a kind; what moves most bytes comes first."""
     rows = sorted(_rows(context), key=_weight, reverse=True)
     title = "Fusions of one step, by bytes moved"
     yield Table.of("fusions", title, _COLUMNS, rows, page_as="fusion_groups")
     together = sorted(map(_sum, group_rows(rows, lambda row: row.key)), key=_weight, reverse=True)
     yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, together)
+    yield _by_kind_of_step(rows)
 
 
 def _rows(context: Context) -> Iterator[_Fusions]:
@@ -118,34 +120,43 @@ _GROUPS = (
 )
 
 
-def by_kind(fusions: list[Fusion]) -> Table:
-    """One row a kind."""
-    columns = (
-        Column("kind", get=lambda group: group[0].kind or "(none printed)"),
-        Column("count", "count", summed=True, get=len),
-        Column("multi_output", "count", summed=True, get=lambda group: sum(f.is_multi_output for f in group)),
-        Column(
-            "instructions", "count", summed=True, detail=2, get=lambda group: total(fusion.instructions for fusion in group)
-        ),
-        Column("operand_bytes", "bytes", summed=True, detail=3, get=lambda group: total(f.operand_bytes for f in group)),
-        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(f.result_bytes for f in group)),
-    )
-    kinds: dict[str, list[Fusion]] = {}
-    for fusion in fusions:
-        kinds.setdefault(fusion.kind, []).append(fusion)
-    return Table.of("fusions_by_kind", "Fusions by kind", columns, sorted(kinds.values(), key=len, reverse=True))
+def by_kind(context: Context, *, with_cost: bool) -> Table:
+    """One row a kind: with what its fusions cost in one step, or counted as they are printed."""
+    if with_cost:
+        return _by_kind_of_step(sorted(_rows(context), key=_weight, reverse=True))
+    kinds = [_OfKind(fusions) for fusions in group_rows(context.fusions, attrgetter("kind"))]
+    kinds.sort(key=lambda kind: len(kind.fusions), reverse=True)
+    return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
 
 
-def by_target(calls: list[CustomCall]) -> Table:
-    """One row a target."""
-    columns = (
-        Column("target", get=lambda group: group[0].target),
-        Column("count", "count", summed=True, get=len),
-        Column("operand_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.operand_bytes for c in group)),
-        Column("result_bytes", "bytes", summed=True, detail=1, get=lambda group: total(c.result_bytes for c in group)),
-    )
-    targets: dict[str, list[CustomCall]] = {}
-    for call in calls:
-        targets.setdefault(call.target, []).append(call)
-    title = "Custom calls by target"
-    return Table.of("custom_calls_by_target", title, columns, sorted(targets.values(), key=len, reverse=True))
+def _by_kind_of_step(rows: Sequence[_Fusions]) -> Table:
+    kinds = map(_sum_of_kind, group_rows(rows, attrgetter("fusion.kind")))
+    return Table.of("fusions_by_kind", "Fusions of one step by kind", _KIND_OF_STEP, kinds)
+
+
+class _OfKind(NamedTuple):
+    """The fusions of a kind, and their runs, FLOPs and bytes in one step where these were asked for."""
+
+    fusions: Sequence[Fusion]
+    runs: Bounds = NOTHING
+    flops: Bounds = NOTHING
+    size: Bounds = NOTHING
+
+
+def _sum_of_kind(rows: Sequence[_Fusions]) -> _OfKind:
+    figures = [reduce(Bounds.plus, map(attrgetter(figure), rows)) for figure in ("runs", "flops", "size")]
+    return _OfKind([row.fusion for row in rows], *figures)
+
+
+_KIND = (
+    Column("kind", get=lambda row: row.fusions[0].kind or "(none printed)"),
+    Column("count", "count", summed=True, get=lambda row: len(row.fusions)),
+    Column("multi_output", "count", summed=True, detail=3, get=lambda row: sum(f.is_multi_output for f in row.fusions)),
+)
+_KIND_OF_STEP = (
+    *_KIND,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=4, get=lambda row: total(f.instructions for f in row.fusions)),
+    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda row: total(f.operand_bytes for f in row.fusions)),
+    Column("result_bytes", "bytes", summed=True, detail=9, get=lambda row: total(f.result_bytes for f in row.fusions)),
+)

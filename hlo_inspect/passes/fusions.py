@@ -9,8 +9,9 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.fusion_tables import by_kind, by_target, fusion_tables
+from hlo_inspect.passes.fusion_tables import fusion_tables
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
@@ -50,10 +51,9 @@ class Fusions(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
-    yield by_kind(context.fusions)
     yield _by_root(context.fusions)
     yield _content(context.fusions)
-    yield by_target(context.custom_calls)
+    yield custom_call_tables.by_target(context, with_cost=True)
 
 
 def _by_root(fusions: list[Fusion]) -> Table:

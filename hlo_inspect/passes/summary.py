@@ -11,7 +11,7 @@ from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import collective_tables, cost_tables, fusion_tables, loop_table
+from hlo_inspect.passes import collective_tables, cost_tables, custom_call_tables, fusion_tables, loop_table
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import headline
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
@@ -53,18 +53,19 @@ class Summary(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
+    with_cost = "cost" in context.also
     yield _buffers(context.interface)
-    if "cost" in context.also:
+    if with_cost:
         yield cost_tables.by_phase(context)
     if "optimizer" in context.also:
         yield _optimizer(context.optimizer)
-    yield fusion_tables.by_kind(context.fusions)
+    yield fusion_tables.by_kind(context, with_cost=with_cost)
     yield collective_tables.by_kind(context)
     yield collective_tables.point_to_point(context)
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
-    yield loop_table.loops(context, with_cost="cost" in context.also)
-    yield fusion_tables.by_target(context.custom_calls)
+    yield loop_table.loops(context, with_cost=with_cost)
+    yield custom_call_tables.by_target(context, with_cost=with_cost)
     yield _opcodes(context)
 
 

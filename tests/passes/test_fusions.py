@@ -81,13 +81,65 @@ def test_the_largest_come_first(report: Report) -> None:
 
 
 def test_by_kind(report: Report) -> None:
-    assert rows(
-        report, "fusions_by_kind", "kind", "count", "multi_output", "instructions", "operand_bytes", "result_bytes"
-    ) == [
-        ("kLoop", 3, 0, 6, 816, 816),
-        ("kInput", 1, 1, 4, 16, 32),
+    """Each run of %big reads and writes 400 bytes; %outer reads 16 and writes 32, the fusion in it none by itself."""
+    names = ("kind", "count", "multi_output", "runs", "bytes", "instructions", "operand_bytes", "result_bytes")
+    assert rows(report, "fusions_by_kind", *names) == [
+        ("kLoop", 3, 0, 3, 1600, 6, 816, 816),
+        ("kInput", 1, 1, 1, 48, 4, 16, 32),
     ]
-    assert report.table("fusions_by_kind").total == (None, 4, 1, 10, 832, 848)
+    table = report.table("fusions_by_kind")
+    sums = dict(zip([column.name for column in table.columns], table.total or (), strict=True))
+    assert (sums["count"], sums["runs"], sums["bytes"]) == (4, 4, 1648)
+
+
+IN_A_LOOP = """HloModule m, is_scheduled=true
+
+%big (x: f32[100]) -> f32[100] {
+  %x = f32[100]{0} parameter(0)
+  ROOT %y = f32[100]{0} negate(%x)
+}
+
+%body (s: (s32[], f32[100])) -> (s32[], f32[100]) {
+  %s = (s32[], f32[100]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %v = f32[100]{0} get-tuple-element(%s), index=1
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %f = f32[100]{0} fusion(%v), kind=kLoop, calls=%big
+  %g = f32[100]{0} custom-call(%f), custom_call_target="pipeline_marker"
+  ROOT %t = (s32[], f32[100]{0}) tuple(%next, %g)
+}
+
+%condition (s: (s32[], f32[100])) -> pred[] {
+  %s = (s32[], f32[100]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %five = s32[] constant(5)
+  ROOT %less = pred[] compare(%i, %five), direction=LT
+}
+
+ENTRY %main (p: f32[100]) -> (s32[], f32[100]) {
+  %p = f32[100]{0} parameter(0)
+  %zero = s32[] constant(0)
+  %begin = (s32[], f32[100]{0}) tuple(%zero, %p)
+  ROOT %w = (s32[], f32[100]{0}) while(%begin), condition=%condition, body=%body
+}
+"""
+
+
+def test_the_summary_shows_what_fusions_and_custom_calls_do_in_one_step() -> None:
+    """A loop of 5: 5 x 800 bytes of the fusion; a marker moves nothing."""
+    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",), also=("cost",))
+    assert rows(page, "fusions_by_kind", "kind", "count", "runs", "bytes") == [("kLoop", 1, 5, 4000)]
+    assert rows(page, "custom_calls_by_target", "target", "count", "runs", "bytes") == [("pipeline_marker", 1, 5, 0)]
+
+
+def test_without_costs_the_summary_says_that_it_counts_what_is_printed() -> None:
+    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",))
+    for name, label in (("fusions_by_kind", "kLoop"), ("custom_calls_by_target", "pipeline_marker")):
+        table = page.table(name)
+        assert table.title.endswith(", each counted once")
+        assert table.rows[0][:2] == (label, 1)
+        assert all(column.unit != "bytes" for column in table.columns)
 
 
 def test_by_root(report: Report) -> None:
@@ -106,8 +158,9 @@ def test_the_content_of_each_fused_computation_counts_once(report: Report) -> No
 
 
 def test_custom_calls_by_target(report: Report) -> None:
-    names = ("target", "count", "operand_bytes", "result_bytes")
-    assert rows(report, "custom_calls_by_target", *names) == [("gemm", 2, 48, 32), ("mark", 1, 16, 16)]
+    """One gemm has an operand of 16 bytes, the other two; each has a result of 16."""
+    names = ("target", "count", "runs", "bytes", "operand_bytes", "result_bytes")
+    assert rows(report, "custom_calls_by_target", *names) == [("gemm", 2, 2, 80, 48, 32), ("mark", 1, 1, 32, 16, 16)]
 
 
 def test_a_computation_that_is_not_in_the_text() -> None:
@@ -115,7 +168,8 @@ def test_a_computation_that_is_not_in_the_text() -> None:
     found = hlo_inspect.inspect(text, ("fusions",))
     names = ("name", "root", "instructions", "bytes")
     assert rows(found, "fusions", *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
-    assert found.table("fusions_by_kind").rows[0][3] is None
+    assert rows(found, "fusions_by_kind", "kind", "instructions", "bytes")[0] == ("kInput", 4, 48)
+    assert rows(found, "fusions_by_kind", "kind", "instructions", "bytes")[1] == ("kLoop", None, None)
     assert found.facts["fusions.count"] == 4
 
 

@@ -88,7 +88,7 @@ def runs_of_step(calls: Iterable[StepCall]) -> Bounds:
     return reduce(Bounds.plus, (call.runs.bounds for call in calls), NOTHING)
 
 
-def by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
+def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
     """The custom calls of each target, the one with most FLOPs first, then with most bytes."""
     targets: dict[str, list[StepCall]] = {}
     for call in calls:
