@@ -31,7 +31,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.jobs import Jobs, LostProcessError
-from hlo_inspect.passes import MODULE_FACTS, find_pass
+from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass, find_workload_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
 from hlo_inspect.report import notebook
@@ -39,6 +39,8 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first, show_with
 from hlo_inspect.rules import RULES
 from hlo_inspect.rules.reading_problems import reading_findings
+from hlo_inspect.workload_reports import holds_workload, is_no_workload, report_on_workload
+from hlo_inspect.workloads.reader import read_workload
 from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
@@ -136,9 +138,13 @@ class Inspection:
             "custom_calls": custom_calls,
             "also": also,
         }
-        self._chosen = [find_pass(name) for name in ((passes,) if isinstance(passes, str) else passes)]
-        if not self._chosen:
+        names = (passes,) if isinstance(passes, str) else tuple(passes)
+        if not names:
             raise UsageError("no pass is named")
+        self._command = names[0]
+        self._chosen = [find_pass(name) for name in names if name != WORKLOAD.name]
+        asked = also if names == (MODULE_FACTS.name,) else names  # a list of modules shows what belongs to it
+        self._about_workloads = [one for name in asked if (one := find_workload_pass(name)) is not None]
         self._also = frozenset(find_pass(name).name for name in also)
         self._running = _with_included([*self._chosen, *map(find_pass, also)])
         self._answering = list(dict.fromkeys((*self._running, MODULE_FACTS)))
@@ -225,7 +231,11 @@ class Inspection:
     def _arrived(self, file: _File, items: list[_Item], failure: Exception | None) -> Iterator[_Item]:
         """What another process made of a file, with what did not have to travel."""
         for item in items:
-            yield replace(item, facts=Facts(item.facts, self._specs), specs=self._specs) if isinstance(item, Report) else item
+            if isinstance(item, Report):
+                specs = item.specs or self._specs
+                yield replace(item, facts=Facts(item.facts, specs), specs=specs)
+            else:
+                yield item
         if isinstance(failure, LostProcessError):
             yield InputError(str(failure), Location(str(file.source)))
         elif failure is not None:
@@ -245,6 +255,12 @@ class Inspection:
         """As `_items`; raises where the source cannot be read on, or holds no module."""
         if self.watcher is not None:
             source.on_bytes = partial(self.watcher.reading, source.name)
+        source.converter = self._xla.as_text
+        if holds_workload(source):
+            yield self._on_workload(source, note)
+            return
+        if not self._chosen:
+            raise NoModuleError(is_no_workload(source), Location(source.name))
         modules = self._xla.modules(source, self._wants, strict=self._strict)
         holds_module = False
         while True:
@@ -261,6 +277,21 @@ class Inspection:
             yield item
         if not holds_module:
             raise NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+
+    def _on_workload(self, source: Source, note: str | None) -> Report | str:
+        """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of
+        the passes is about such files.
+        """
+        if not self._about_workloads:
+            message = f"is a workload file of a network simulator, of which {self._command} says nothing"
+            raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
+        with without_collection():
+            workload = read_workload(source)
+        policy = workload.header.policy
+        if self._pattern is not None and self._pattern.search(policy) is None:
+            return policy
+        notes = [one for one in (note, source.note) if one is not None]
+        return report_on_workload(workload, self._command, self._about_workloads, notes)
 
     def _report_on(self, module: Module, notes: Sequence[str]) -> Report | str:
         """The report, or the name of a module that is not named as asked."""
@@ -352,7 +383,7 @@ def inspect(
         )
     )
     if len(reports) > 1:
-        names = ", ".join(str(report.facts["module.name"]) for report in reports[:5])
+        names = ", ".join(str(report.facts.get("module.name", report.title)) for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
     return reports[0]
 
@@ -395,12 +426,15 @@ def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
 
 
 def _start_reading(arguments: Mapping[str, Any]) -> Callable[[_File], Iterator[_Item]]:
-    """What a process does with each file. The specifications of facts are the same for all reports, and stay behind."""
+    """What a process does with each file. The specifications of facts are the same for all modules, and stay behind."""
     inspection = Inspection(**arguments)
 
     def read(file: _File) -> Iterator[_Item]:
         for item in inspection._items(file):
-            yield replace(item, facts=dict(item.facts), specs=()) if isinstance(item, Report) else item
+            if isinstance(item, Report):
+                yield replace(item, facts=dict(item.facts), specs=() if item.specs is inspection._specs else item.specs)
+            else:
+                yield item
 
     return read
 

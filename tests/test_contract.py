@@ -279,6 +279,47 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
 }
 
+SIMAI, ASTRA_SIM = "workloads/simai", "workloads/astra_sim"
+WORKLOAD_FACTS: dict[str, tuple[Case, Case]] = {
+    "workload.dialect": ((SIMAI, "workload.dialect", "simai"), (ASTRA_SIM, "workload.dialect", "astra-sim")),
+    "workload.policy": (
+        (SIMAI, "workload.policy", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"),
+        (ASTRA_SIM, "workload.policy", "HYBRID_DLRM"),
+    ),
+    "workload.time_unit": ((SIMAI, "workload.time_unit", "ns"), (ASTRA_SIM, "workload.time_unit", "cycles")),
+    "workload.rows": ((SIMAI, "workload.rows", 8), (ASTRA_SIM, "workload.rows", 4)),
+    "workload.stated_rows": ((SIMAI, "workload.stated_rows", 8), (ASTRA_SIM, "workload.stated_rows", 4)),
+    "workload.distinct_rows": ((SIMAI, "workload.distinct_rows", 7), (ASTRA_SIM, "workload.distinct_rows", 4)),
+    "workload.parallelism": ((SIMAI, "workload.parallelism", "2x2x4"), (ASTRA_SIM, "workload.parallelism", None)),
+    "workload.devices": ((SIMAI, "workload.devices", 16), (ASTRA_SIM, "workload.devices", None)),
+    "workload.<group>.devices": ((SIMAI, "workload.dp_ep.devices", 4 // 2), (ASTRA_SIM, "workload.tp.devices", None)),
+    "workload.pp_comm": ((SIMAI, "workload.pp_comm", 4096), (ASTRA_SIM, "workload.pp_comm", None)),
+    "workload.bytes": (
+        (SIMAI, "workload.bytes", 1000 + 2000 + 3 * 2 * 64 + 2 * 32),
+        (ASTRA_SIM, "workload.bytes", 2 * 96 + 2 * 50 + 7 + 60),
+    ),
+    "workload.unknown_bytes": ((SIMAI, "workload.unknown_bytes", 16), (ASTRA_SIM, "workload.unknown_bytes", 0)),
+    "workload.<kind>.count": (
+        (SIMAI, "workload.allgather.count", 1 + 1),
+        (ASTRA_SIM, "workload.allreducealltoall.count", 1),
+    ),
+    "workload.<kind>.bytes": ((SIMAI, "workload.allreduce.bytes", 3 * 2 * 64), (ASTRA_SIM, "workload.alltoall.bytes", 2 * 96)),
+    "workload.<pass>.compute": (
+        (SIMAI, "workload.forward.compute", 3 * 1 + 3 * 500 + 40 + 5),
+        (ASTRA_SIM, "workload.weight_gradient.compute", 300 + 3 * 30),
+    ),
+    "workload.<pass>.bytes": (
+        (SIMAI, "workload.weight_gradient.bytes", 1000 + 2000),
+        (ASTRA_SIM, "workload.forward.bytes", 96 + 7),
+    ),
+    "workload.update.compute": (
+        (SIMAI, "workload.update.compute", 8 * 100),
+        (ASTRA_SIM, "workload.update.compute", 98 + 3 * 5),
+    ),
+    "workload.<group>.bytes": ((SIMAI, "workload.ep.bytes", 2 * 32), (ASTRA_SIM, "workload.dp.bytes", None)),
+}
+"""Facts of a network simulator's workload file: sums over the rows of two small ones."""
+
 OWED = """
 """
 """Facts that are promised and not built yet."""
@@ -317,8 +358,16 @@ def test_fact(dump: str, fact: str, number: Value) -> None:
     assert found == (pytest.approx(number, rel=1e-12) if isinstance(number, float) else number)
 
 
+@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in WORKLOAD_FACTS.values() for case in cases])
+@pytest.mark.parametrize("command", ["workload", "summary"])
+def test_fact_of_a_workload(dump: str, fact: str, number: Value, command: str) -> None:
+    found = report(dump, command).facts[fact]
+    assert type(found) is type(number)
+    assert found == number
+
+
 def test_the_facts_are_those_of_the_program() -> None:
-    assert {spec.name for spec in all_specs()} == set(FACTS) | NOT_KNOWN_YET
+    assert {spec.name for spec in all_specs()} == set(FACTS) | NOT_KNOWN_YET | set(WORKLOAD_FACTS)
 
 
 def test_what_is_not_known_yet_says_so() -> None:

@@ -11,7 +11,7 @@ import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.passes import MODULE_FACTS, PASSES
+from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, WORKLOAD_PASSES
 from hlo_inspect.report import FORMATS
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.rules import RULES, rule_pages
@@ -35,13 +35,14 @@ NO_PASS = {
     "stack_table",
     "profiles",
     "rule_pages",
+    "workload_tables",
 }
 """Files of `passes` that hold no pass: what a pass is, the summary's first lines, how rows are joined, tables that several
 passes show, and the reports on modules, profiles and rules.
 """
 
-NO_RULE = {"__init__", "base", "reading_problems", "check_problems"}
-"""Files of `rules` that hold no rule: the list, what a rule is, and the two tables."""
+NO_RULE = {"__init__", "base", "reading_problems", "check_problems", "workload_problems"}
+"""Files of `rules` that hold no rule: the list, what a rule is, and the tables."""
 
 TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""
@@ -49,7 +50,9 @@ TEST_OF_FORMAT = {"table": "terminal"}
 
 def test_each_file_of_passes_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
-    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, *PASSES)} | NO_PASS
+    of_workloads = {type(one).__module__.rpartition(".")[2] for one in WORKLOAD_PASSES}
+    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, *PASSES)} | of_workloads | NO_PASS
+    assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one is not WORKLOAD} | {WORKLOAD.name} == of_workloads
     assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES))
 
 
@@ -70,16 +73,17 @@ def test_each_profile_has_its_figures_in_a_test() -> None:
 
 def test_each_pass_is_a_command() -> None:
     commands = {command.name: command for command in COMMANDS}
-    for one in PASSES:
+    for one in (*PASSES, WORKLOAD):
         assert {one.name, *one.aliases} <= commands.keys()
         assert commands[one.name].help == one.help()
         assert one.summary().endswith(".")
         assert any(option.name == "quick" for option in commands[one.name].params) == bool(one.also)
+        assert any(option.name == "to" for option in commands[one.name].params) == bool(one.writes)
 
 
 def test_each_pass_has_its_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES)} <= tests
+    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES, WORKLOAD)} <= tests
 
 
 def test_each_file_of_rules_is_on_the_list() -> None:
@@ -100,4 +104,4 @@ def test_each_rule_is_documented() -> None:
         assert len(page.summary) <= 56, "it fits in the table of `rules`"
         assert tuple(page.texts) == ("What it finds", "Why it matters", "How to fix it", "Example")
         assert all(text.strip() for text in page.texts.values())
-    assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 27
+    assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 34

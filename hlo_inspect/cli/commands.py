@@ -22,15 +22,15 @@ from hlo_inspect.cli.options import (
     take_output,
     take_read,
 )
-from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import InputError
-from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
+from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, all_specs, find_pass
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
     from hlo_inspect.checks.runner import CheckRun
-    from hlo_inspect.passes.base import Pass
+    from hlo_inspect.passes.base import Question
     from hlo_inspect.report.model import Report, Severity
 
 OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
@@ -40,15 +40,24 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 """A fact that is known where every line is read, and the pass that asks for that."""
 
 
-def _pass_commands(one: Pass) -> list[click.Command]:
+def _pass_commands(one: Question) -> list[click.Command]:
     """The command of a pass, and the same under its other names."""
 
     @output_options
     @read_options
     @fail_on_option
     @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
-    def run(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool = False, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    def run(
+        inputs: tuple[str, ...],
+        fail_on: Severity | None,
+        *,
+        quick: bool = False,
+        to: str | None = None,
+        **arguments: Any,  # noqa: ANN401 - click hands over all options
+    ) -> int:
         output, read = take_output(arguments), take_read(arguments)
+        if to is not None:
+            return _rewritten(inputs, to, output)
         also = () if quick else one.also
         found = Inspected(inputs, (one.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
         ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
@@ -57,12 +66,25 @@ def _pass_commands(one: Pass) -> list[click.Command]:
 
     if one.also:
         run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
+    if one.writes:
+        run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
     command = click.command(one.name, help=one.help(), short_help=one.summary())(run)
     others = [
         click.Command(alias, callback=command.callback, params=command.params, help=one.help(), hidden=True)
         for alias in one.aliases
     ]
     return [command, *others]
+
+
+def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
+    """Writes the workload file in another dialect."""
+    from hlo_inspect.workload_reports import rewritten_workload
+
+    if len(inputs) != 1:
+        raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")
+    refuse_to_overwrite(output.output, inputs)
+    deliver_bytes(rewritten_workload(inputs[0], to), output)
+    return 0
 
 
 def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Report]:
@@ -164,7 +186,7 @@ def _is_whole(report: Report) -> bool:
     cut = truncation(report)
     if cut is not None:
         inside = f" inside {cut.subject}" if cut.subject is not None else ""
-        name = report.facts["module.name"]
+        name = report.facts.get("module.name", report.title)
         message = (
             f"{name} is cut off{inside} and is not checked: its facts would be those of a part (--allow-partial checks it)"
         )
@@ -179,7 +201,7 @@ def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions)
     if not inputs:
         deliver([facts_report(all_specs())], output)
         return 0
-    found = Inspected(inputs, [one.name for one in PASSES], read, quiet=output.quiet, output=output.output)
+    found = Inspected(inputs, _all_names(), read, quiet=output.quiet, output=output.output)
     deliver(map(facts_of, found), output)
     return found.status
 
@@ -207,13 +229,17 @@ def passes_for(policy: Policy) -> list[str]:
 
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
     if policy.fail_on is not None or not facts:
-        return [one.name for one in PASSES]
+        return _all_names()
     ignored = {ignore.rule for ignore in policy.ignores}
     named = {rule.passes[0] for rule in RULES if rule.code in ignored}
     if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
         named.add(EVERY_LINE)
-    named |= {one.name for one in PASSES if any(find_spec(fact, one.specs) for fact in facts)}
-    return [one.name for one in PASSES if one.name in named] or [MODULE_FACTS.name]
+    named |= {one.name for one in (*PASSES, WORKLOAD) if any(find_spec(fact, one.specs) for fact in facts)}
+    return [name for name in _all_names() if name in named] or [MODULE_FACTS.name]
+
+
+def _all_names() -> list[str]:
+    return [one.name for one in (*PASSES, WORKLOAD)]
 
 
 @click.command("profiles", short_help="List the hardware profiles, or show one with the sources of its figures.")
@@ -250,7 +276,7 @@ def rule(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over
 
 
 COMMANDS: tuple[click.Command, ...] = (
-    *(command for one in PASSES for command in _pass_commands(one)),
+    *(command for one in (*PASSES, WORKLOAD) for command in _pass_commands(one)),
     list_modules,
     check,
     profiles,

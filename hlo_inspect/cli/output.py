@@ -44,6 +44,21 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> None:
         silence(stream)
 
 
+def deliver_bytes(data: bytes, options: OutputOptions) -> None:
+    """Writes bytes as they are, as `deliver` does."""
+    if options.output is not None:
+        with replaced_file(options.output) as stream:
+            stream.buffer.write(data)
+        return
+    if sys.stdout is None:
+        raise UsageError("standard output is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
+
+
 def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
     """The reports with the rows and columns that are asked for."""
     for_people = options.format in FORMATS_FOR_PEOPLE

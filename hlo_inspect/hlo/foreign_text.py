@@ -39,6 +39,16 @@ _TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'\{\s*+(?:\}|"(?:[^"\\\n]++|\\.)*+"\s*+:)|\[\s*+[\[\]{"\d]'), "JSON"),
     (re.compile(r"Thunk|\d+: k\w+\t"), "XLA's thunk sequence"),
 )
+_POLICY = r"HYBRID_(?:DATA_MODEL|MODEL_DATA|TRANSFORMER(?:_FWD_IN_BCKWD)?|DLRM(?:_ENHANCED)?|CUSTOMIZED)"
+_WORKLOAD = re.compile(
+    rf"\s*+(?:{_POLICY}[ \t]*+(?:[\w.]++:|\d++|\r|\n|\Z)"
+    r"|(?:DATA|MODEL|MICRO|DISTRIBUTED_INFERENCE)[ \t\r]*+\n\s*+\d++[ \t\r]*+(?:\n|\Z)"
+    r"|(?:[A-Z][A-Z0-9_]*+[ \t]++)?+(?:[^\s:]++:?[ \t]++[^\s:]++[ \t]++){0,12}?model_parallel_NPU_group:"
+    r"|[A-Z][A-Z0-9_]*+(?:[ \t]++[\w.:\-]++){0,40}+[ \t\r]*+\n"
+    r"\s*+\d++[ \t\r]*+\n\s*+[^\n]*?[ \t]-?\d++[ \t]++\S++[ \t]++[A-Za-z])",
+    re.ASCII,
+)
+"""A policy and keys; any other word in capitals too, where the number of rows and a row follow."""
 _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object or executable"),
     (b"PK\x03\x04", "a zip archive"),
@@ -73,6 +83,11 @@ def is_binary(start: bytes) -> bool:
     """Whether the first bytes of an input hold a NUL, or more control characters than coloured output of a program has."""
     start = start[:4096]
     return b"\0" in start or len(_CONTROL.findall(start)) > max(3, len(start) / 50)
+
+
+def is_workload(start: str) -> bool:
+    """Whether a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
+    return _WORKLOAD.match(start) is not None
 
 
 def what_text_looks_like(start: str) -> str:

@@ -15,8 +15,8 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -40,9 +40,10 @@ _INVALID_LINE = re.compile("[\udc80-\udcff][^\n]*")  # one match a line
 class Source:
     """One input that is read once.
 
-    `name` is what messages call it. Once pieces were read, `start` is the first text of the input, `first_invalid_line` the
+    `name` is what messages call it. Once `pieces` were read, `start` is the first text of the input, `first_invalid_line` the
     line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
-    the input, `format` is what it was and `note` what a report has to say about that. `on_bytes` is called with how many bytes
+    the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
+    `ends_with_line` says whether the last of them ends in a line end. `on_bytes` is called with how many bytes
     of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
     """
 
@@ -59,21 +60,41 @@ class Source:
         self._opener = opener
         self._closes = closes
         self._kept: deque[str] | None = None
+        self.bytes_read = 0
+        self.ends_with_line = True
+        self._unread: Generator[bytes, None, None] | None = None
+        self._first = b""
+
+    def peek(self) -> bytes:
+        """The first piece as the file has it, which `raw_pieces` and `pieces` give too; empty where the input is."""
+        if self._unread is None:
+            self._unread = self._cut()
+            self._first = next(self._unread, b"")
+        return self._first
+
+    def raw_pieces(self) -> Iterator[bytes]:
+        """The bytes in order, decompressed, cut at line ends; errors as `pieces` has them."""
+        raw = self.peek()
+        with closing(self._unread or self._cut()) as rest:
+            while raw:
+                if self.on_bytes is not None:
+                    self.on_bytes(self._position())
+                self.bytes_read += len(raw)
+                self.ends_with_line = raw.endswith((b"\n", b"\r"))
+                yield raw
+                raw = next(rest, b"")
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
         binary. `next_line` is asked for the number of a piece's first line where that is needed.
         """
-        with self._open() as stream:
-            for raw in self._cut(*self._as_text(stream)):
-                text = self._decoded(raw, next_line)
-                if len(self.start) < START_CHARS:
-                    self.start += text[: START_CHARS - len(self.start)]
-                if self._kept is not None:
-                    self._kept.append(text)
-                if self.on_bytes is not None:
-                    self.on_bytes(self._position())
-                yield text
+        for raw in self.raw_pieces():
+            text = self._decoded(raw if self.ends_with_line else raw + b"\n", next_line)
+            if len(self.start) < START_CHARS:
+                self.start += text[: START_CHARS - len(self.start)]
+            if self._kept is not None:
+                self._kept.append(text)
+            yield text
 
     def keep_text(self) -> None:
         """From here on the text of pieces is kept for `take_lines`."""
@@ -158,25 +179,27 @@ class Source:
             raise self._error(f"is {self.format}, not HLO text")
         return self.converter(self, whole)
 
-    def _cut(self, chunk: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-        """The bytes of `chunk` and of the stream after it, cut at line ends."""
+    def _cut(self) -> Generator[bytes, None, None]:
+        """The bytes of the input, cut at line ends."""
         pending: list[bytes] = []
         size = 0
-        while chunk:
-            cut = chunk.rfind(b"\n") + 1
-            if not cut:
-                cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
-            pending.append(chunk[:cut])
-            size += cut or len(chunk)
-            if cut:
-                yield b"".join(pending)
-                pending, size = [], 0
-            pending.append(chunk[cut:])
-            if size > MAX_LINE_BYTES:
-                raise self._error(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB")
-            chunk = self._read(stream)
-        if rest := b"".join(pending):
-            yield rest + b"\n"
+        with self._open() as opened:
+            chunk, stream = self._as_text(opened)
+            while chunk:
+                cut = chunk.rfind(b"\n") + 1
+                if not cut:
+                    cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
+                pending.append(chunk[:cut])
+                size += cut or len(chunk)
+                if cut:
+                    yield b"".join(pending)
+                    pending, size = [], 0
+                pending.append(chunk[cut:])
+                if size > MAX_LINE_BYTES:
+                    raise self._error(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB")
+                chunk = self._read(stream)
+            if rest := b"".join(pending):
+                yield rest
 
     def _read(self, stream: IO[bytes]) -> bytes:
         try:

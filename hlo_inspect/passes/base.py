@@ -1,4 +1,4 @@
-"""What a pass is: one question about a module, answered as facts and tables."""
+"""What a pass is: one question about a module or a workload file, answered as facts and tables."""
 
 from __future__ import annotations
 
@@ -10,30 +10,23 @@ from typing import ClassVar
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Value
+from hlo_inspect.workloads.totals import WorkloadTotals
 
 
-class Pass(ABC):
-    """One question, and the command of that name: the docstring is the command's help, its first paragraph the short one.
+class Question(ABC):
+    """What a command answers: the docstring is the command's help, its first paragraph the short one.
 
-    `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
-    made where the pass was asked for by its name; `specs` names every fact that it gives. `includes` are passes whose facts and
-    notes always belong to its answer, but not their tables; `also` are those that its command adds in the same way except with
-    `--quick`, and which `inspect` adds where they are named. `aliases` are other names of the command.
-
-    What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
+    `specs` names every fact that it gives. `includes` are passes whose facts and notes always belong to its answer, but not
+    their tables; `also` are those that its command adds in the same way except with `--quick`, and which `inspect` adds where
+    they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
     """
 
     name: ClassVar[str]
-    wants: ClassVar[Wants]
-    table_wants: ClassVar[Wants] = Wants()
     specs: ClassVar[tuple[FactSpec, ...]]
     includes: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def run(self, context: Context) -> Section:
-        """Every fact of `specs`, of a family those members that occur; the command's own table first."""
+    writes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def help(cls) -> str:
@@ -44,6 +37,31 @@ class Pass(ABC):
     def summary(cls) -> str:
         """What the list of commands says of it."""
         return cls.help().partition("\n\n")[0].replace("\n", " ")
+
+
+class Pass(Question):
+    """One question about a module, and the command of that name.
+
+    `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
+    made where the pass was asked for by its name.
+
+    What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
+    """
+
+    wants: ClassVar[Wants]
+    table_wants: ClassVar[Wants] = Wants()
+
+    @abstractmethod
+    def run(self, context: Context) -> Section:
+        """Every fact of `specs`, of a family those members that occur; the command's own table first."""
+
+
+class WorkloadPass(Question):
+    """One question about a simulator's workload file. A pass about modules may have the same name and be the command."""
+
+    @abstractmethod
+    def run(self, totals: WorkloadTotals) -> Section:
+        """Every fact of `specs`; the command's own table first."""
 
 
 def unknown(facts: Mapping[str, Value]) -> list[str]:

@@ -22,6 +22,7 @@ from hlo_inspect.rules.uneven_device_groups import UnevenDeviceGroups
 from hlo_inspect.rules.unfollowed_dataflow import UnfollowedDataflow
 from hlo_inspect.rules.unreadable_device_groups import UnreadableDeviceGroups
 from hlo_inspect.rules.unused_parameter import UnusedParameter
+from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
 
 _CODE = re.compile(r"HI[0-9]{3}", re.ASCII)
 
@@ -45,7 +46,7 @@ RULES: tuple[Rule, ...] = (
 
 def rule_pages() -> tuple[RulePage, ...]:
     """The documentation of every finding that exists, by code."""
-    return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES))
+    return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES), *WORKLOAD_PROBLEMS)
 
 
 def find_rule(name: str) -> RulePage:

@@ -9,6 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.rules import RULES, rule_pages
 from hlo_inspect.rules.reading_problems import READING_PROBLEMS
+from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
 
 DOT = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}'
 
@@ -36,6 +37,13 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI502": ("call(x), to_apply=again\n}\n\nENTRY", "negate(x)\n}\n\nENTRY"),
     "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),
     "HI504": ("subtract(w)", "subtract(w, g)"),
+    "HI601": ("\n3\n", "\n2\n"),
+    "HI602": ("10.5", "10"),
+    "HI603": ("BROADCAST", "ALLREDUCE"),
+    "HI604": ("3000000000", "300"),
+    "HI605": ("ga: 1", "vpp: 2 ga: 1"),
+    "HI606": ("NPU_group: 3", "NPU_group: 2"),
+    "HI607": ("ALLGATHER 64", "NONE 0"),
 }
 ELSEWHERE = {"HI205": "rules/test_bad_input", "HI505": "rules/test_optimizer_state", "HI506": "rules/test_optimizer_state"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
@@ -43,6 +51,7 @@ ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
 
 PAGES = {page.code: page for page in rule_pages()}
 PASSES = {rule.code: rule.passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
+PASSES |= {page.code: ("workload", "collectives") for page in WORKLOAD_PROBLEMS}
 
 
 def fired(text: str, command: str) -> set[str]:

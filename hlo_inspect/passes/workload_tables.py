@@ -1,0 +1,336 @@
+"""The tables and first lines of a workload file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table, Value
+from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
+from hlo_inspect.workloads.reader import EqualRows
+from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, PartialSum, WorkloadTotals, together
+from hlo_inspect.workloads.vocabulary import GROUPS, HLO_KINDS, NONE, PASSES
+
+_CLIENTS = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}
+_UNITS = {"simai": "ns", "astra-sim": "cycles"}
+_CONVENTIONS = {
+    "simai": "sizes are SimAI's: of an ALLGATHER the gathered array, of a REDUCESCATTER the whole input, of one device",
+    "astra-sim": "sizes are ASTRA-sim's: of an ALLGATHER what one device gives, of a REDUCESCATTER the whole input",
+}
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+
+
+def time_unit(totals: WorkloadTotals) -> str:
+    """What the client counts times in."""
+    return _UNITS[totals.workload.header.dialect]
+
+
+def conventions(totals: WorkloadTotals) -> list[str]:
+    """What sizes and times are, for the foot of a page."""
+    dialect = totals.workload.header.dialect
+    return [f"{_CONVENTIONS[dialect]}; times are {_UNITS[dialect]} of {_CLIENTS[dialect]}, each row once"]
+
+
+def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
+    """What the workload is, what it computes, and what it moves."""
+    yield HeadlineRow("", tuple(_what(totals)))
+    yield HeadlineRow("compute", tuple(_compute(totals)))
+    yield HeadlineRow("collectives", tuple(_moved(totals)))
+
+
+def _what(totals: WorkloadTotals) -> Iterator[str | Amount]:
+    workload, parallelism = totals.workload, totals.parallelism
+    yield f"workload for {_CLIENTS[workload.header.dialect]}: "
+    yield Amount(len(workload.rows), "count", "row")
+    yield ", "
+    yield Amount(len(workload.distinct), "count")
+    yield " of them different"
+    if parallelism.text is not None:
+        yield f"; TP {parallelism.tensor} x PP {parallelism.stages} x DP {parallelism.data} on "
+        yield Amount(parallelism.devices, "count", "GPU")
+    elif parallelism.tensor is not None:
+        yield f"; TP {parallelism.tensor}"
+    if parallelism.experts is not None and parallelism.experts > 1:
+        yield f", EP {parallelism.experts}"
+
+
+def _compute(totals: WorkloadTotals) -> Iterator[str | Amount]:
+    everything = together(totals.compute[name] for name in PASSES)
+    yield _amount(everything, "count")
+    yield f" {time_unit(totals)}"
+    for index, name in enumerate(PASSES):
+        yield f"{', ' if index else ': '}{_words(name)} "
+        yield _amount(totals.compute[name], "count")
+    yield f"; {UPDATE} "
+    yield _amount(totals.compute[UPDATE], "count")
+
+
+def _moved(totals: WorkloadTotals) -> Iterator[str | Amount]:
+    yield _amount(totals.count(), "count")
+    yield ", "
+    yield _amount(totals.size(), "bytes")
+    groups = [(group, totals.size(group=group)) for group in GROUPS] if totals.has_groups else []
+    for index, (group, size) in enumerate([(group, size) for group, size in groups if size.least]):
+        yield f"{', ' if index else ': '}{_group(group)} "
+        yield _amount(size, "bytes")
+    unknown = totals.unknown_size()
+    if unknown.least:
+        yield "; "
+        yield _amount(unknown, "bytes")
+        yield " under words that no client knows"
+
+
+def _amount(found: PartialSum, unit: str) -> Amount:
+    return Amount(found.value, "bytes" if unit == "bytes" else "count", at_least=found.least)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _group(name: str) -> str:
+    return name.upper()
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------------
+
+
+class _EqualRow(NamedTuple):
+    """Equal rows with what they compute and move together."""
+
+    row: WorkloadRow
+    times: int
+    line: int
+    compute: PartialSum
+    size: PartialSum
+
+
+def _equal(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> _EqualRow:
+    compute, size = PartialSum(), PartialSum()
+    for name, time, word, amount in row.cells:
+        compute.add(time, equal.count)
+        if word is None:
+            size.add(None)
+        elif word != NONE and totals.label(name, word).kind is not None:
+            size.add(amount, equal.count)
+    return _EqualRow(row, equal.count, equal.line, compute, size)
+
+
+def _bounded(column: Column, of: Callable[[object], PartialSum]) -> tuple[Column, Column]:
+    """A column of sums, and that of their lower bounds."""
+    exact = Column(column.name, column.unit, column.summed, column.detail, get=lambda item: of(item).value)
+    return exact, exact.lower_bound(lambda item: of(item).least)
+
+
+def _fields() -> Iterator[Column]:
+    """What one of the equal rows says."""
+    for at, name in enumerate(PASSES):
+        yield Column(f"{name}_comm", detail=2, optional=True, width=13, get=_field(3 + 3 * at))
+        yield Column(f"{name}_bytes", "bytes", detail=3, get=_field(4 + 3 * at))
+        yield Column(f"{name}_compute", "count", detail=4, get=_field(2 + 3 * at))
+    yield Column("update_compute", "count", detail=5, get=_field(11))
+    yield Column("policy", detail=6, optional=True, get=_field(12))
+    yield Column("line", "number", detail=5, get=lambda equal: equal.line)
+
+
+def _field(at: int) -> Callable[[_EqualRow], Value]:
+    return lambda equal: equal.row[at]
+
+
+def equal_rows(totals: WorkloadTotals) -> Table:
+    """Rows of the file, equal ones together, those first that move most."""
+    rows = [_equal(totals, row, equal) for row, equal in totals.workload.distinct.items()]
+    rows.sort(key=lambda equal: (-equal.size.least, -equal.compute.least))
+    columns = (
+        Column("name", width=20, get=lambda equal: equal.row.name),
+        Column("rows", "count", summed=True, get=lambda equal: equal.times),
+        *_bounded(Column("compute", "count", summed=True), lambda equal: equal.compute),  # type: ignore[attr-defined]
+        *_bounded(Column("bytes", "bytes", summed=True), lambda equal: equal.size),  # type: ignore[attr-defined]
+        *_fields(),
+    )
+    title = f"Rows, equal ones together, by bytes (compute in {time_unit(totals)})"
+    return Table.of("workload", title, columns, rows)
+
+
+class _LayerRows(NamedTuple):
+    """Rows whose names differ in numbers only."""
+
+    name: str
+    members: list[_EqualRow]
+
+    def compute(self) -> PartialSum:
+        return together(member.compute for member in self.members)
+
+    def size(self) -> PartialSum:
+        return together(member.size for member in self.members)
+
+
+def by_layer(totals: WorkloadTotals) -> Table:
+    """One row a layer name, numbers in it left out."""
+    layers: dict[str, list[_EqualRow]] = {}
+    for row, equal in totals.workload.distinct.items():
+        layers.setdefault(_DIGITS.sub("#", row.name), []).append(_equal(totals, row, equal))
+    found = [_LayerRows(name, members) for name, members in layers.items()]
+    found.sort(key=lambda layer: -layer.compute().least)
+    columns = (
+        Column("layer", width=20, get=lambda layer: layer.name),
+        Column("rows", "count", summed=True, get=lambda layer: sum(member.times for member in layer.members)),
+        *_bounded(Column("compute", "count", summed=True), lambda layer: layer.compute()),  # type: ignore[attr-defined]
+        *_bounded(Column("bytes", "bytes", summed=True), lambda layer: layer.size()),  # type: ignore[attr-defined]
+    )
+    return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, found)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------------
+
+
+def by_pass(totals: WorkloadTotals) -> Table:
+    """Compute and collectives of each pass, and the time after collectives."""
+    columns = (
+        Column("pass", get=_words),
+        *_bounded(Column("compute", "count", summed=True), lambda name: totals.compute[str(name)]),
+        *_bounded(Column("collectives", "count", summed=True), lambda name: _of_pass(totals.count, str(name))),
+        *_bounded(Column("bytes", "bytes", summed=True), lambda name: _of_pass(totals.size, str(name))),
+    )
+    return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
+
+
+def _of_pass(of: Callable[..., PartialSum], name: str) -> PartialSum:
+    return of(pass_name=name) if name in PASSES else PartialSum()
+
+
+def by_collective(totals: WorkloadTotals) -> Table:
+    """Collectives that some client knows, by pass, word and group."""
+    rows = _declared(totals, known=True)
+    columns = (
+        *_LABEL,
+        Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
+        Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
+        *_DECLARED,
+        *_wire_columns(totals, lambda row: row.one.wire_bytes),  # type: ignore[attr-defined]
+    )
+    return Table.of("workload_collectives", "Collectives by pass and group", columns, rows)
+
+
+def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
+    """A table of the cells whose word no client knows, where there are some."""
+    rows = _declared(totals, known=False)
+    if rows:
+        yield Table.of("workload_unknown", "Words that no client knows, in no total", (*_LABEL, *_DECLARED), rows)
+
+
+def _declared(totals: WorkloadTotals, *, known: bool) -> list[_DeclaredRow]:
+    """Collectives in the order of their passes, the largest first."""
+    found = [(label, one) for label, one in totals.collectives.items() if (label.kind is not None) == known and one.count]
+    found.sort(key=lambda one: (PASSES.index(one[0].pass_name), -one[1].size.least))
+    return [_DeclaredRow(label, one) for label, one in found]
+
+
+class _DeclaredRow(NamedTuple):
+    """A collective as rows declare it, with its sum."""
+
+    label: CollectiveLabel
+    one: CollectiveSum
+
+
+_LABEL = (
+    Column("pass", get=lambda row: _words(row.label.pass_name)),
+    Column("collective", get=lambda row: row.label.word),
+)
+_DECLARED = (
+    Column("count", "count", summed=True, get=lambda row: row.one.count),
+    *_bounded(Column("bytes", "bytes", summed=True), lambda row: row.one.size),  # type: ignore[attr-defined]
+)
+
+
+def _wire_columns(totals: WorkloadTotals, of: Callable[[object], PartialSum]) -> tuple[Column, ...]:
+    """What one device sends, of a file whose header says how many devices there are."""
+    if totals.workload.header.dialect != "simai":
+        return ()
+    return _bounded(Column("wire_bytes", "bytes", summed=True, detail=1), of)
+
+
+def by_group(totals: WorkloadTotals) -> Table:
+    """The groups of devices, and what stages of the pipeline send to each other, which is in no cell and no total."""
+    parallelism = totals.parallelism
+    size = totals.workload.header.number(PIPELINE_BYTES)
+    transfers = parallelism.transfers
+    pipeline: tuple[Value, ...] = (
+        "PP",
+        parallelism.stages,
+        transfers,
+        0 if transfers == 0 else transfers * size if transfers is not None and size is not None else None,
+        "pp_comm of the header, 2 x vpp x ga times",
+    )
+    rows: list[tuple[Value, ...]] = []
+    for group in GROUPS:
+        count, moved = totals.count(group=group).value, totals.size(group=group).value
+        rows.append((_group(group), parallelism.sizes[group], count, moved, "cells"))
+    if parallelism.stages is not None:
+        rows.append(pipeline)
+    columns = (
+        Column("group"),
+        Column("devices", "count"),
+        Column("count", "count"),
+        Column("bytes", "bytes"),
+        Column("from", detail=2, width=24),
+    )
+    return Table("workload_groups", "Groups of devices", columns, tuple(rows) if totals.has_groups else (), page_rows=0)
+
+
+def header_keys(totals: WorkloadTotals) -> Table:
+    """The keys of the header with their meaning."""
+    header = totals.workload.header
+    rows = [("policy", header.policy, "how the model is divided")]
+    rows += [(key.name, key.written, MEANINGS.get(key.name, "no key that a client reads")) for key in header.keys.values()]
+    columns = (Column("key", width=24), Column("value"), Column("meaning", width=60))
+    return Table("workload_header", "Header", columns, tuple(rows), page_rows=0)
+
+
+def cells(totals: WorkloadTotals) -> Table:
+    """Collectives of the rows, equal ones together, those first that move most."""
+    found: dict[_CellKey, list[int]] = {}
+    for row, equal in totals.workload.distinct.items():
+        for name, _, word, size in row.cells:
+            if word is not None and word != NONE and totals.label(name, word).kind is not None:
+                known = found.setdefault(_CellKey(row.name, totals.label(name, word), size), [0, equal.line])
+                known[0] += equal.count
+    rows = [_CellSite(cell, count, line, totals.wire_bytes(cell.label, cell.size)) for cell, (count, line) in found.items()]
+    rows.sort(key=lambda site: -site.times * (site.cell.size or 0))
+    columns = (
+        Column("name", width=20, get=lambda site: site.cell.name),
+        Column("kind", get=lambda site: HLO_KINDS.get(site.cell.label.kind or "", site.cell.label.kind)),
+        Column("runs", "count", summed=True, get=lambda site: site.times),
+        Column("executed_operand_bytes", "bytes", summed=True, get=lambda site: _times(site.cell.size, site.times)),
+        Column("executed_wire_bytes", "bytes", summed=True, detail=1, get=lambda site: _times(site.wire, site.times)),
+        Column("operand_bytes", "bytes", detail=4, get=lambda site: site.cell.size),
+        Column("group_size", "number", detail=3, get=lambda site: totals.parallelism.sizes.get(site.cell.label.group or "")),
+        Column("axis", detail=2, optional=True, get=lambda site: site.cell.label.group),
+        Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
+        Column("form", detail=3, get=lambda site: site.cell.label.word),
+        Column("line", "number", detail=5, get=lambda site: site.line),
+    )
+    return Table.of("collectives", "Collectives of one pass over the rows, equal ones together, by bytes", columns, rows)
+
+
+class _CellKey(NamedTuple):
+    """What equal collectives of rows have in common."""
+
+    name: str
+    label: CollectiveLabel
+    size: int | None
+
+
+class _CellSite(NamedTuple):
+    """Equal collectives, the line of the first, and what one device sends for one."""
+
+    cell: _CellKey
+    times: int
+    line: int
+    wire: int | None
+
+
+def _times(amount: int | None, times: int) -> int | None:
+    return None if amount is None else amount * times

@@ -1,0 +1,190 @@
+"""The first line of a workload file: its policy and its keys.
+
+SimAI looks for keys by their names, in any order. ASTRA-sim 1.0 reads the same places whatever the names are: the number of a
+transformer's model-parallel group, then checkpoints, then what initiates them; of a DLRM one number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from hlo_inspect.workloads.vocabulary import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS
+
+Dialect = Literal["simai", "astra-sim"]
+
+TENSOR_PARALLEL, CHECKPOINTS, INITIATES = "model_parallel_NPU_group", "checkpoints", "checkpoint_initiates"
+PIPELINE_BYTES, BOTTOM_LAYER = "pp_comm", "DLRM_LAST_BOTTOM_LAYER"
+
+SIMAI_KEYS: dict[str, str] = {
+    TENSOR_PARALLEL: "tensor parallel devices (TP)",
+    "ep": "expert parallel devices (EP)",
+    "pp": "pipeline stages (PP)",
+    "vpp": "layers or chunks of layers of one stage, run in turn",
+    "ga": "micro-batches of a step: gradients are accumulated over them",
+    "all_gpus": "devices of the job; SimAI takes the number of its option -g",
+    CHECKPOINTS: "rows whose activations are kept, after their number",
+    INITIATES: "rows at which the forward pass is run again, after their number",
+    PIPELINE_BYTES: "bytes that one stage of the pipeline sends to the next, per micro-batch",
+}
+"""What the keys mean. SimAI reads these, ASTRA-sim 1.0 has the first and those of checkpoints."""
+
+_ASTRA_SIM_KEYS = (TENSOR_PARALLEL, CHECKPOINTS, INITIATES)
+_OF_AICB = {
+    "expert_parallel_npu_group": "expert parallel devices, which SimAI reads from ep:",
+    "mode": "1 for inference",
+}
+MEANINGS = {**SIMAI_KEYS, **_OF_AICB, BOTTOM_LAYER: "row of the last layer of the bottom network"}
+_OF_SIMAI = frozenset({*SIMAI_KEYS, *_OF_AICB}) - frozenset(_ASTRA_SIM_KEYS)
+_LISTS = (CHECKPOINTS, INITIATES)
+REQUIRED = (TENSOR_PARALLEL, "ep", "pp", "vpp", "ga", "all_gpus")
+"""The keys without which SimAI warns, and computes no time where it divides by them."""
+
+MAX_INT = 2**31 - 1
+"""What the clients keep the numbers of a header in."""
+_MAX_DIGITS = 18
+_MAX_FAULTS = 20
+_TOKEN = re.compile(r"[^ \t\r\f\v]+")
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderKey:
+    """A key with the integers behind it; `written` is the text of its value."""
+
+    name: str
+    column: int
+    written: str
+    values: tuple[int, ...]
+
+    @property
+    def number(self) -> int | None:
+        return self.values[0] if self.values else None
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderFault:
+    """What a client does not read as it is meant, with the 1-based column."""
+
+    message: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadHeader:
+    """The first line: the policy, and the keys in their order."""
+
+    line: int
+    policy: str
+    keys: dict[str, HeaderKey]
+    faults: tuple[HeaderFault, ...]
+
+    def number(self, key: str) -> int | None:
+        """The number of a key; `None` where the key or its number is missing."""
+        found = self.keys.get(key)
+        return found.number if found is not None else None
+
+    @property
+    def dialect(self) -> Dialect:
+        """SimAI's where the header has a key that ASTRA-sim 1.0 does not have."""
+        return "simai" if _OF_SIMAI.intersection(self.keys) else "astra-sim"
+
+
+def parse_header(line: int, text: str) -> WorkloadHeader:
+    """The header of the first line of a file that has one."""
+    tokens = [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
+    (policy, _), *rest = tokens
+    keys: dict[str, HeaderKey] = {}
+    faults: list[HeaderFault] = []
+    if policy not in POLICIES:
+        faults.append(HeaderFault(f"{policy} is no policy that a client knows", tokens[0][1]))
+    if policy in DLRM and rest and _INTEGER.fullmatch(rest[0][0]):
+        keys[BOTTOM_LAYER] = HeaderKey(BOTTOM_LAYER, rest[0][1], rest[0][0], _integers([rest[0][0]]))
+        rest = rest[1:]
+    for name, column, values in _key_tokens(rest):
+        if not name:
+            faults.append(HeaderFault(f"{values[0]} belongs to no key{_glued(values[0])}", column))
+        elif name in keys:
+            faults.append(HeaderFault(f"the key {name} stands twice", column))
+        else:
+            keys[name] = HeaderKey(name, column, " ".join(values), _integers(values))
+            faults += _faults_of(keys[name], values)
+    faults += _faults_of_order(policy, keys)
+    return WorkloadHeader(line, policy, keys, tuple(islice(faults, _MAX_FAULTS)))
+
+
+def _key_tokens(tokens: list[tuple[str, int]]) -> Iterator[tuple[str, int, list[str]]]:
+    """Keys with the tokens behind them, and each token that belongs to none under an empty name."""
+    at = 0
+    while at < len(tokens):
+        token, column = tokens[at]
+        at += 1
+        name = token.removesuffix(":")
+        if name == token and name != PIPELINE_BYTES:  # SimAI reads pp_comm without a colon too
+            yield "", column, [token]
+            continue
+        end = at
+        most = at + 1 + (_count_of(tokens, at) if name in _LISTS else 0)
+        while end < min(most, len(tokens)) and not _is_key(tokens[end][0]):
+            end += 1
+        yield name, column, [text for text, _ in tokens[at:end]]
+        at = end
+
+
+def _is_key(token: str) -> bool:
+    return token.endswith(":") or token == PIPELINE_BYTES
+
+
+def _count_of(tokens: list[tuple[str, int]], at: int) -> int:
+    """How many numbers a list says that it holds."""
+    counts = _integers([tokens[at][0]]) if at < len(tokens) else ()
+    return max(0, *counts) if counts else 0
+
+
+def _integers(values: list[str]) -> tuple[int, ...]:
+    """The values up to the first that is no integer; the part of a float before its point is read, as clients do."""
+    found = []
+    for text in values:
+        match = _INTEGER.match(text)
+        if match is None or len(match[0]) > _MAX_DIGITS or text[match.end() :].strip("0123456789.eE+-"):
+            break
+        found.append(int(match[0]))
+    return tuple(found)
+
+
+def _glued(token: str) -> str:
+    return f": a blank belongs after {token.partition(':')[0]}:" if ":" in token else ""
+
+
+def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[HeaderFault]:
+    if key.name not in MEANINGS:
+        yield HeaderFault(f"{key.name} is no key that a client reads", key.column)
+    elif key.name == "expert_parallel_npu_group":
+        yield HeaderFault("expert_parallel_npu_group is no key that SimAI reads: it takes the number from ep:", key.column)
+    if not values:
+        yield HeaderFault(f"{key.name} has no value", key.column)
+    elif len(key.values) < len(values):
+        what = values[len(key.values)]
+        beyond = _INTEGER.fullmatch(what) is not None
+        shown = what if len(what) <= _MAX_DIGITS else f"{what[:_MAX_DIGITS]}…"
+        yield HeaderFault(f"{key.name}: {shown} is {'too large' if beyond else 'no integer'}", key.column)
+    elif max(key.values) > MAX_INT:
+        yield HeaderFault(f"{key.name}: {max(key.values)} is too large for a client, which ends at {MAX_INT}", key.column)
+    elif key.name in _LISTS and len(key.values) != key.values[0] + 1:
+        yield HeaderFault(f"{key.name} says {key.values[0]} rows and names {len(key.values) - 1}", key.column)
+
+
+def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[HeaderFault]:
+    """Keys of ASTRA-sim 1.0 that do not stand where it reads them; a file with a key of SimAI's is not for it."""
+    if policy not in TRANSFORMERS or _OF_SIMAI.intersection(keys):
+        return
+    expected = _ASTRA_SIM_KEYS if policy == FORWARD_IN_BACKWARD else _ASTRA_SIM_KEYS[:1]
+    for name in expected:
+        if name not in keys:
+            yield HeaderFault(f"{name} is missing, which ASTRA-sim 1.0 reads with {policy}", 1)
+    found = [name for name in keys if name in expected]
+    if found != [name for name in expected if name in keys]:
+        yield HeaderFault(f"ASTRA-sim 1.0 reads {', '.join(expected)} in this order, whatever they are called", 1)

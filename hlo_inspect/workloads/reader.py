@@ -1,0 +1,184 @@
+"""Text -> workload: header, number of rows, rows. What a client reads otherwise than it is meant becomes a problem with its
+place.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.problems import CUT_OFF, Problem, Problems
+from hlo_inspect.hlo.source import Source
+from hlo_inspect.workloads.header import WorkloadHeader, parse_header
+from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, mended_row, split_fields
+from hlo_inspect.workloads.vocabulary import CUSTOMIZED
+
+ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
+
+_KEPT_LINES = 1 << 16
+"""So many different lines are kept to recognise equal ones; of most files there are some twenty."""
+_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
+_INVALID_UTF8 = "HI005"
+
+
+@dataclass(slots=True)
+class EqualRows:
+    """How often a row occurs, and the line of its first place."""
+
+    count: int
+    line: int
+
+
+@dataclass
+class Workload:
+    """What a workload file says.
+
+    `stated_rows` is the number on its second line. Equal rows are one object; `lines_of_rows` has the line of each. `lines` and
+    `bytes` are those of the file.
+    """
+
+    path: str
+    header: WorkloadHeader
+    stated_rows: int | None = None
+    rows: list[WorkloadRow] = field(default_factory=list)
+    lines_of_rows: array[int] = field(default_factory=lambda: array("Q"))
+    problems: Problems = field(default_factory=Problems)
+    lines: int = 0
+    bytes: int = 0
+
+    @cached_property
+    def distinct(self) -> dict[WorkloadRow, EqualRows]:
+        """The rows that are different, in the order of their first places."""
+        found: dict[WorkloadRow, EqualRows] = {}
+        for row, line in zip(self.rows, self.lines_of_rows, strict=True):
+            known = found.get(row)
+            if known is None:
+                found[row] = EqualRows(1, line)
+            else:
+                known.count += 1
+        return found
+
+    def note(self, code: str, message: str, line: int | None, column: int | None = None, subject: str | None = None) -> None:
+        self.problems.add(Problem(code, message, Location(self.path, line, column), subject))
+
+
+def read_workload(source: Source) -> Workload:
+    """The workload of a source that is one (`foreign_text.is_workload`). `InputError` for what cannot be read."""
+    reader = _Reader(source)
+    for piece in source.pieces(lambda: reader.line + 1):
+        for text in piece[:-1].split("\n"):
+            reader.take(text)
+    return reader.finish()
+
+
+class _Reader:
+    """Takes the lines in order; `line` is how many it has taken."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._workload: Workload | None = None
+        self._seen_count = False
+        self._known: dict[str, WorkloadRow] = {}
+        self._with_policy = False
+        self._short: tuple[int, str] | None = None  # line and name of the last row that ends too early
+        self._after_rows: int | None = None
+        self.line = 0
+
+    def take(self, text: str) -> None:
+        self.line += 1
+        known = self._known.get(text)
+        if known is not None and self._workload is not None:
+            self._keep(self._workload, known)
+        elif self._workload is None:
+            self._take_header(text)
+        elif text.isspace() or not text:
+            self._note_blank(self._workload)
+        elif not self._seen_count:
+            self._take_count(self._workload, text)
+        else:
+            self._take_row(self._workload, text)
+
+    def _take_header(self, text: str) -> None:
+        if not text or text.isspace():
+            return
+        header = parse_header(self.line, text)
+        self._workload = workload = Workload(self._source.name, header)
+        self._with_policy = header.policy == CUSTOMIZED
+        for fault in header.faults:
+            workload.note(HEADER, fault.message, self.line, fault.column)
+        if self.line > 1:
+            workload.note(HEADER, "blank lines stand before the first line: SimAI reads no policy", 1)
+
+    def _note_blank(self, workload: Workload) -> None:
+        if not self._seen_count and workload.header.dialect == "simai":
+            workload.note(HEADER, "a blank line stands where SimAI reads the number of rows", self.line)
+
+    def _take_count(self, workload: Workload, text: str) -> None:
+        self._seen_count = True
+        fields = split_fields(text)
+        if len(fields) == 1 and _COUNT.fullmatch(fields[0]):
+            workload.stated_rows = int(fields[0])
+            return
+        workload.note(ROW_COUNT, "the number of rows is missing: clients read it from this line", self.line, 1)
+        if len(fields) > 1:
+            self._take_row(workload, text)
+
+    def _take_row(self, workload: Workload, text: str) -> None:
+        row = clean_row(split_fields(text), with_policy=self._with_policy)
+        if row is not None:
+            if len(self._known) < _KEPT_LINES:
+                self._known[text] = row
+            self._keep(workload, row)
+            return
+        mended = mended_row(text, with_policy=self._with_policy)
+        if mended is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
+            self._after_rows = self._after_rows or self.line  # whatever stands behind the rows is not read
+            return
+        if mended is None:
+            workload.note(MALFORMED_ROW, "no row: a name, a number and ten more fields", self.line, 1)
+            self._keep(workload, _UNREADABLE)
+            self._short = (self.line, _UNREADABLE.name)
+            return
+        row, faults = mended
+        for fault in faults:
+            workload.note(MALFORMED_ROW, fault.message, self.line, fault.column, row.name)
+        self._keep(workload, row)
+        if row.update_time is None:
+            self._short = (self.line, row.name)
+
+    def _keep(self, workload: Workload, row: WorkloadRow) -> None:
+        workload.rows.append(row)
+        workload.lines_of_rows.append(self.line)
+
+    def finish(self) -> Workload:
+        """The workload; `Workload.lines` and `bytes` are set, and what is only known at its end is noted."""
+        workload, source = self._workload, self._source
+        if workload is None:
+            raise InputError("is empty", Location(source.name))
+        workload.lines, workload.bytes = self.line, source.bytes_read
+        if not self._seen_count:
+            workload.note(CUT_OFF, "the file ends before the number of rows", self.line)
+        elif self._short is not None and self._short[0] == self.line and not source.ends_with_line:
+            workload.note(CUT_OFF, "the file ends inside a row", self.line, None, self._short[1])
+        if source.invalid_lines:
+            message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+            workload.note(_INVALID_UTF8, message, source.first_invalid_line)
+        self._note_rows(workload)
+        return workload
+
+    def _note_rows(self, workload: Workload) -> None:
+        stated, rows = workload.stated_rows, len(workload.rows)
+        if stated is not None and rows < stated:
+            message = f"{rows:,} of {stated:,} rows: clients repeat the numbers of the last one {stated - rows:,} times"
+            workload.note(ROW_COUNT, message, self.line)
+        elif stated is not None and rows > stated:
+            message = f"{rows:,} rows instead of {stated:,}: clients leave out the last {rows - stated:,}"
+            workload.note(ROW_COUNT, message, workload.lines_of_rows[stated])
+        if self._after_rows is not None:
+            workload.note(MALFORMED_ROW, "what stands from here on is no row, and no client reads it", self._after_rows, 1)
+
+
+_UNREADABLE = WorkloadRow("(unreadable)", *[None] * (FIELDS - 1))

@@ -1,0 +1,166 @@
+"""One row of a workload file: twelve fields between blanks, a thirteenth where each row has a policy of its own.
+
+The clients read field after field, whatever line it is in: after a field that is missing, one too many, or no integer where one
+belongs, everything is read in the wrong place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hlo_inspect.workloads.vocabulary import PASSES, POLICIES
+
+FIELDS = 12
+
+MAX_NUMBER = 2**64 - 1
+"""What the clients keep times and sizes in."""
+_MAX_DIGITS = 20
+_SHOWN = 24
+_TOKEN = re.compile(r"[^ \t\r\f\v]+")
+_DEPENDENCY = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_]")
+
+
+class WorkloadCell(NamedTuple):
+    """One pass of a row: compute time, collective and size, `None` where the text does not say."""
+
+    pass_name: str
+    time: int | None
+    word: str | None
+    size: int | None
+
+
+class WorkloadRow(NamedTuple):
+    """A layer. Times are in the client's unit, sizes are bytes in its convention; `None` is a field that cannot be read."""
+
+    name: str
+    dependency: int | None
+    forward_time: int | None
+    forward_word: str | None
+    forward_size: int | None
+    input_time: int | None
+    input_word: str | None
+    input_size: int | None
+    weight_time: int | None
+    weight_word: str | None
+    weight_size: int | None
+    update_time: int | None
+    policy: str | None = None
+
+    @property
+    def cells(self) -> tuple[WorkloadCell, ...]:
+        """The three passes."""
+        return tuple(WorkloadCell(name, *self[at : at + 3]) for name, at in zip(PASSES, (2, 5, 8), strict=True))  # type: ignore[arg-type]
+
+
+class RowFault(NamedTuple):
+    """What is wrong with a row, with the 1-based column of the field."""
+
+    message: str
+    column: int
+
+
+def split_fields(text: str) -> list[str]:
+    """The fields of a line, which stand between ASCII blanks."""
+    return text.split() if text.isascii() else _TOKEN.findall(text)
+
+
+def clean_row(fields: list[str], *, with_policy: bool) -> WorkloadRow | None:
+    """The row that the fields are; `None` where something is wrong with them."""
+    if len(fields) != FIELDS + with_policy:
+        return None
+    name, dependency, *rest = fields
+    if not _DEPENDENCY.fullmatch(dependency):
+        return None
+    values: list[int | str | None] = []
+    for at, field in enumerate(rest[: FIELDS - 2]):
+        value = _word(field) if at in _WORDS else _number(field)
+        if value is None:
+            return None
+        values.append(value)
+    return WorkloadRow(name, int(dependency), *values, rest[-1] if with_policy else None)  # type: ignore[call-arg, arg-type]
+
+
+_WORDS = (1, 4, 7)  # of the fields after the dependency
+
+
+def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[RowFault]] | None:
+    """The row of a line with what is wrong with it; `None` for a line that is no row.
+
+    Blanks in a name are part of it where the fields after them are as they should be.
+    """
+    tokens = [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
+    faults: list[RowFault] = []
+    names = _name_length(tokens, FIELDS + with_policy)
+    if names is None:
+        return None
+    if names > 1:
+        faults.append(RowFault("a blank in the name: clients read what follows it as the next field", tokens[1][1]))
+    name = " ".join(token for token, _ in tokens[:names])
+    fields = tokens[names:]
+    expected = FIELDS - 1 + with_policy
+    if len(fields) < expected:
+        faults.append(RowFault(f"{names + len(fields)} fields instead of {names + expected}", len(text.rstrip()) + 1))
+    elif len(fields) > expected:
+        extra, column = fields[expected]
+        what = "a policy, which only rows of HYBRID_CUSTOMIZED have" if extra in POLICIES else f"{_shown(extra)}"
+        faults.append(RowFault(f"a field too many: {what}", column))
+    values: list[int | str | None] = []
+    faults += _read_fields(fields[1 : FIELDS - 1], values)
+    policy = fields[FIELDS - 1][0] if with_policy and len(fields) >= FIELDS else None
+    return WorkloadRow(name, int(fields[0][0]), *values, policy), faults  # type: ignore[call-arg, arg-type]
+
+
+def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:
+    """How many tokens are the name: those before the dependency."""
+    if len(tokens) < 2:
+        return None
+    if _DEPENDENCY.fullmatch(tokens[1][0]):
+        return 1
+    if len(tokens) > width and _DEPENDENCY.fullmatch(tokens[len(tokens) - width + 1][0]):
+        return len(tokens) - width + 1
+    return None
+
+
+def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) -> Iterator[RowFault]:
+    """Adds the ten values after the dependency. Where a word stands in the place of a number or the other way round, a field is
+    missing: what follows is not known.
+    """
+    for at, (field, column) in enumerate(fields):
+        is_word = _WORD.match(field) is not None
+        if is_word != (at in _WORDS):
+            yield RowFault(f"{_shown(field)} where {'a number' if is_word else 'a collective'} belongs", column)
+            break
+        values.append(field if is_word else _number(field))
+        if values[-1] is None:
+            yield RowFault(_why_no_number(field), column)
+    values += [None] * (FIELDS - 2 - len(values))
+
+
+def _word(field: str) -> str | None:
+    return field if _WORD.match(field) else None
+
+
+def _number(field: str) -> int | None:
+    if len(field) > _MAX_DIGITS or not _is_digits(field):
+        return None
+    value = int(field)
+    return value if value <= MAX_NUMBER else None
+
+
+def _is_digits(field: str) -> bool:
+    return field.isascii() and field.isdigit()
+
+
+def _why_no_number(field: str) -> str:
+    if _is_digits(field):
+        return f"{_shown(field)} is larger than 64 bits"
+    if field.startswith("-"):
+        return f"{_shown(field)} is negative"
+    return f"{_shown(field)} is no integer: clients stop reading there, and go on without an error"
+
+
+def _shown(field: str) -> str:
+    return field if len(field) <= _SHOWN else f"{field[:_SHOWN]}… ({len(field)} characters)"

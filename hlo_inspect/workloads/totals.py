@@ -1,0 +1,153 @@
+"""What the rows of a workload add up to: compute by pass, bytes by pass, collective and group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hlo_inspect.workloads.parallelism import Parallelism
+from hlo_inspect.workloads.reader import Workload
+from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, group_of, kind_of
+
+
+@dataclass(slots=True)
+class PartialSum:
+    """A sum of which some parts may not be known: `least` is what the others add up to."""
+
+    least: int = 0
+    is_complete: bool = True
+
+    @property
+    def value(self) -> int | None:
+        return self.least if self.is_complete else None
+
+    def add(self, amount: int | None, times: int = 1) -> None:
+        if amount is None:
+            self.is_complete = False
+        else:
+            self.least += amount * times
+
+
+def together(sums: Iterable[PartialSum]) -> PartialSum:
+    """The sum of sums."""
+    result = PartialSum()
+    for one in sums:
+        result.least += one.least
+        result.is_complete = result.is_complete and one.is_complete
+    return result
+
+
+class CollectiveLabel(NamedTuple):
+    """What equal collectives have in common. `kind` is `None` where no client knows the word, `group` where SimAI gives it none
+    or the file is not for SimAI.
+    """
+
+    pass_name: str
+    word: str
+    kind: str | None
+    group: str | None
+
+
+@dataclass(slots=True)
+class CollectiveSum:
+    """How often a collective is declared, and its bytes in the convention of the file's client. Those on the wire are not known
+    where the number of devices is not.
+    """
+
+    count: int = 0
+    size: PartialSum = field(default_factory=PartialSum)
+    wire_bytes: PartialSum = field(default_factory=PartialSum)
+
+
+class WorkloadTotals:
+    """The sums over all rows of a workload, each row once."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.parallelism = Parallelism(workload.header)
+        self.compute = {name: PartialSum() for name in (*PASSES, UPDATE)}
+        self.collectives: dict[CollectiveLabel, CollectiveSum] = {}
+        self.unreadable: dict[str, int] = dict.fromkeys(PASSES, 0)
+        """Cells of a pass of which the collective cannot be read."""
+        self.first_unknown: int | None = None
+        """The line of the first row of which a field is not known."""
+        self._labels: dict[tuple[str, str], CollectiveLabel] = {}
+        self.has_groups = workload.header.policy == FORWARD_IN_BACKWARD
+        for row, equal in workload.distinct.items():
+            self._add(row, equal.count)
+            if self.first_unknown is None and None in row[2:12]:
+                self.first_unknown = equal.line
+
+    def _add(self, row: WorkloadRow, times: int) -> None:
+        self.compute[UPDATE].add(row.update_time, times)
+        for name, time, word, size in row.cells:
+            self.compute[name].add(time, times)
+            if word is None:
+                self.unreadable[name] += times
+            elif word != NONE:
+                label = self.label(name, word)
+                known = self.collectives[label]
+                known.count += times
+                known.size.add(size, times)
+                known.wire_bytes.add(self.wire_bytes(label, size), times)
+
+    def label(self, pass_name: str, word: str) -> CollectiveLabel:
+        """What a collective is, by the pass and the word of its cell."""
+        found = self._labels.get((pass_name, word))
+        if found is None:
+            kind = kind_of(word)
+            group = group_of(word, pass_name) if self.has_groups and kind is not None else None
+            found = self._labels[pass_name, word] = CollectiveLabel(pass_name, word, kind, group)
+            self.collectives[found] = CollectiveSum()
+        return found
+
+    def wire_bytes(self, label: CollectiveLabel, size: int | None) -> int | None:
+        """What one device has to send with a bandwidth-optimal algorithm, rounded up; SimAI's sizes are those of whole arrays.
+
+        2(n-1)/n of the size for an all-reduce, (n-1)/n for the others, in a group of n devices.
+        """
+        devices = self.parallelism.sizes.get(label.group or "")
+        if self.workload.header.dialect != "simai" or size is None or label.kind is None or devices is None:
+            return 0 if size == 0 else None
+        return -(-size * (devices - 1) * (2 if label.kind == "allreduce" else 1) // devices)
+
+    # -- sums -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def known(self) -> Iterator[tuple[CollectiveLabel, CollectiveSum]]:
+        """Those of a kind that some client knows."""
+        return ((label, one) for label, one in self.collectives.items() if label.kind is not None)
+
+    def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+        """The bytes of collectives that clients know, of one pass, kind or group where it is named."""
+        return self._of(together(one.size for _, one in self._chosen(pass_name, kind, group)), pass_name)
+
+    def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+        """The bytes that one device sends for them."""
+        return self._of(together(one.wire_bytes for _, one in self._chosen(pass_name, kind, group)), pass_name)
+
+    def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+        """How many there are."""
+        return self._of(PartialSum(sum(one.count for _, one in self._chosen(pass_name, kind, group))), pass_name)
+
+    def unknown_size(self) -> PartialSum:
+        """The bytes of collectives that no client knows."""
+        return self._of(together(one.size for label, one in self.collectives.items() if label.kind is None), "")
+
+    def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[tuple[CollectiveLabel, CollectiveSum]]:
+        for label, one in self.known:
+            if pass_name in ("", label.pass_name) and kind in ("", label.kind) and group in ("", label.group):
+                yield label, one
+
+    def _of(self, found: PartialSum, pass_name: str) -> PartialSum:
+        """The sum, without an end where a cell of the pass cannot be read."""
+        unreadable = sum(count for name, count in self.unreadable.items() if pass_name in ("", name))
+        return PartialSum(found.least, found.is_complete and not unreadable)
+
+
+UPDATE = "update"
+"""What follows the collective of a row: no pass, and a compute time like those."""
+
+KIND_NAMES = tuple(KINDS.values())

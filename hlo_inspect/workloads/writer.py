@@ -1,0 +1,165 @@
+"""The rows of a workload in another dialect, where they can be said there.
+
+What differs: ASTRA-sim 1.0 has no keys for pipelines and experts and no groups in its words, and the size of an ALLGATHER is
+what one device gives, in SimAI what it has in the end (`Ring.cc` of the one, `Layer::compute_time` of the other).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.workloads.header import (
+    CHECKPOINTS,
+    INITIATES,
+    PIPELINE_BYTES,
+    SIMAI_KEYS,
+    TENSOR_PARALLEL,
+    Dialect,
+    HeaderKey,
+)
+from hlo_inspect.workloads.reader import Workload
+from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, kind_of, suffix_of
+
+WRITTEN: tuple[Literal["simai", "astra-sim", "aicb"], ...] = ("simai", "astra-sim", "aicb")
+"""What a workload can be written as; aicb writes SimAI's dialect, with tabs and all keys in its order."""
+
+_AICB_ORDER = (TENSOR_PARALLEL, "ep", "pp", "vpp", "ga", "all_gpus", CHECKPOINTS, INITIATES, PIPELINE_BYTES)
+_NAMED_LOSSES = 8
+
+
+class WorkloadLossError(UsageError):
+    """A workload that cannot be said in the dialect that is asked for; the message names what would be lost."""
+
+
+def written(totals: WorkloadTotals, original: bytes, to: str) -> bytes:
+    """The workload in the dialect `to`, as a file; the same dialect gives the bytes of the file back.
+
+    Raises `WorkloadLossError` for what the dialect cannot say, or what the file does not hold that it needs.
+    """
+    workload = totals.workload
+    source = workload.header.dialect
+    target: Dialect = "astra-sim" if to == "astra-sim" else "simai"
+    if source == target and (to != "aicb" or _is_as_aicb_writes(workload, original)):
+        return original
+    losses = list(_losses(totals, target))
+    if losses:
+        shown = "; ".join(losses[:_NAMED_LOSSES]) + (
+            f"; and {len(losses) - _NAMED_LOSSES} more" if losses[_NAMED_LOSSES:] else ""
+        )
+        raise WorkloadLossError(f"cannot be written as {to}: {shown}", Location(workload.path))
+    header = _simai_header(workload) if target == "simai" else _astra_sim_header(workload)
+    rows = workload.rows if source == target else [_converted(totals, row, target) for row in workload.rows]
+    lines = [header, str(len(rows)), *("\t".join(map(str, _fields(row))) for row in rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _fields(row: WorkloadRow) -> Sequence[object]:
+    return row if row.policy is not None else row[:-1]
+
+
+def _is_as_aicb_writes(workload: Workload, original: bytes) -> bool:
+    """Whether the rows stand between single tabs, and the keys in aicb's order."""
+    lines = original.decode(errors="replace").splitlines()
+    names = [name for name in workload.header.keys if name in _AICB_ORDER]
+    is_ordered = names == [name for name in _AICB_ORDER if name in names]
+    return is_ordered and all(line.count("\t") == len(line.split()) - 1 for line in lines[2:])
+
+
+def _losses(totals: WorkloadTotals, target: Dialect) -> Iterator[str]:
+    """What would be lost, or is missing."""
+    workload = totals.workload
+    damaged = {problem.message for problem in workload.problems if problem.code in ("HI601", "HI602", "HI605", "HI002")}
+    if totals.first_unknown is not None or (damaged and totals.workload.stated_rows is None):
+        yield f"line {totals.first_unknown or workload.header.line} cannot be read"
+    if workload.header.dialect != target:
+        yield from _losses_of_header(totals) if target == "astra-sim" else _missing_of_header(workload)
+        for row, equal in workload.distinct.items():
+            for cell in row.cells:
+                if cell.word not in (None, NONE):
+                    reason = _loss_of_cell(totals, cell.pass_name, str(cell.word), cell.size, target)
+                    if reason:
+                        times = f" ({equal.count:,} rows)" if equal.count > 1 else ""
+                        yield f"{row.name} on line {equal.line}{times}: {reason}"
+
+
+def _losses_of_header(totals: WorkloadTotals) -> Iterator[str]:
+    """Keys without a place in ASTRA-sim 1.0 that mean something: more than one stage, chunk or expert parallel device."""
+    header = totals.workload.header
+    for key in ("pp", "vpp", "ep", PIPELINE_BYTES):
+        number = header.number(key)
+        if number is not None and number > (0 if key == PIPELINE_BYTES else 1) and (key != "vpp" or header.number("pp") != 1):
+            yield f"{key}: {number} ({SIMAI_KEYS[key]}) has no place in the header"
+    if header.policy in TRANSFORMERS and TENSOR_PARALLEL not in header.keys:
+        yield f"{TENSOR_PARALLEL} is missing"
+
+
+def _missing_of_header(workload: Workload) -> Iterator[str]:
+    policy = workload.header.policy
+    if policy != FORWARD_IN_BACKWARD:
+        yield f"SimAI computes times of {FORWARD_IN_BACKWARD} only, and this is {policy}"
+    elif TENSOR_PARALLEL not in workload.header.keys:
+        yield f"{TENSOR_PARALLEL} is missing"
+
+
+def _loss_of_cell(totals: WorkloadTotals, pass_name: str, word: str, size: int | None, target: Dialect) -> str | None:
+    """Why a collective cannot be said; one that no client knows is written as it is."""
+    kind = kind_of(word)
+    if target == "astra-sim" and kind is not None and suffix_of(word):
+        return f"{word} names a group, and ASTRA-sim 1.0 has no word for it"
+    if target == "simai" and kind is not None and (suffix_of(word) or kind == "allreducealltoall"):
+        return f"{word} does not mean the same to SimAI"
+    return _loss_of_gather(totals, pass_name, word, size, target) if kind == "allgather" and size else None
+
+
+def _loss_of_gather(totals: WorkloadTotals, pass_name: str, word: str, size: int, target: Dialect) -> str | None:
+    devices = _devices_of(totals, pass_name)
+    if devices is None:
+        key = "all_gpus" if pass_name == "weight_gradient" else TENSOR_PARALLEL
+        return f"the size of {word} changes with the devices of its group, and {key} does not say how many there are"
+    if target == "simai" or size % devices == 0:
+        return None
+    return f"{size} bytes of {word} are no whole number for each of {devices} devices"
+
+
+def _devices_of(totals: WorkloadTotals, pass_name: str) -> int | None:
+    return totals.parallelism.data if pass_name == "weight_gradient" else totals.parallelism.tensor
+
+
+def _converted(totals: WorkloadTotals, row: WorkloadRow, target: Dialect) -> WorkloadRow:
+    """The row with the sizes of its ALLGATHERs in the target's convention."""
+    values = list(row)
+    for at, (pass_name, _, word, size) in enumerate(row.cells):
+        if word is not None and size and kind_of(word) == "allgather":
+            devices = _devices_of(totals, pass_name) or 1
+            values[4 + 3 * at] = size // devices if target == "astra-sim" else size * devices
+    return WorkloadRow(*values)  # type: ignore[arg-type]
+
+
+def _astra_sim_header(workload: Workload) -> str:
+    header = workload.header
+    if header.policy not in TRANSFORMERS:
+        return header.policy
+    keys = [f"{TENSOR_PARALLEL}: {header.number(TENSOR_PARALLEL)}"]
+    if header.policy == FORWARD_IN_BACKWARD:
+        keys += [_key(name, header.keys.get(name)) for name in (CHECKPOINTS, INITIATES)]
+    return " ".join((header.policy, *keys))
+
+
+def _simai_header(workload: Workload) -> str:
+    """The keys in aicb's order; where the file is ASTRA-sim's, there is one stage, one chunk and one expert parallel device."""
+    header = workload.header
+    given = header.keys
+    if header.dialect == "astra-sim":
+        alone = {name: HeaderKey(name, 1, "1", (1,)) for name in ("ep", "pp", "vpp", "ga")}
+        given = given | alone | {PIPELINE_BYTES: HeaderKey(PIPELINE_BYTES, 1, "0", (0,))}
+    ordered = [name for name in _AICB_ORDER if name in given or name in (CHECKPOINTS, INITIATES)]
+    others = [name for name in given if name not in _AICB_ORDER]
+    return " ".join((header.policy, *(_key(name, given.get(name)) for name in (*ordered, *others))))
+
+
+def _key(name: str, key: HeaderKey | None) -> str:
+    return f"{name}: {key.written if key is not None else 0}"
