@@ -13,6 +13,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.workload_reports import rewritten_workload
 
 SEEDS = Path(__file__).parents[2] / "shared/dumps/seeds"
 
@@ -232,7 +233,58 @@ def test_one_replica_is_all_of_its_partitions() -> None:
     assert [row[3:] for row in rows if row[0] == "all-to-all"] == [(4, 50_331_648)]
 
 
-def test_what_is_no_hlo_is_named() -> None:
-    with pytest.raises(hlo_inspect.InputError, match="ASTRA-sim") as raised:
-        report(WORKLOAD)
+WORKLOAD_FACTS: dict[str, Value] = {
+    "workload.dialect": "simai",
+    "workload.rows": 557,
+    "workload.stated_rows": 557,
+    "workload.distinct_rows": 20,
+    "workload.parallelism": "8x16x8",
+    "workload.devices": 1024,
+    "workload.bytes": 126_711_545_872,
+    "workload.unknown_bytes": 0,
+    "workload.allgather.count": 529,
+    "workload.allgather.bytes": 77_267_992_576,
+    "workload.reducescatter.count": 529,
+    "workload.reducescatter.bytes": 47_161_802_752,
+    "workload.allreduce.count": 24,
+    "workload.allreduce.bytes": 2_281_750_544,
+    "workload.alltoall.count": 0,
+    "workload.forward.bytes": 36_507_222_016 + 34_359_738_368 + 2_147_532_816,
+    "workload.input_gradient.bytes": 34_359_738_368 + 134_217_728,
+    "workload.weight_gradient.bytes": 6_401_032_192 + 12_802_064_384,
+    "workload.forward.compute": 2_903_350_534,
+    "workload.input_gradient.compute": 2_134_392_277,
+    "workload.weight_gradient.compute": 2_175_489_194,
+    "workload.update.compute": 55_700,
+    "workload.tp.bytes": 107_508_449_296,
+    "workload.dp.bytes": 19_203_096_576,
+    "workload.ep.bytes": 0,
+    "workload.dp_ep.bytes": 0,
+}
+
+
+def test_the_workload_of_a_simulator() -> None:
+    found = hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "summary")
+    assert {name: found.facts[name] for name in WORKLOAD_FACTS} == WORKLOAD_FACTS
+    assert found.facts["collectives.all-gather.executed_count"] == 529
+    assert found.facts["collectives.reduce-scatter.executed_operand_bytes"] == 47_161_802_752
+    (finding,) = found.findings
+    assert finding.rule == "HI605"
+    assert finding.message.startswith("vpp and pp_comm are missing")
+
+
+@pytest.mark.parametrize("to", ["simai", "aicb"])
+def test_the_workload_is_written_back(to: str) -> None:
+    path = SEEDS / f"{WORKLOAD}.txt"
+    assert rewritten_workload(path, to) == path.read_bytes()
+
+
+def test_what_another_dialect_cannot_say_is_named() -> None:
+    with pytest.raises(hlo_inspect.HloInspectError, match=r"pp: 16 .* has no place in the header"):
+        rewritten_workload(SEEDS / f"{WORKLOAD}.txt", "astra-sim")
+
+
+def test_a_workload_is_no_module() -> None:
+    with pytest.raises(hlo_inspect.InputError, match="workload file of a network simulator") as raised:
+        hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "fusions")
     assert raised.value.path == str(SEEDS / f"{WORKLOAD}.txt")
