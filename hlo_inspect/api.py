@@ -34,6 +34,7 @@ from hlo_inspect.jobs import Jobs, LostProcessError
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass, find_workload_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
+from hlo_inspect.passes.part_of_module import facts_of_part, is_part, of_part
 from hlo_inspect.report import notebook
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first, show_with
@@ -307,13 +308,14 @@ class Inspection:
         module = context.module
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
+        facts = facts_of_part(facts) if module.quoted_lines else facts
         tables = tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables)
         rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
         findings = [finding for rule in rules for finding in rule.check(context)]
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
         headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
-        return Report(
+        report = Report(
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
             facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self._specs),
@@ -325,6 +327,7 @@ class Inspection:
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
             headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
         )
+        return of_part(report, module.quoted_lines) if module.quoted_lines else report
 
 
 @contextmanager
@@ -367,7 +370,7 @@ def inspect(
     also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
-    has them.
+    has them. Of a module with quoted lines around it, it is the module's.
     """
     reports = list(
         inspect_all(
@@ -382,6 +385,11 @@ def inspect(
             also=also,
         )
     )
+    whole = [report for report in reports if not is_part(report)]
+    if len(whole) == 1 < len(reports):
+        parts = len(reports) - 1
+        note = f"{parts} part{'s' if parts > 1 else ''} of modules stand beside this module: inspect_all gives all"
+        return replace(whole[0], notes=(*whole[0].notes, note))
     if len(reports) > 1:
         names = ", ".join(str(report.facts.get("module.name", report.title)) for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")

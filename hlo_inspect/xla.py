@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, ParseError
 from hlo_inspect.hlo.foreign_text import Format
+from hlo_inspect.hlo.inputs import read_input
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.protobuf import find_module
 from hlo_inspect.hlo.reader import read_modules
@@ -95,7 +96,7 @@ class Xla:
         if strict:
             yield from self._checked_modules(source, wants)
         else:
-            for module in read_modules(source, wants):
+            for module in read_input(source, wants):
                 module.origin = source.format
                 yield module, None
 

@@ -181,15 +181,14 @@ def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
 
 def _is_whole(report: Report) -> bool:
     """Whether the text holds the whole module; where it does not, an error says what to do."""
-    from hlo_inspect.rules.reading_problems import truncation
+    from hlo_inspect.rules.reading_problems import is_part, truncation
 
     cut = truncation(report)
     if cut is not None:
         inside = f" inside {cut.subject}" if cut.subject is not None else ""
         name = report.facts.get("module.name", report.title)
-        message = (
-            f"{name} is cut off{inside} and is not checked: its facts would be those of a part (--allow-partial checks it)"
-        )
+        what = "a part of a module is" if is_part(cut) else f"{name} is cut off{inside} and is"
+        message = f"{what} not checked: its facts would be those of a part (--allow-partial checks it)"
         tell(f"hlo-inspect: {InputError(message, cut.location)}")
     return cut is None
 

@@ -146,6 +146,7 @@ class Module:
     count them, `crosses_meshes` whether a custom call then sums over devices of other meshes.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
+    `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
     """
 
     header: Header
@@ -166,6 +167,7 @@ class Module:
     unparsed_lines: int = 0
     problems: Problems = field(default_factory=Problems)
     origin: Format | None = None
+    quoted_lines: int = 0
     values: ValueTable = field(default_factory=ValueTable)
     _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
 
@@ -181,6 +183,8 @@ class Module:
     @property
     def name(self) -> str:
         """The header's name; a module without a header is called after its entry, as XLA's parser does."""
+        if self.quoted_lines:
+            return "quoted_lines"
         if self.header.printed or self.entry is None:
             return self.header.name
         return f"module_{self.entry.name}"

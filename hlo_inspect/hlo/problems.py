@@ -14,6 +14,7 @@ MAX_OF_A_KIND = 20
 
 UNREADABLE = "HI001"
 CUT_OFF = "HI002"
+PART = "HI011"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class Problems:
     _times: Counter[tuple[str, str, int | None]] = field(default_factory=Counter)
     _kinds: Counter[str] = field(default_factory=Counter)
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: Problem, times: int = 1) -> None:
         key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
         if key not in self._first:
             if self._kinds[problem.code] >= MAX_OF_A_KIND:
-                self.left_out[problem.code] += 1
+                self.left_out[problem.code] += times
                 return
             self._kinds[problem.code] += 1
             self._first[key] = problem
-        self._times[key] += 1
+        self._times[key] += times
 
     @property
     def hold_a_cut(self) -> bool:
@@ -58,6 +59,14 @@ class Problems:
         for key in [k for k, p in self._first.items() if p.code == code and (p.location.line or 0) >= line]:
             del self._first[key], self._times[key]
             self._kinds[code] -= 1
+
+    def drop(self, codes: frozenset[str]) -> None:
+        """Forgets those of these codes."""
+        for key in [key for key in self._first if key[0] in codes]:
+            del self._first[key], self._times[key]
+        for code in codes:
+            self._kinds.pop(code, None)
+            self.left_out.pop(code, None)
 
     def __iter__(self) -> Iterator[Problem]:
         for key, problem in self._first.items():

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from hlo_inspect.errors import InputError
 from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.cursor import Cursor, Span
 from hlo_inspect.hlo.fast_path import find_run
@@ -47,10 +48,18 @@ _PRINTED_CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*
 _CUT_FIRST_LINE = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
-def read_modules(source: Source, wants: Wants) -> Iterator[Module]:
-    """Every module of `source`, in order. `InputError` for what cannot be read."""
+OtherText = Callable[[str, int], None]
+"""Takes whole lines that belong to no module, in order, and the number of the first one."""
+
+
+def read_modules(source: Source, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
+    """Every module of `source`, in order. `InputError` for what cannot be read.
+
+    `other_text` gets what stands around modules; what follows a module it gets before that module is yielded.
+    """
     cursor = Cursor(source.pieces)
-    while _find_module(cursor):
+    found = _find_module(cursor, other_text)
+    while found:
         first_line, begin = cursor.line, cursor.bytes_before
         header = _read_header(cursor)
         module = Module(header, source.name, first_line, wants)
@@ -60,26 +69,41 @@ def read_modules(source: Source, wants: Wants) -> Iterator[Module]:
         body.read()
         module.lines = body.last_line - first_line + 1
         module.bytes = body.end_bytes - begin
+        if source.invalid_lines:
+            message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+            module.note("HI005", message, source.first_invalid_line)
+        error = None
+        try:
+            found = _find_module(cursor, other_text)
+        except InputError as unreadable:  # the module before it is whole
+            error = unreadable
         if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
-            if source.invalid_lines:
-                message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
-                module.note("HI005", message, source.first_invalid_line)
             yield module
+        if error is not None:
+            raise error
 
 
-def _find_module(cursor: Cursor) -> bool:
+def _find_module(cursor: Cursor, other_text: OtherText | None) -> bool:
     """Moves to the next line that starts a module; computations without a header start one too."""
     while True:
         match = _START.search(cursor.text, cursor.position - 1)
+        end = match.start() + 1 if match is not None else len(cursor.text)
+        _pass_over(cursor, end, other_text)
         if match is None:
-            cursor.advance(len(cursor.text))
             if not cursor.more():
                 return False
             continue
-        cursor.advance(match.start() + 1)
         if match[1] or _starts_computation(cursor):
             return True
-        cursor.next_line()
+        line_end = cursor.text.find("\n", cursor.position)
+        _pass_over(cursor, line_end + 1 if line_end >= 0 else len(cursor.text), other_text)
+
+
+def _pass_over(cursor: Cursor, end: int, other_text: OtherText | None) -> None:
+    """Moves to `end`, over text that belongs to no module."""
+    if other_text is not None and end > cursor.position:
+        other_text(cursor.text[cursor.position : end], cursor.line)
+    cursor.advance(end)
 
 
 def _starts_computation(cursor: Cursor) -> bool:
@@ -215,7 +239,8 @@ class ModuleReader:
         else:
             end = len(cursor.text) if cursor.is_final else cursor.text.rfind("\n", cursor.position, len(cursor.text) - 1) + 1
         lines = Span(cursor.text, cursor.position, end, cursor.line)
-        picked = self._selection.pick(lines) if (closer is not None or close is None) and end > cursor.position else None
+        is_clear = closer is not None or (close is None and cursor.text.rfind("{\n", cursor.position, end) < 0)
+        picked = self._selection.pick(lines) if is_clear and end > cursor.position else None
         if picked is None:
             self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
             return False

@@ -23,6 +23,9 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # most severe f
 LOWER_BOUND = ".lower_bound"
 """What the name of a fact ends in that is a lower bound of the fact before it, which is `None` then."""
 
+PART_NOTE = "a part of a module"
+"""How the one note begins that says why facts about a whole module are unknown where only lines of it are quoted."""
+
 
 @dataclass(frozen=True, slots=True)
 class FactSpec:

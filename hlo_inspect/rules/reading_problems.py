@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.problems import CUT_OFF, UNREADABLE, Problem
+from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE, Problem
 from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.rules.base import RulePage
 
@@ -122,6 +122,17 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n\nENTRY f {\n  ROOT p = f32[4]{0} parameter(0)\n}",
     ),
     RulePage(
+        PART,
+        "quoted-lines",
+        "info",
+        "Instruction lines that stand in no computation.",
+        "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
+        "They are a module of their own of which only a part is there: what they say is counted, what is about the whole "
+        "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",
+        "Give the whole dump where the question is about the module.",
+        "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
+    ),
+    RulePage(
         "HI013",
         "layout-mismatch",
         "warning",
@@ -156,5 +167,10 @@ def _unusable_attributes(module: Module) -> Iterator[Problem]:
 
 
 def truncation(report: Report) -> Finding | None:
-    """The finding that the text does not hold the whole module of a report."""
-    return next((finding for finding in report.findings if finding.rule == CUT_OFF), None)
+    """The finding that the text does not hold the whole module of a report: it is cut off, or quoted line by line."""
+    return next((finding for finding in report.findings if finding.rule in {CUT_OFF, PART}), None)
+
+
+def is_part(finding: Finding) -> bool:
+    """Whether a truncation says that lines of a part of a module are quoted, not that the text is cut off."""
+    return finding.rule == PART

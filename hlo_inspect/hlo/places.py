@@ -1,0 +1,81 @@
+"""Where the text that is read stands in the input, where the two differ: prefixes are taken off, wrapped lines joined."""
+
+from __future__ import annotations
+
+import marshal
+from array import array
+from bisect import bisect_right
+from dataclasses import replace
+
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.problems import Problems
+
+
+class Places:
+    """The lines and columns of the input that the characters of a text come from.
+
+    An entry says where the text from a line and an offset in it comes from. It holds for the rest of the line, and for the
+    lines below it, each one line further down in the input, up to the next entry.
+    """
+
+    def __init__(self) -> None:
+        self._lines = array("Q")
+        self._offsets = array("Q")
+        self._to_lines = array("Q")
+        self._to_columns = array("Q")
+
+    def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
+        """The text from `line` and the 0-based `offset` comes from `to_line` and `to_column`. Entries come in order."""
+        if self._lines and not offset and not self._offsets[-1]:
+            continues = to_line - self._to_lines[-1] == line - self._lines[-1]
+            if continues and to_column == self._to_columns[-1] and line > self._lines[-1]:
+                return
+        self._lines.append(line)
+        self._offsets.append(offset)
+        self._to_lines.append(to_line)
+        self._to_columns.append(to_column)
+
+    def place(self, line: int, column: int = 1) -> tuple[int, int]:
+        """The line and column in the input of a 1-based line and column of the text."""
+        low = bisect_right(self._lines, line) - 1
+        while low >= 0 and self._lines[low] == line and self._offsets[low] >= column:
+            low -= 1
+        if low < 0:
+            return line, column
+        below = line - self._lines[low]
+        offset = 0 if below else self._offsets[low]
+        return self._to_lines[low] + below, self._to_columns[low] + column - 1 - offset
+
+
+def relocate(module: Module, places: Places) -> None:
+    """Turns every line and column that a module has kept into that of the input."""
+    module.first_line = places.place(module.first_line)[0]
+    module.problems = _relocated(module.problems, places)
+    for computation in {id(one): one for one in (*module.computations.values(), *_entry(module))}.values():
+        _relocate_computation(computation, places)
+
+
+def _entry(module: Module) -> tuple[Computation, ...]:
+    return (module.entry,) if module.entry is not None else ()
+
+
+def _relocated(problems: Problems, places: Places) -> Problems:
+    found = Problems(left_out=problems.left_out)
+    for problem in problems:
+        location = problem.location
+        if location.line is not None:
+            line, column = places.place(location.line, location.column or 1)
+            location = replace(location, line=line, column=column if location.column is not None else None)
+        found.add(replace(problem, location=location), problem.times)
+    return found
+
+
+def _relocate_computation(computation: Computation, places: Places) -> None:
+    computation.line = places.place(computation.line)[0]
+    for instruction in computation.instructions:
+        instruction.line = places.place(instruction.line)[0]
+    if computation.rows:
+        computation.lines = [places.place(line)[0] for line in computation.lines]
+    if computation.packed_scalars:
+        rows = marshal.loads(computation.packed_scalars)  # noqa: S302 - bytes that `keep_scalars` made
+        computation.packed_scalars = marshal.dumps([(*row[:-1], places.place(row[-1])[0]) for row in rows])

@@ -1,0 +1,63 @@
+"""What is not known of a part of a module: of everything that is about the whole one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Column, HeadlineRow, Report, Table, Value
+
+_OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
+_FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.")
+_OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"flops", "bytes"})
+_OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
+
+
+def is_part(report: Report) -> bool:
+    """Whether a report is about quoted lines."""
+    return any(note.startswith(PART_NOTE) for note in report.notes)
+
+
+def of_part(report: Report, lines: int) -> Report:
+    """The report of so many quoted lines, made from that of a module of which these are all that is there, with its facts
+    as `facts_of_part` has them.
+    """
+    counted = f"{lines:,} quoted instruction line{'' if lines == 1 else 's'}"
+    row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
+    return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=(row, *report.headline))
+
+
+def is_of_whole(fact: str) -> bool:
+    """Whether a fact is about a whole module: what the lines that are quoted of one say nothing about."""
+    return fact in _OF_WHOLE or fact.startswith(_FAMILIES_OF_WHOLE) or ".executed_" in fact
+
+
+def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
+    """The facts as far as quoted lines tell them."""
+    kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and is_of_whole(name))}
+    return {name: None if is_of_whole(name) else value for name, value in kept.items()}
+
+
+def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
+    """One note in place of those about what is not known of a whole module."""
+    what = f"{lines:,} instruction line{'' if lines == 1 else 's'} that no computation holds"
+    note = f"{PART_NOTE}: {what}; parameters, outputs and how often something runs are not known"
+    return (note, *(note for note in notes if not is_of_whole(note.partition(":")[0])))
+
+
+def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables with single rows on the page, and the bytes of one run in place of those of a step, which are not known."""
+    groups = {table.page_as for table in tables}
+    return tuple(_table(table, on_page=table.on_page and table.name not in groups) for table in tables)
+
+
+def _table(table: Table, *, on_page: bool) -> Table:
+    unknown = {at for at, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
+    rows = [tuple(None if at in unknown else value for at, value in enumerate(row)) for row in table.rows]
+    return replace(table, rows=tuple(rows), columns=tuple(map(_column, table.columns)), page_as="", on_page=on_page)
+
+
+def _column(column: Column) -> Column:
+    if column.name == "runs" or column.name in _OF_A_STEP or column.name.startswith("executed_"):
+        return replace(column, detail=9)
+    return replace(column, detail=0) if column.name in _OF_A_RUN else column

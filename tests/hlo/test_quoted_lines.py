@@ -1,0 +1,148 @@
+"""Instruction lines without a computation: which lines are HLO, what they say, and where they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.errors import InputError
+from hlo_inspect.report.model import PART_NOTE, Report
+
+REDUCE = "%all-reduce.1 = f32[1024]{0} all-reduce(%p), replica_groups={{0,1,2,3}}, to_apply=%add"
+GATHER = (
+    "%all-gather.2 = bf16[64,8]{1,0} all-gather(bf16[16,8]{1,0} %p.1), channel_id=3, replica_groups=[2,4]<=[8], "
+    "dimensions={0}, use_global_device_ids=true"
+)
+FUSION = "ROOT %fusion.7 = (f32[8]{0}, f32[4]{0}) fusion(%all-reduce.1, %q), kind=kLoop, calls=%fused_computation.7"
+CALL = '%custom-call.4 = f32[16,16]{1,0} custom-call(%a, %b), custom_call_target="__cublas$gemm"'
+LINES = (REDUCE, GATHER, FUSION, CALL)
+
+
+def quoted(text: str, command: str = "summary") -> Report:
+    report = hlo_inspect.inspect(text.encode(), command)
+    assert report.facts["module.name"] == "quoted_lines"
+    return report
+
+
+FORMS = {
+    "contiguous": "\n".join(LINES),
+    "indented": "\n".join(f"      {line}" for line in LINES),
+    "without percent": "\n".join(LINES).replace("%", ""),
+    "a fence and prose": f"Why?\n\n```\n{REDUCE}\n{GATHER}\n```\n\nand then\n\n~~~ hlo\n{FUSION}\n...\n{CALL}\n~~~\n",
+    "ellipses": f"{REDUCE}\n  ...\n{GATHER}\n[...]\n{FUSION}\n…\n{CALL}",
+    "a diff": f"@@ -1,4 +1,4 @@\n-  {REDUCE}\n+  {GATHER}\n   {FUSION}\n+  {CALL}",
+    "labels": "\n".join(f"     XLA label: {line}\n     Allocation type: HLO temp\n     =====" for line in LINES),
+    "in a sentence": f"There is `{REDUCE}`, then `{GATHER}`; after it {FUSION} and, last, `{CALL}`.",
+    "a list": "\n".join(f"* {line}" for line in LINES),
+    "numbered": "\n".join(f"{number}. `{line}`" for number, line in enumerate(LINES, 1)),
+    "a mail": "\n".join(f"> > {line}" for line in LINES),
+    "one after the other": " ".join(LINES),
+    "with blank lines": "\n\n\n".join(LINES),
+    "CRLF": "\r\n".join(LINES),
+    "wrapped at commas": "\n".join(LINES).replace("), ", "),\n      "),
+    "with comments": "\n".join(f"{line}  // look here" for line in LINES),
+    "attributes left out": "\n".join(f"{line}, metadata={{...}}, backend_config=..., ..." for line in LINES),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_the_lines_say_is_answered(form: str) -> None:
+    report = quoted(FORMS[form])
+    facts = report.facts
+    assert facts["collectives.count"] == 2
+    assert facts["collectives.all-reduce.operand_bytes"] == 1024 * 4
+    assert facts["collectives.all-gather.operand_bytes"] == 16 * 8 * 2
+    assert (facts["collectives.all-gather.count"], facts["collectives.group_size.4.count"]) == (1, 2)
+    assert facts["collectives.wire_bytes"] == 2 * 3 * 4096 // 4 + 3 * 256
+    assert (facts["fusions.count"], facts["fusions.kind.kLoop"]) == (1, 1)
+    assert (facts["custom_calls.count"], facts["custom_calls.target.__cublas$gemm"]) == (1, 1)
+    assert [facts[f"opcode.{name}"] for name in ("all-reduce", "all-gather", "fusion", "custom-call")] == [1, 1, 1, 1]
+    assert {finding.rule for finding in report.findings} == {"HI011"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_about_the_whole_module_is_unknown(form: str) -> None:
+    report = quoted(FORMS[form])
+    names = {"module.computations", "module.instructions", "module.entry_instructions", "module.devices"}
+    names |= {name for name in report.facts if name.startswith(("params.", "outputs.")) or ".executed_" in name}
+    assert len(names) > 50
+    assert {report.facts[name] for name in names} == {None}
+    assert sum(note.startswith(PART_NOTE) for note in report.notes) == 1
+    assert not any(note.startswith(tuple(names)) for note in report.notes)
+
+
+def test_places_are_those_of_the_text() -> None:
+    text = f"prose\n\n```\n    {REDUCE}\n```\nmore `{GATHER}`\n{CALL}\n"
+    report = quoted(text, "collectives")
+    assert [row["line"] for row in report.table("collectives").records()] == [4, 6]
+    assert (report.input.first_line, report.input.lines) == (4, 3)
+
+
+def test_an_instruction_over_several_lines_is_one() -> None:
+    text = "x\n%a = (f32[2]{0},\n  /*index=1*/f32[3]{0}) all-reduce(%p,\n   %q), replica_groups={{0,1}},\n to_apply=%add\n\ny\n"
+    report = quoted(text, "collectives")
+    assert report.facts["collectives.operand_bytes"] == 5 * 4
+    assert report.table("collectives").records()[0]["line"] == 2
+
+
+def test_a_line_that_is_cut_off_is_counted_and_said() -> None:
+    """As XLA prints the labels of buffers: what is cut is not known, and no other line is taken for it."""
+    label = "XLA label: %fusion.1 = u32[64,1]{1,0:T(8,128)} fusion(u32[]{:T(256)} %add.1, u32[]{:T(256)} %add.45646...."
+    report = quoted(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")
+    row = report.table("fusions").records()[0]
+    assert (row["result_bytes"], row["operand_bytes"]) == (64 * 4, None)
+    assert report.facts["collectives.count"] == 1 if "collectives.count" in report.facts else True
+    cut = next(finding for finding in report.findings if finding.rule == "HI001")
+    assert "cut off" in cut.message
+    assert cut.location is not None and cut.location.line == 1
+
+
+def test_lines_before_between_and_behind_modules_are_parts_of_their_own() -> None:
+    module = "HloModule {}\n\nENTRY e {{\n  ROOT p = f32[4]{{0}} parameter(0)\n}}\n\n"
+    text = f"{REDUCE}\n{module.format('a')}{GATHER}\n{CALL}\n{module.format('b')}and {FUSION}\n"
+    reports = list(hlo_inspect.inspect_all(text.encode(), "summary"))
+    names = [report.facts["module.name"] for report in reports]
+    assert names == ["quoted_lines", "a", "quoted_lines", "b", "quoted_lines"]
+    assert [report.facts["collectives.count"] for report in reports] == [1, 0, 1, 0, 0]
+    assert [report.input.first_line for report in reports] == [1, 2, 8, 10, 16]
+    assert [report.facts["module.instructions"] for report in reports] == [None, 1, None, 1, None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = f32[4] + f32(3)\ny = np.zeros([4])",
+        "  %0 = stablehlo.add %arg0, %arg1 : tensor<4xf32>\n  %1 = mhlo.add %0, %0 : tensor<4xf32>",
+        '%5 = "stablehlo.all_gather"(%4) {all_gather_dim = 1 : i64} : (tensor<2x2xf32>) -> tensor<2x4xf32>',
+        "  %tdims = load ptr, ptr %gep, align 8\n  %3 = fadd float %1, %2",
+        "{ lambda ; a:f32[4]. let b:f32[4] = add a 1.0:f32[] in (b,) }",
+        "  %3 = f32[2,2]{1,0} aten::add(%2, %1), xla_shape=f32[2,2]{1,0}",
+        "  %3 = f32[2,2]{1,0} frobnicate(%2, %1)",
+        "  %3 = f99[2,2]{1,0} add(%2, %1)",
+        "  %3 = add(f32[2] %2, f32[2] %1)",
+        "a : f32[4] = add(b, c)",
+        "q == f32[4] add(b, c)",
+    ],
+)
+def test_other_lines_are_no_hlo(text: str) -> None:
+    with pytest.raises(InputError, match="holds no HLO module"):
+        hlo_inspect.inspect(f"{text}\n".encode())
+
+
+def test_a_plain_module_is_what_it_was() -> None:
+    """An instruction of its metadata or of a comment is none."""
+    text = (
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n"
+        '  ROOT n = f32[4]{0} negate(p), metadata={op_name="q = f32[4]{0} add(p, p)"}\n  // r = f32[4]{0} add(p, p)\n}\n'
+    )
+    reports = list(hlo_inspect.inspect_all(text.encode()))
+    assert [report.facts["module.instructions"] for report in reports] == [2]
+
+
+def test_the_text_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"prose\n{REDUCE}\n{GATHER.replace('), ', '),' + chr(10) + '   ')}\n" * 40
+    for size in (50, 333, 1 << 18):
+        monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", size)
+        report = quoted(text, "collectives")
+        assert report.facts["collectives.count"] == 80
+        assert report.table("collectives").records()[-1]["line"] == 40 * 4 - 1
