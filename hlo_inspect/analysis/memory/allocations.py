@@ -1,0 +1,286 @@
+"""Which buffers get an allocation of their own, which use one of another again, and which go to a heap of temporaries.
+
+Follows `BufferAssigner::AssignBuffersForComputations`, `AssignSpecialHloBuffer`, `AssignSingleHloBuffer` and
+`MaybeAssignBuffer` (xla/service/buffer_assignment.cc). An allocation can be used again where it is that of a donated parameter
+or of an output; of several the one that was made last is taken, which is the smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hlo_inspect.analysis.memory.buffers import Buffers
+from hlo_inspect.analysis.memory.live_ranges import LiveRanges
+from hlo_inspect.analysis.memory.occupancy import Occupancy
+from hlo_inspect.analysis.memory.schedule import Schedule
+from hlo_inspect.analysis.memory.values import Values
+from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.shapes import TupleShape
+
+Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """Memory that is allocated at once. `kind` is what it was made for: a `temporary` is the table of a tuple.
+
+    `buffers` are those in it, `offsets` where they lie. `is_output` is set too for a parameter that an output is in.
+    `parameter` and `index` say which leaf of which entry parameter it is.
+    """
+
+    kind: Kind
+    bytes: int
+    space: int
+    buffers: list[int] = field(default_factory=list)
+    offsets: dict[int, int] = field(default_factory=dict)
+    is_output: bool = False
+    is_aliased: bool = False
+    parameter: int | None = None
+    index: ShapeIndex = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the assignment depends on. By buffer: `sizes` in bytes, `spaces`, and `outputs`, whether it is live at the end.
+
+    `parameters`: by value of an entry parameter its number, shape index, and whether an output takes its place.
+    `positions`: by time the place in the order in which buffers of one size are assigned.
+    """
+
+    schedule: Schedule
+    values: Values
+    buffers: Buffers
+    ranges: LiveRanges
+    sizes: Sequence[int]
+    spaces: Sequence[int]
+    outputs: frozenset[int]
+    parameters: Mapping[int, tuple[int, ShapeIndex, bool]]
+    tables: frozenset[int]
+    positions: Sequence[int]
+    may_overwrite: Callable[[int, int, int, int], bool]
+
+
+@dataclass(slots=True, eq=False)
+class Assignment:
+    """`allocations` in the order in which they are made, `of` by buffer its allocation, and `heaps` the buffers that go to the
+    heap of each memory space.
+    """
+
+    allocations: list[Allocation] = field(default_factory=list)
+    of: dict[int, Allocation] = field(default_factory=dict)
+    heaps: dict[int, list[int]] = field(default_factory=dict)
+
+
+def assign(facts: Facts, presets: frozenset[int] = frozenset()) -> Assignment:
+    """The allocations of all buffers. `presets` are memory spaces that are assigned otherwise, all to heaps."""
+    return _Assigner(facts, presets).run()
+
+
+class _Assigner:
+    def __init__(self, facts: Facts, presets: frozenset[int]) -> None:
+        self._facts = facts
+        self._presets = presets
+        self._found = Assignment()
+        self._reusable: list[Allocation] = []
+        self._numbers: dict[int, int] = {}  # by identity of an allocation its number among the reusable ones
+        self._sizes: list[int] = []
+        self._taken = Occupancy(2 * facts.schedule.end + 3)
+        self._starting: list[dict[int, list[int]]] = []
+        self._ending: list[dict[int, list[int]]] = []
+        self._of_space: dict[int, int] = {}
+        self._places: dict[int, dict[int, int]] = {}
+
+    def run(self) -> Assignment:
+        facts, found = self._facts, self._found
+        members, times = facts.buffers.members, facts.values.times
+        positions = facts.positions
+        order = sorted(
+            range(len(members)),
+            key=lambda one: (-facts.sizes[one], one not in facts.outputs, min([positions[times[v]] for v in members[one]]), one),
+        )
+        for buffer in order:
+            space = facts.spaces[buffer]
+            if space in self._presets:
+                found.heaps.setdefault(space, []).append(buffer)
+            elif not self._is_special(buffer):
+                self._assign(buffer)
+        return found
+
+    # -- allocations of their own ---------------------------------------------------------------------------------------
+
+    def _is_special(self, buffer: int) -> bool:
+        """Constants, entry parameters and tables have allocations of their own (`AssignSpecialHloBuffer`)."""
+        facts = self._facts
+        for value in facts.buffers.members[buffer]:
+            if facts.schedule.opcodes[facts.values.times[value]] == "constant":
+                self._new("constant", buffer)
+                return True
+            given = facts.parameters.get(value)
+            if given is not None:
+                allocation = self._new("parameter", buffer)
+                allocation.parameter, allocation.index, allocation.is_aliased = given
+                if allocation.is_aliased and value not in facts.tables:
+                    self._register(allocation)
+                return True
+        if any(value in facts.tables for value in facts.buffers.members[buffer]):
+            self._new("output" if buffer in facts.outputs else "temporary", buffer)
+            return True
+        return False
+
+    def _new(self, kind: Kind, buffer: int) -> Allocation:
+        facts = self._facts
+        allocation = Allocation(kind, facts.sizes[buffer], facts.spaces[buffer])
+        self._found.allocations.append(allocation)
+        self._put(buffer, allocation)
+        return allocation
+
+    def _put(self, buffer: int, allocation: Allocation) -> None:
+        allocation.buffers.append(buffer)
+        allocation.offsets[buffer] = 0
+        allocation.is_output |= buffer in self._facts.outputs
+        self._found.of[buffer] = allocation
+        number = self._numbers.get(id(allocation))
+        if number is not None:
+            self._occupy(buffer, number)
+
+    def _register(self, allocation: Allocation) -> None:
+        """Lets others use the allocation again."""
+        number = self._numbers[id(allocation)] = len(self._reusable)
+        self._reusable.append(allocation)
+        self._starting.append({})
+        self._ending.append({})
+        self._of_space[allocation.space] = self._of_space.get(allocation.space, 0) | 1 << number
+        self._sizes.append(allocation.bytes)
+        for buffer in allocation.buffers:
+            self._occupy(buffer, number)
+
+    def _occupy(self, buffer: int, number: int) -> None:
+        ranges = self._facts.ranges
+        for value in self._facts.buffers.members[buffer]:
+            start, end = ranges.starts[value], ranges.ends[value]
+            self._taken.take(*_between(start, end), number)
+            self._starting[number].setdefault(start, []).append(value)
+            self._ending[number].setdefault(end, []).append(value)
+
+    # -- allocations of others ------------------------------------------------------------------------------------------
+
+    def _assign(self, buffer: int) -> None:
+        """`AssignSingleHloBuffer`: an operand's allocation, else the smallest that fits, else the heap."""
+        facts = self._facts
+        free = self._free(buffer) if self._reusable else 0
+        if free:
+            for number in self._of_operands(buffer):
+                if free >> number & 1 and self._touches_well(buffer, number):
+                    self._put(buffer, self._reusable[number])
+                    return
+            while free:
+                number = free.bit_length() - 1
+                if self._touches_well(buffer, number):
+                    self._put(buffer, self._reusable[number])
+                    return
+                free ^= 1 << number
+        if buffer in facts.outputs:
+            self._register(self._new("output", buffer))
+        else:
+            self._found.heaps.setdefault(facts.spaces[buffer], []).append(buffer)
+
+    def _of_operands(self, buffer: int) -> list[int]:
+        """The reusable allocations that operands of the buffer's values are in."""
+        facts = self._facts
+        found: dict[int, None] = {}
+        for value in facts.buffers.members[buffer]:
+            if facts.values.places[value]:
+                continue
+            for operand in facts.schedule.operands[facts.values.times[value]]:
+                if operand >= 0:
+                    allocation = self._found.of.get(facts.buffers.of[facts.values.top(operand)])
+                    number = self._numbers.get(id(allocation))
+                    if number is not None:
+                        found[number] = None
+        return list(found)
+
+    def _free(self, buffer: int) -> int:
+        """The allocations that are large enough and free at all times of the buffer, as bits."""
+        facts = self._facts
+        size = facts.sizes[buffer]
+        free = self._of_space.get(facts.spaces[buffer], 0) & self._fitting(size, exactly=buffer in facts.outputs)
+        for value in facts.buffers.members[buffer]:
+            if not free:
+                break
+            free &= ~self._taken.taken(*_between(facts.ranges.starts[value], facts.ranges.ends[value]))
+            time = facts.values.times[value]
+            if facts.schedule.opcodes[time] == "copy":
+                for operand in facts.schedule.operands[time]:
+                    free &= ~self._holding(operand)
+        return free
+
+    def _fitting(self, size: int, *, exactly: bool) -> int:
+        """The allocations of at least this size; they are made in the order of falling sizes."""
+        sizes = self._sizes
+        low, high = 0, len(sizes)
+        while low < high:  # sizes[:low] are at least `size`
+            middle = (low + high) // 2
+            if sizes[middle] >= size:
+                low = middle + 1
+            else:
+                high = middle
+        bits = (1 << low) - 1
+        if exactly:
+            for number in range(low - 1, -1, -1):
+                if sizes[number] != size:
+                    return bits & ~((1 << number + 1) - 1)
+        return bits
+
+    def _holding(self, time: int) -> int:
+        """The reusable allocations that values of a result are in, as bits: a copy is never written over what it copies."""
+        bits = 0
+        for value in self._facts.values.of(time) if time >= 0 else ():
+            number = self._numbers.get(id(self._found.of.get(self._facts.buffers.of[value])))
+            if number is not None:
+                bits |= 1 << number
+        return bits
+
+    def _touches_well(self, buffer: int, number: int) -> bool:
+        """Where one range ends at the time at which another starts, the later one has to be allowed to write over the earlier
+        (`LiveRangeInterferes`).
+        """
+        facts = self._facts
+        starts, ends = facts.ranges.starts, facts.ranges.ends
+        for value in facts.buffers.members[buffer]:
+            for earlier in self._ending[number].get(starts[value], ()):
+                if not self._may_follow(earlier, value):
+                    return False
+            for later in self._starting[number].get(ends[value], ()):
+                if not self._may_follow(value, later):
+                    return False
+        return True
+
+    def _may_follow(self, earlier: int, later: int) -> bool:
+        facts = self._facts
+        time, place = facts.values.times[later], facts.values.places[later]
+        if facts.schedule.opcodes[time] == "copy":
+            return False
+        for operand in facts.schedule.operands[time]:
+            operand_place = self._place(operand, earlier) if operand >= 0 else None
+            if operand_place is not None and facts.may_overwrite(operand, operand_place, time, place):
+                return True
+        return False
+
+    def _place(self, time: int, value: int) -> int | None:
+        """Where in a result a value stands."""
+        result = self._facts.values.results[time]
+        if isinstance(result, int):
+            return 0 if result == value else None
+        known = self._places.get(time)
+        if known is None:
+            known = self._places[time] = {one: place for place, one in reversed(list(enumerate(result)))}
+        return known.get(value)
+
+
+def _between(start: int, end: int) -> tuple[int, int]:
+    """The times strictly inside of a range, where each time and each step between two counts one; of a range that is one time
+    that time. Two ranges are at odds where these overlap.
+    """
+    return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)

@@ -1,0 +1,168 @@
+"""What a heap of temporaries holds over time.
+
+Follows `HeapSimulator::RunComputation` (xla/service/heap_simulator/heap_simulator.cc): at each time first what starts then is
+allocated, or takes over an operand that ends there, then what ends is freed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hlo_inspect.analysis.memory.allocations import Facts
+
+
+@dataclass(slots=True)
+class Interval:
+    """One value in the heap: its buffer, from which tick of the trace to which one. `base` is the interval whose memory it
+    shares, itself where it has its own.
+    """
+
+    value: int
+    buffer: int
+    bytes: int
+    start: int
+    base: int
+    end: int = -1
+
+
+class Change(NamedTuple):
+    """At a time a value gets memory that was allocated for the value `base`, or the last that has it lets go of it."""
+
+    time: int
+    base: int
+    value: int
+    gets: bool
+    live: int
+
+
+@dataclass(slots=True)
+class Trace:
+    """A heap over time. `intervals` by value. `peak` is the highest sum, reached at `time` by `live`: by value that has memory
+    then its bytes. `changes` are in order of time; each says which value gets memory, or which lets go of it, and how many
+    bytes are live then.
+    """
+
+    intervals: dict[int, Interval] = field(default_factory=dict)
+    peak: int = 0
+    time: int = 0
+    live: dict[int, int] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+
+def simulate(facts: Facts, buffers: Sequence[int]) -> Trace:
+    """The trace of the heap that holds these buffers."""
+    return _Simulation(facts, buffers).run()
+
+
+class _Simulation:
+    def __init__(self, facts: Facts, buffers: Sequence[int]) -> None:
+        self._facts = facts
+        self._trace = Trace()
+        members, ranges = facts.buffers.members, facts.ranges
+        self._values = sorted(
+            [value for buffer in buffers for value in members[buffer]],
+            key=lambda value: (ranges.starts[value], ranges.ends[value], value),
+        )
+        self._in_heap = set(self._values)
+        self._users: dict[int, int] = defaultdict(int)  # how many intervals share that of a value
+        self._clock = 0
+        self._now = 0
+        self._live: dict[int, int] = {}
+        self._changes_to_peak = 0
+
+    def run(self) -> Trace:
+        facts, trace = self._facts, self._trace
+        starts, ends = facts.ranges.starts, facts.ranges.ends
+        freed: dict[int, dict[int, None]] = defaultdict(dict)
+        defined: dict[int, list[int]] = defaultdict(list)
+        for value in self._values:
+            defined[starts[value]].append(value)
+            freed[ends[value]][value] = None
+        first: dict[int, int] = {}
+        for time in sorted(defined.keys() | freed.keys()):
+            going = freed.get(time, {})
+            for value in defined.get(time, ()):
+                buffer = facts.buffers.of[value]
+                if buffer in first:
+                    self._share(value, first[buffer], time)
+                    continue
+                given = self._taken_over(value, going) if len(facts.buffers.members[buffer]) == 1 else None
+                if given is None:
+                    first[buffer] = value
+                    self._allocate(value, time)
+                else:
+                    del going[given]
+                    self._free(given, time)
+                    self._share(value, given, time)
+            for value in going:
+                self._free(value, time)
+        trace.live = self._highest()
+        return trace
+
+    def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
+        """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
+        facts = self._facts
+        values, of, members = facts.values, facts.buffers.of, facts.buffers.members
+        time, place = values.times[value], values.places[value]
+        if not going or facts.schedule.opcodes[time] == "copy":
+            return None
+        operands = facts.schedule.operands[time]
+        for operand in operands:
+            if operand < 0:
+                continue
+            given = values.top(operand)
+            if given not in going or len(members[of[given]]) > 1 or values.times[given] not in operands:
+                continue
+            if facts.may_overwrite(values.times[given], values.places[given], time, place):
+                return given
+        return None
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    def _allocate(self, value: int, time: int) -> None:
+        buffer = self._facts.buffers.of[value]
+        self._begin(value, value, self._facts.sizes[buffer], time)
+
+    def _share(self, value: int, given: int, time: int) -> None:
+        interval = self._trace.intervals[given]
+        size = max(self._facts.sizes[self._facts.buffers.of[value]], interval.bytes)
+        self._begin(value, interval.base, size, time)
+
+    def _begin(self, value: int, base: int, size: int, time: int) -> None:
+        self._trace.intervals[value] = Interval(value, self._facts.buffers.of[value], size, self._clock, base)
+        self._clock += size > 0
+        self._users[base] += 1
+        if self._users[base] == 1:
+            self._now += self._size(base)
+            self._note(time, base, value, gets=True)
+
+    def _free(self, value: int, time: int) -> None:
+        interval = self._trace.intervals[value]
+        interval.end = self._clock
+        self._clock += interval.bytes > 0
+        self._users[interval.base] -= 1
+        if not self._users[interval.base]:
+            self._now -= self._size(interval.base)
+            self._note(time, interval.base, value, gets=False)
+
+    def _size(self, base: int) -> int:
+        return self._facts.sizes[self._facts.buffers.of[base]]
+
+    def _note(self, time: int, base: int, value: int, *, gets: bool) -> None:
+        trace = self._trace
+        trace.changes.append(Change(time, base, value, gets, self._now))
+        if self._now > trace.peak:
+            trace.peak, trace.time, self._changes_to_peak = self._now, time, len(trace.changes)
+
+    def _highest(self) -> dict[int, int]:
+        """What has memory after the change that leads to the peak."""
+        live: dict[int, int] = {}
+        for change in self._trace.changes[: self._changes_to_peak]:
+            if change.gets:
+                live[change.base] = change.value
+            else:
+                del live[change.base]
+        return {value: self._size(base) for base, value in live.items()}

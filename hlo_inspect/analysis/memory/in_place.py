@@ -1,0 +1,207 @@
+"""Which operand a result is written over, always: pairs of an operand's part and a result's part that are one buffer.
+
+Follows `AliasInfo::GetInPlaceInputOutputPairs` (xla/hlo/analysis/alias_info.cc; before 2025
+`HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+
+
+class Pair(NamedTuple):
+    """A part of an operand, and the part of the result that takes its buffer."""
+
+    operand: int
+    operand_index: ShapeIndex
+    result_index: ShapeIndex
+
+
+_FIRST = (Pair(0, (), ()),)
+_ALIASED = re.compile(r"\{([\d,\s]*+)\}\s*+:\s*+\(\s*+(\d{1,9}+)\s*+,\s*+\{([\d,\s]*+)\}", re.ASCII)
+
+
+def stated_aliases(instruction: Instruction) -> list[Pair]:
+    """`output_to_operand_aliasing`."""
+    text = instruction.attr("output_to_operand_aliasing")
+    return [Pair(int(number), _index(operand), _index(result)) for result, number, operand in _ALIASED.findall(text or "")]
+
+
+def _index(text: str) -> ShapeIndex:
+    return tuple([int(part) for part in text.split(",") if part.strip()])
+
+
+class InPlace:
+    """The pairs of instructions. `passing` are the opcodes that a fusion's in-place update is looked for through."""
+
+    opcodes = frozenset({
+        "all-reduce-start", "async-start", "collective-permute", "collective-permute-start", "custom-call",
+        "dynamic-update-slice", "fusion", "ragged-all-to-all", "scatter", "set-dimension-size",
+    })  # fmt: skip
+    """Those that can be in place."""
+
+    def __init__(self, views: Views, passing: frozenset[str]) -> None:
+        self._views = views
+        self._passing = passing
+        self._fusions: dict[str, tuple[Pair, ...]] = {}
+
+    def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
+        """The pairs of a row; `opcode` is that of the asynchronous half where a short spelling stands for one."""
+        found = _RULES.get(opcode)
+        return found(self, view, row) if found is not None else ()
+
+    # -- opcodes --------------------------------------------------------------------------------------------------------
+
+    def _first_operand(self, _view: View, _row: int) -> Sequence[Pair]:
+        return _FIRST
+
+    def _each_operand(self, view: View, row: int) -> Sequence[Pair]:
+        return _each(len(view.operand_rows(row)))
+
+    def _scatter(self, view: View, row: int) -> Sequence[Pair]:
+        """Of 2n + 1 operands the first n are written to."""
+        return _each(len(view.operand_rows(row)) // 2)
+
+    def _second_operand(self, _view: View, _row: int) -> Sequence[Pair]:
+        """`ragged-all-to-all` writes to its second operand."""
+        return (Pair(1, (), ()),)
+
+    def _permute(self, view: View, row: int) -> Sequence[Pair]:
+        """A collective-permute of four operands, and its start, writes to the second one."""
+        if len(view.operand_rows(row)) != 4:
+            return ()
+        at: ShapeIndex = (1,) if view.opcodes[row].endswith("-start") else ()
+        shape = view.operand_shape(row, 1)
+        parts = range(len(shape.elements)) if isinstance(shape, TupleShape) else ()
+        return (Pair(1, (), at), *[Pair(1, (i,), (*at, i)) for i in parts])
+
+    def _stated(self, view: View, row: int) -> Sequence[Pair]:
+        if "output_to_operand_aliasing" not in view.rows[row][3]:
+            return ()
+        try:
+            return stated_aliases(view.instruction(row))
+        except tokens.ScanError:
+            return ()
+
+    def _fusion(self, view: View, row: int) -> Sequence[Pair]:
+        name = self._fused(view, row)
+        inside = self.of_fused(name) if name is not None else ()
+        return (*inside, *self._stated(view, row))
+
+    def _fused(self, view: View, row: int) -> str | None:
+        try:
+            called = view.called(row)
+        except tokens.ScanError:
+            return None
+        return called[0].name if called and called[0].name in self._views.computations else None
+
+    # -- fusions --------------------------------------------------------------------------------------------------------
+
+    def of_fused(self, name: str) -> tuple[Pair, ...]:
+        """The pairs of a fusion that runs this computation: those of what its root is, where their operand is a parameter.
+        `GetFusionInstructionInPlaceInputOutputPairs`.
+        """
+        known = self._fusions.get(name)
+        if known is None:
+            self._fusions[name] = ()  # of a fusion that holds itself
+            known = self._fusions[name] = tuple(self._find(self._views.of(name)))
+        return known
+
+    def _find(self, view: View) -> list[Pair]:
+        root = view.root
+        if root is None:
+            return []
+        found = []
+        for index in _leaves(view.shapes[root]):
+            source, at = self._source(view, root, index)
+            for pair in self._of_source(view, source):
+                if pair.result_index != at:
+                    continue
+                origin, origin_index = self._origin(view, source, pair)
+                if origin is not None and view.opcodes[origin] == "parameter":
+                    number = view.parameter_number(origin)
+                    if number is not None:
+                        found.append(Pair(number, origin_index, index))
+        return found
+
+    def _of_source(self, view: View, row: int | None) -> Sequence[Pair]:
+        """The pairs of what a fusion's result is; of a fusion in it only those that its content tells."""
+        if row is None:
+            return ()
+        if view.opcodes[row] == "fusion":
+            name = self._fused(view, row)
+            return self.of_fused(name) if name is not None else ()
+        return self.pairs(view, row, view.opcodes[row])
+
+    def _origin(self, view: View, source: int | None, pair: Pair) -> tuple[int | None, ShapeIndex]:
+        """What an in-place operand is made of, also through a fusion in the fusion that is in place itself."""
+        row, index = self._operand(view, source, pair.operand), pair.operand_index
+        row, index = self._source(view, row, index)
+        if row is not None and view.opcodes[row] == "fusion":
+            for inner in self.pairs(view, row, "fusion"):
+                if inner.result_index == index:
+                    return self._source(view, self._operand(view, row, inner.operand), inner.operand_index)
+        return row, index
+
+    def _operand(self, view: View, row: int | None, number: int) -> int | None:
+        operands = view.operand_rows(row) if row is not None else ()
+        return operands[number] if number < len(operands) else None
+
+    def _source(self, view: View, row: int | None, index: ShapeIndex) -> tuple[int | None, ShapeIndex]:
+        """Through tuples, then through what takes them apart, then through bitcasts."""
+        opcodes = view.opcodes
+        steps = range(len(opcodes))  # a cycle ends there
+        for _ in steps:
+            if row is None or opcodes[row] != "tuple" or not index:
+                break
+            row, index = self._operand(view, row, index[0]), index[1:]
+        for _ in steps:
+            if row is None or opcodes[row] != "get-tuple-element":
+                break
+            row, index = self._operand(view, row, 0), (view.element_number(row) or 0, *index)
+        for _ in steps:
+            if row is None or index or opcodes[row] not in self._passing:
+                break
+            row = self._operand(view, row, 0)
+        return row, index
+
+
+def _each(count: int) -> Sequence[Pair]:
+    return _FIRST if count == 1 else [Pair(i, (), (i,)) for i in range(count)]
+
+
+def _leaves(shape: Shape | None) -> list[ShapeIndex]:
+    """The indices of what is no tuple."""
+    if isinstance(shape, ArrayShape) or shape is None:
+        return [()]
+    found: list[ShapeIndex] = []
+    waiting: list[tuple[ShapeIndex, Shape]] = [((), shape)]
+    while waiting:
+        index, one = waiting.pop()
+        if isinstance(one, TupleShape):
+            waiting += [((*index, i), element) for i, element in enumerate(one.elements)]
+        else:
+            found.append(index)
+    return found[::-1]
+
+
+_RULES: Mapping[str, Callable[[InPlace, View, int], Sequence[Pair]]] = {
+    "all-reduce-start": InPlace._each_operand,
+    "async-start": InPlace._stated,
+    "collective-permute": InPlace._permute,
+    "collective-permute-start": InPlace._permute,
+    "custom-call": InPlace._stated,
+    "dynamic-update-slice": InPlace._first_operand,
+    "fusion": InPlace._fusion,
+    "ragged-all-to-all": InPlace._second_operand,
+    "scatter": InPlace._scatter,
+    "set-dimension-size": InPlace._first_operand,
+}

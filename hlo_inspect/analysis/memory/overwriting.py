@@ -1,0 +1,207 @@
+"""Whether an instruction may write its result over an operand that is not needed afterwards.
+
+Follows `HloDataflowAnalysis::CanShareOperandBufferWithUser` (xla/hlo/analysis/hlo_dataflow_analysis.cc) and the hints of the
+platforms (`gpu_overwriting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlo_inspect.analysis.memory.gpu_overwriting import GpuHints
+from hlo_inspect.analysis.memory.in_place import InPlace
+from hlo_inspect.analysis.memory.platforms import Platform
+from hlo_inspect.analysis.memory.schedule import Schedule
+from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
+from hlo_inspect.analysis.memory.values import Values
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.opcodes import ELEMENTWISE
+
+_LOOP_KINDS = frozenset({"kLoop", "kInput"})
+
+
+class Overwriting:
+    """Which operands may be written over."""
+
+    def __init__(
+        self, schedule: Schedule, values: Values, trees: ShapeTrees, views: Views, in_place: InPlace, platform: Platform
+    ) -> None:
+        self._schedule = schedule
+        self._values = values
+        self._trees = trees
+        self._views = views
+        self._in_place = in_place
+        self._platform = platform
+        self._gpu = GpuHints(views)
+        self._elementwise: dict[str, set[int]] = {}
+        self._users: dict[int, list[int]] | None = None
+        self._known: dict[tuple[int, int, int, int], bool] = {}
+
+    def may_overwrite(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
+        """Whether the part of the result of `user` may take the buffer of a part of the result of its operand (both times)."""
+        key = (operand, operand_place, user, user_place)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._decide(operand, operand_place, user, user_place)
+        return known
+
+    def _decide(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
+        schedule, trees = self._schedule, self._trees
+        if schedule.opcodes[operand] == "constant":
+            return False
+        given = trees.part(schedule.shapes[operand], operand_place)
+        result = trees.part(schedule.shapes[user], user_place)
+        if given is None or result is None:
+            return False
+        is_equal = given is result or given == result
+        if is_equal and self._is_in_place(operand, operand_place, user, user_place):
+            return True
+        if self._platform.name == "gpu":
+            hint = self._gpu_hint(operand, user, user_place)
+            if hint is not None:
+                return hint
+        if not is_equal:
+            return False
+        if schedule.opcodes[user] == "all-reduce" and self._platform.is_tpu:
+            operands = schedule.operands[user]
+            return len(operands) == 1 or (user_place > 0 and operands[user_place - 1] == operand)
+        return self._by_opcode(operand, user, user_place)
+
+    def _is_in_place(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
+        schedule, trees = self._schedule, self._trees
+        opcode = schedule.opcodes[user]
+        if opcode not in self._in_place.opcodes:
+            return False
+        for pair in self._in_place.pairs(schedule.view(user), schedule.rows[user], opcode):
+            operands = schedule.operands[user]
+            if pair.operand >= len(operands) or trees.place(schedule.shapes[user], pair.result_index) != user_place:
+                continue
+            written = operands[pair.operand]
+            place = trees.place(schedule.shapes[written], pair.operand_index) if written >= 0 else None
+            if place is not None and self._values.of(written)[place] == self._values.of(operand)[operand_place]:
+                return True
+        return False
+
+    def _gpu_hint(self, operand: int, user: int, user_place: int) -> bool | None:
+        schedule, trees = self._schedule, self._trees
+        number = schedule.operands[user].index(operand)
+        index = trees.index(schedule.shapes[user], user_place)
+        view, row = schedule.view(user), schedule.rows[user]
+        return self._gpu.hint(view, row, schedule.opcodes[user], number, schedule.shapes[operand], index)
+
+    # -- opcodes --------------------------------------------------------------------------------------------------------
+
+    def _by_opcode(self, operand: int, user: int, user_place: int) -> bool:
+        schedule = self._schedule
+        opcode = schedule.opcodes[user]
+        numbers = [number for number, one in enumerate(schedule.operands[user]) if one == operand]
+        if opcode == "fusion":
+            decided = self._fusion(user, numbers[0])
+            return decided if decided is not None else False
+        if opcode in ("while", "conditional"):
+            return True
+        if opcode in _WRITTEN:
+            return numbers == [_WRITTEN[opcode]]
+        if opcode == "sort":
+            if len(self.users(operand)) != 1:
+                return False
+            return len(schedule.operands[user]) == 1 or (len(numbers) == 1 and user_place == numbers[0] + 1)
+        if opcode == "call":
+            return self._call(operand, user)
+        return _is_elementwise_on(opcode, numbers[0])
+
+    def _call(self, operand: int, user: int) -> bool:
+        """The operand is used by the call and by the root of what is called, element by element."""
+        schedule = self._schedule
+        runs = schedule.called.get(user, ())
+        if not runs or runs[0].root < 0:
+            return False
+        root, value = runs[0].root, self._values.top(operand)
+        uses = [
+            (one, number)
+            for time, result in enumerate(self._values.results)
+            if result == value
+            for one in self.users(time)
+            for number, given in enumerate(schedule.operands[one])
+            if given == time
+        ]
+        return len(uses) == 2 and any(
+            one == root and _is_elementwise_on(schedule.opcodes[root], number) for one, number in uses
+        )
+
+    def users(self, time: int) -> list[int]:
+        """The times of what uses a result."""
+        if self._users is None:
+            self._users = {}
+            for user, operands in enumerate(self._schedule.operands):
+                for operand in dict.fromkeys(operands):
+                    self._users.setdefault(operand, []).append(user)
+        return self._users.get(time, [])
+
+    # -- fusions --------------------------------------------------------------------------------------------------------
+
+    def _fusion(self, user: int, number: int) -> bool | None:
+        schedule = self._schedule
+        view, row = schedule.view(user), schedule.rows[user]
+        instruction = view.instruction(row)
+        kind, name = instruction.attr("kind"), instruction.callee("calls")
+        if name is None or name not in self._views.computations:
+            return False
+        fused = self._views.of(name)
+        if kind in _LOOP_KINDS or (kind == "kCustom" and self._platform.name == "cpu"):
+            return number in self._elementwise_parameters(name, fused)
+        if kind == "kOutput":
+            return _is_other_addend(fused, number)
+        return False
+
+    def _elementwise_parameters(self, name: str, fused: View) -> set[int]:
+        """The parameters of which each element of a result needs the same element alone
+        (`AreTransitiveUsesElementwiseOrTuple`).
+        """
+        known = self._elementwise.get(name)
+        if known is None:
+            known = self._elementwise[name] = _elementwise_parameters(fused)
+        return known
+
+
+def _elementwise_parameters(fused: View) -> set[int]:
+    """From the last row to the first: a row is good when all its users are elementwise on it, or tuples, and good."""
+    good = [True] * len(fused.rows)
+    found = set()
+    for row in range(len(fused.rows) - 1, -1, -1):
+        opcode = fused.opcodes[row]
+        if opcode == "parameter":
+            number = fused.parameter_number(row)
+            if good[row] and number is not None:
+                found.add(number)
+        operands = fused.operand_rows(row)
+        for number, operand in enumerate(operands):
+            if operand is not None and not (good[row] and (opcode == "tuple" or _is_elementwise_on(opcode, number))):
+                good[operand] = False
+    return found
+
+
+def _is_other_addend(fused: View, number: int) -> bool:
+    """The root adds a dot or a convolution and the parameter, which nothing else uses."""
+    root = fused.root
+    if root is None or fused.opcodes[root] != "add":
+        return False
+    operands = fused.operand_rows(root)
+    matched = next((i for i, one in enumerate(operands) if one is not None and fused.opcodes[one] in ("convolution", "dot")), None)
+    if matched is None:
+        return False
+    other = operands[1 - matched]
+    if other is None or fused.opcodes[other] != "parameter" or fused.parameter_number(other) != number:
+        return False
+    uses = [one for row in fused.users[other] for one in fused.operand_rows(row) if one == other]
+    return len(uses) == 1
+
+
+_WRITTEN: Mapping[str, int] = {"dynamic-update-slice": 0, "scatter": 0, "set-dimension-size": 0, "triangular-solve": 1}
+
+
+def _is_elementwise_on(opcode: str, number: int) -> bool:
+    """`HloInstruction::IsElementwiseOnOperand`."""
+    return opcode in ELEMENTWISE or (opcode == "dynamic-update-slice" and number == 0)
+
+

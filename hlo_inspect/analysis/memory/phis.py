@@ -1,0 +1,75 @@
+"""Phis at which only one value arrives are that value.
+
+Follows `PhiGraph::Optimize` (xla/service/hlo_phi_graph.cc): a phi of one value and itself is that value, and so are phis that
+are made of each other and of one value. The second is found by strongly connected components, as in Braun et al., "Simple and
+Efficient Construction of Static Single Assignment Form" (CC 2013), in linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+    """By redundant phi the value that it is. `inputs` holds by phi what arrives at it."""
+    found: dict[int, int] = {}
+    waiting: list[Mapping[int, tuple[int, ...]]] = [inputs]
+    while waiting:
+        for component in _components(waiting.pop()):
+            members = set(component)
+            arriving = {phi: {_resolved(found, one) for one in inputs[phi]} for phi in component}
+            outside = set().union(*arriving.values()) - members
+            if len(outside) == 1:
+                found.update(dict.fromkeys(component, outside.pop()))
+            elif len(component) > 1:
+                inner = {phi: inputs[phi] for phi in component if arriving[phi] <= members}
+                if inner:
+                    waiting.append(inner)
+    return {phi: _resolved(found, phi) for phi in found}
+
+
+def _resolved(found: dict[int, int], value: int) -> int:
+    """The value that stands for another in the end."""
+    last = value
+    while last in found:
+        last = found[last]
+    while value != last:
+        found[value], value = last, found[value]
+    return last
+
+
+def _components(inputs: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
+    """The strongly connected components, each after those whose values arrive at it (Tarjan's algorithm, without recursion)."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    components: list[list[int]] = []
+    done: set[int] = set()
+    for start in inputs:
+        if start in order:
+            continue
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        walk = [(start, iter(inputs[start]))]
+        while walk:
+            phi, waiting = walk[-1]
+            for one in waiting:
+                if one not in inputs or one in done:
+                    continue
+                if one not in order:
+                    order[one] = low[one] = len(order)
+                    stack.append(one)
+                    walk.append((one, iter(inputs[one])))
+                    break
+                low[phi] = min(low[phi], order[one])
+            else:
+                walk.pop()
+                if walk:
+                    low[walk[-1][0]] = min(low[walk[-1][0]], low[phi])
+                if low[phi] == order[phi]:
+                    component = [stack.pop()]
+                    while component[-1] != phi:
+                        component.append(stack.pop())
+                    components.append(component)
+                    done.update(component)
+    return components

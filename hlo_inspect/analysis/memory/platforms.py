@@ -1,0 +1,82 @@
+"""The platform that a text was compiled for, by its marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from hlo_inspect.hlo.module import Module
+
+PlatformName = Literal["cpu", "gpu", "tpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What the sizes and rules of memory depend on. `mark` is what the platform was known by.
+
+    `pointer_bytes` and `table_alignment`: of the index table of a tuple. `keeps_trace`: whether XLA keeps the trace of the
+    heap, which the peak of `memory_analysis()` is worked out from.
+    """
+
+    name: PlatformName
+    mark: str
+    pointer_bytes: int = 8
+    table_alignment: int = 1
+    keeps_trace: bool = True
+
+    @property
+    def is_tpu(self) -> bool:
+        return self.name == "tpu"
+
+    def alignment(self, space: int) -> int:
+        """What the offsets of temporaries in a memory space are multiples of."""
+        if self.name == "tpu":
+            return {0: 16384, 1: 512, 3: 512, 6: 512}.get(space, 4)
+        return 64 if self.name == "cpu" else 256
+
+
+_GPU_MARKS = (
+    "operation_queue_id",
+    "force_earliest_schedule",
+    "gemm_backend_config",
+    "fusion_backend_config",
+    "collective_backend_config",
+    "__cublas",
+    "__cudnn",
+    "__triton",
+    "triton_kernel",
+    "cusolver",
+    "cu_threefry",
+)
+_TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
+
+
+def find_platform(module: Module, given: PlatformName | None = None) -> Platform:
+    """The platform that was `given`, else the one whose marks the text has, else CPU."""
+    if given is not None:
+        return _platform(given, "--platform", module)
+    if any(":T(" in text for text in module.heads):
+        return _platform("tpu", "tiles in layouts", module)
+    tails = (row[3] for computation in module.computations.values() for row in computation.rows)
+    name, mark = _marked(tails)
+    return _platform(name, mark, module)
+
+
+def _marked(tails: Iterable[str]) -> tuple[PlatformName, str]:
+    for tail in tails:
+        if "backend_config=" not in tail and "custom_call_target=" not in tail:
+            continue
+        for mark in _GPU_MARKS:
+            if mark in tail:
+                return "gpu", mark
+        for mark in _TPU_MARKS:
+            if mark in tail:
+                return "tpu", mark
+    return "cpu", "no mark of another platform"
+
+
+def _platform(name: PlatformName, mark: str, module: Module) -> Platform:
+    if name == "tpu":
+        return Platform(name, mark, pointer_bytes=4, table_alignment=512)
+    return Platform(name, mark, keeps_trace=name != "cpu")

@@ -1,0 +1,81 @@
+"""The order in which XLA numbers instructions and values.
+
+`HloComputation::MakeInstructionPostOrder` (xla/hlo/ir/hlo_computation.cc): depth first from instructions without users,
+operands from left to right, control predecessors before them. `HloModule::MakeComputationPostOrder` is the order of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlo_inspect.analysis.memory.schedule import Run, Schedule
+from hlo_inspect.hlo import tokens
+
+
+def post_orders(schedule: Schedule) -> dict[Run, list[int]]:
+    """The times of each computation's instructions in post-order."""
+    members: dict[Run, list[int]] = {run: [] for run in schedule.runs}
+    for time, run in enumerate(schedule.run_at):
+        members[run].append(time)
+    is_used = bytearray(schedule.end + 1)
+    for operands in schedule.operands:
+        for operand in operands:
+            is_used[operand] = 1
+    return {run: _post_order(times, schedule.operands, is_used, _predecessors(run)) for run, times in members.items()}
+
+
+def _post_order(
+    times: Sequence[int], operands: Sequence[Sequence[int]], is_used: bytearray, predecessors: Mapping[int, Sequence[int]]
+) -> list[int]:
+    order: list[int] = []
+    entered: set[int] = set()
+    left: set[int] = set()
+    for start in times:
+        if is_used[start]:
+            continue
+        stack = [start]
+        while stack:
+            time = stack[-1]
+            if time in entered:
+                stack.pop()
+                if time not in left:
+                    left.add(time)
+                    order.append(time)
+                continue
+            entered.add(time)
+            stack += [one for one in reversed(operands[time]) if one not in entered and one >= 0]
+            if time in predecessors:
+                stack += [one for one in predecessors[time] if one not in entered]
+    return order
+
+
+def _predecessors(run: Run) -> dict[int, list[int]]:
+    """The control predecessors of the instructions that have some."""
+    view, found = run.view, {}
+    if view is None:
+        return {}
+    for row, (_, _, _, tail) in enumerate(view.rows):
+        if "control-predecessors=" not in tail:
+            continue
+        try:
+            names = view.instruction(row).attr("control-predecessors") or ()
+        except tokens.ScanError:
+            continue
+        rows = [view.index(name) for name in names]
+        found[run.times[row]] = [run.times[one] for one in rows if one is not None]
+    return found
+
+
+def computation_order(schedule: Schedule, order_in_text: Mapping[str, int]) -> dict[Run, float]:
+    """The place of each computation in the text; one that is not printed stands before the one that runs it."""
+    found: dict[Run, float] = {}
+    for run in reversed(schedule.runs):
+        if run.view is not None:
+            found[run] = order_in_text[run.name]
+    for run in schedule.runs:
+        if run.view is None:
+            caller = schedule.run_at[run.caller]
+            while caller.view is None:
+                caller = schedule.run_at[caller.caller]
+            found[run] = found[caller] - 0.5
+    return found

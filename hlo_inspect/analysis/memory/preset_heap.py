@@ -1,0 +1,88 @@
+"""What the fast memory of a TPU holds over time, which XLA assigns before all other memory.
+
+Follows `MemorySpaceAssignment::VerifyAndExportHeapSimulatorTrace`
+(xla/service/memory_space_assignment/memory_space_assignment.cc): each value is there from its definition to its last use, by
+itself, also where others share its buffer; a value without uses is not. What a conditional uses last is gone while its branches
+run, except those that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlo_inspect.analysis.memory.allocations import Facts
+from hlo_inspect.analysis.memory.heap import Change, Interval, Trace
+from hlo_inspect.analysis.memory.uses import uses_of
+
+PRESET_SPACES = frozenset({1, 3})
+"""Fast memory: VMEM, and CMEM of TPU v4."""
+
+
+def simulate_preset(facts: Facts, buffers: Sequence[int]) -> Trace:
+    """The trace of the memory space that holds these buffers."""
+    members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
+    uses = uses_of(facts.schedule, facts.values, members)
+    events: dict[tuple[int, bool, int], None] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    for value in members:
+        for start, end in _spans(facts, value, uses[value]):
+            events[start, True, value] = None
+            events[end, False, value] = None
+            spans[value] = (min(start, spans.get(value, (start, end))[0]), max(end, spans.get(value, (start, end))[1]))
+    return _trace(facts, sorted(events, key=lambda one: (one[0], not one[1], one[2])), spans)
+
+
+def _spans(facts: Facts, value: int, uses: Sequence[int]) -> Iterator[tuple[int, int]]:
+    start, end = facts.ranges.starts[value], facts.ranges.ends[value]
+    last = max((use for use in uses if use > start), default=None)
+    if last is not None and facts.schedule.opcodes[last] == "conditional":
+        yield from _around_branches(facts, uses, last, start, end)
+    elif uses:
+        yield start, min(start if last is None else last, end)
+
+
+def _around_branches(facts: Facts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The spans of a value whose last use is a conditional: before its branches, and in those that use it."""
+    waiting = [(user, start, end)]
+    while waiting:
+        conditional, begin, limit = waiting.pop()
+        earliest = limit
+        for run in facts.schedule.called.get(conditional, ()):
+            earliest = min(earliest, run.start)
+            inside = [use for use in uses if facts.schedule.run_at[use] is run]
+            if not inside:
+                continue
+            last = min(inside[-1], limit)
+            if facts.schedule.opcodes[inside[-1]] == "conditional":
+                waiting.append((inside[-1], run.start, last))
+            else:
+                yield run.start, last
+        yield begin, earliest - 1
+
+
+def _trace(facts: Facts, events: Sequence[tuple[int, bool, int]], spans: dict[int, tuple[int, int]]) -> Trace:
+    """What is live after each event, as `ComputePeakMemoryImpl` counts references."""
+    trace = Trace()
+    references: dict[int, int] = {}
+    sizes, of = facts.sizes, facts.buffers.of
+    now = changes_to_peak = 0
+    for time, gets, value in events:
+        references[value] = references.get(value, 0) + (1 if gets else -1)
+        if references[value] != (1 if gets else 0):
+            continue
+        now += sizes[of[value]] if gets else -sizes[of[value]]
+        trace.changes.append(Change(time, value, value, gets, now))
+        if now > trace.peak:
+            trace.peak, trace.time, changes_to_peak = now, time, len(trace.changes)
+    live: dict[int, int] = {}
+    for change in trace.changes[:changes_to_peak]:
+        if change.gets:
+            live[change.value] = sizes[of[change.value]]
+        else:
+            live.pop(change.value, None)
+    trace.live = live
+    first: dict[int, int] = {}
+    for value, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
+        base = first.setdefault(of[value], value)
+        trace.intervals[value] = Interval(value, of[value], sizes[of[value]], 2 * start, base, 2 * end + 1)
+    return trace

@@ -1,0 +1,285 @@
+"""The order in which a scheduled program runs its instructions, each at a time of its own.
+
+Follows `HloLiveRange::FlattenSchedule` (xla/hlo/utils/hlo_live_range.cc): the text is the schedule; the condition and the body
+of a while, the computations that a call and a conditional run, and the one that an async-start wraps come before the
+instruction that runs them. Each computation is run once. What is fused or applied to elements has no times.
+
+A printer writes `reduce-scatter-start` for an async-start of a computation that holds only a reduce-scatter. That computation,
+its parameters and its root take times here too, as in XLA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.shapes import Shape, TupleShape, subshape
+
+Role = Literal["entry", "body", "condition", "branch", "call", "async"]
+
+MISSING = -1
+"""The time of an operand that is not defined before its use."""
+
+_RUNNING = frozenset({"while", "call", "conditional", "async-start"})
+
+
+class Fault(NamedTuple):
+    """Why figures cannot be known: what is wrong at a line of the text."""
+
+    message: str
+    line: int | None
+    subject: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One computation in the schedule: its instructions have times from `start` to before `end`, those of what it runs among
+    them.
+
+    `arguments`: the times of what its parameters are. `caller`: the time of the instruction that runs it, -1 for the entry.
+    `times`: by row of its view. `parameters`: times by number. `asynchronous`: the run of the computation that an async-start
+    wraps, in which this one is.
+    """
+
+    name: str
+    view: View | None
+    role: Role
+    arguments: tuple[int, ...]
+    start: int
+    end: int = -1
+    caller: int = -1
+    root: int = -1
+    times: list[int] = field(default_factory=list)
+    parameters: dict[int, int] = field(default_factory=dict)
+    asynchronous: Run | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Schedule:
+    """A program by time. `rows` has the row in the view of the run, `runs_of` the runs that an instruction runs.
+
+    `wrapped`: times of what is not printed: what a short spelling of an async-start wraps. `starts` has by the time of an
+    async-update or -done that of the async-start, `done` the opposite for each async-done.
+    """
+
+    opcodes: list[str] = field(default_factory=list)
+    shapes: list[Shape | None] = field(default_factory=list)
+    operands: list[tuple[int, ...]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    run_at: list[Run] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    called: dict[int, tuple[Run, ...]] = field(default_factory=dict)
+    elements: dict[int, int] = field(default_factory=dict)
+    wrapped: set[int] = field(default_factory=set)
+    starts: dict[int, int] = field(default_factory=dict)
+    done: dict[int, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        return len(self.opcodes)
+
+    def name(self, time: int) -> str:
+        """The name of the instruction, for what is not printed that of the async-start."""
+        view = self.view(time)
+        return view.rows[self.rows[time]][1]
+
+    def view(self, time: int) -> View:
+        """The view that has the row of a time."""
+        run = self.run_at[time]
+        while run.view is None:
+            run = self.run_at[run.caller]
+        return run.view
+
+    def line(self, time: int) -> int:
+        return self.view(time).lines[self.rows[time]]
+
+
+def flatten_schedule(module: Module, views: Views) -> Schedule:
+    """The schedule of a module that was read with its graph."""
+    return _Flattener(views).flatten(module)
+
+
+class _Frame(NamedTuple):
+    """A computation that is gone on with at a row. `begun` are what that row runs, which has its times by then."""
+
+    run: Run
+    view: View
+    row: int
+    begun: tuple[Run, ...] | None
+
+
+class _Flattener:
+    """The walk through the computations: each is begun when the instruction that runs it is reached."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._known: dict[str, Run] = {}
+        self._schedule = Schedule()
+        self._waiting: list[_Frame] = []
+
+    def flatten(self, module: Module) -> Schedule:
+        schedule = self._schedule
+        if module.entry is None:
+            return schedule
+        self._begin(module.entry.name, "entry", (), None)
+        while self._waiting:
+            run, view, row, begun = self._waiting.pop()
+            if row == 0 and begun is None:
+                run.start = schedule.end
+            opcodes, count = view.opcodes, len(view.rows)
+            while row < count:
+                if begun is None and opcodes[row] in _RUNNING:
+                    mark = len(self._waiting)
+                    runs = self._begin_called(run, view, row)
+                    if len(self._waiting) > mark:
+                        self._waiting.insert(mark, _Frame(run, view, row, runs))
+                        break
+                    begun = runs
+                self._take(run, view, row, begun or ())
+                begun = None
+                row += 1
+            else:
+                run.end = schedule.end
+                run.root = run.times[view.root] if view.root is not None else MISSING
+        return schedule
+
+    # -- computations ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, name: str, role: Role, arguments: tuple[int, ...], caller: Run | None) -> Run | None:
+        """The run of a computation, which is walked through next where it is new; `None` where there is none of that name."""
+        known = self._known.get(name)
+        if known is not None:
+            if known.end < 0:
+                self._schedule.faults.append(Fault(f"{name} runs itself", self._views.computations[name].line, name))
+            return known
+        if name not in self._views.computations:
+            return None
+        view = self._views.of(name)
+        run = self._known[name] = Run(name, view, role, arguments, self._schedule.end)
+        if caller is not None:
+            run.asynchronous = caller.asynchronous
+        if role == "async":
+            run.asynchronous = run
+        self._schedule.runs.append(run)
+        self._waiting.append(_Frame(run, view, 0, None))
+        return run
+
+    def _begin_called(self, run: Run, view: View, row: int) -> tuple[Run, ...]:
+        """What a row runs, in the order in which that is walked through. Its arguments have times by now."""
+        try:
+            called = view.called(row)
+        except tokens.ScanError:
+            return ()
+        operands = self._operands(run, view, row)
+        wanted: list[tuple[str, Role, tuple[int, ...]]] = []
+        branch = 0
+        for callee in called:
+            if callee.role == "condition":
+                wanted.insert(0, (callee.name, "condition", operands))
+            elif callee.role == "body":
+                wanted.append((callee.name, "body", operands))
+            elif callee.role == "branch":
+                branch += 1
+                wanted.append((callee.name, "branch", operands[branch : branch + 1]))
+            elif callee.role == "run":
+                wanted.append((callee.name, "async" if view.opcodes[row] == "async-start" else "call", operands))
+        mark = len(self._waiting)
+        runs = [self._begin(name, role, arguments, run) for name, role, arguments in wanted]
+        self._waiting[mark:] = self._waiting[mark:][::-1]
+        if None in runs:
+            self._fault(f"{view.rows[row][1]} runs a computation that is not in the text", view, row)
+        return tuple(one for one in runs if one is not None)
+
+    # -- instructions ---------------------------------------------------------------------------------------------------
+
+    def _operands(self, run: Run, view: View, row: int) -> tuple[int, ...]:
+        """The times of the operands; where an operand is an element of a result, that of a get-tuple-element before the row."""
+        times = run.times
+        found = view.operand_rows(row)
+        here = len(times)
+        if view.has_only_names(row) and all(one is not None and one < here for one in found):
+            return tuple([times[one] for one in found])  # type: ignore[index]
+        operands = []
+        for number, one in enumerate(found):
+            if one is None or one >= here:
+                what = "is used before it is defined" if one is not None else "is not defined in its computation"
+                name = view.operands(row)[number].name or "an operand"
+                self._fault(f"{name}, an operand of {view.rows[row][1]}, {what}", view, row)
+                operands.append(MISSING)
+            else:
+                operands.append(self._element(run, view, row, times[one], view.operands(row)[number].path))
+        return tuple(operands)
+
+    def _element(self, run: Run, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
+        """The time of a part of a result, for which the text leaves out the get-tuple-element."""
+        schedule = self._schedule
+        for number in path:
+            shape = schedule.shapes[time]
+            part = subshape(shape, (number,)) if isinstance(shape, TupleShape) else None
+            time = self._append(run, row, "get-tuple-element", part, (time,))
+            schedule.elements[time] = number
+            schedule.wrapped.add(time)
+        return time
+
+    def _take(self, run: Run, view: View, row: int, begun: tuple[Run, ...]) -> None:
+        """Gives a row its time, after what it runs."""
+        schedule = self._schedule
+        opcode = view.opcodes[row]
+        operands = self._operands(run, view, row) if opcode != "parameter" else ()
+        kind = TABLE.get(opcode)
+        if kind is not None and kind.is_wrapper:
+            if kind.half == "start":
+                begun = (self._wrapped(run, row, kind.base, operands, view.shapes[row]),)
+            opcode = f"async-{kind.half}"
+        time = self._append(run, row, opcode, view.shapes[row], operands)
+        run.times.append(time)
+        if opcode == "parameter":
+            number = view.parameter_number(row)
+            if number is not None:
+                run.parameters[number] = time
+        elif opcode in ("async-update", "async-done") and operands:
+            start = schedule.starts[time] = schedule.starts.get(operands[0], operands[0])
+            if opcode == "async-done":
+                schedule.done[start] = time
+        elif opcode == "get-tuple-element":
+            schedule.elements[time] = view.element_number(row) or 0
+        if begun:
+            schedule.called[time] = begun
+            for one in begun:
+                if one.caller < 0:
+                    one.caller = time
+
+    def _wrapped(self, run: Run, row: int, opcode: str, operands: tuple[int, ...], shape: Shape | None) -> Run:
+        """The computation that a short spelling of an async-start wraps."""
+        schedule = self._schedule
+        inner = Run(opcode, None, "async", operands, schedule.end)
+        inner.asynchronous = inner
+        schedule.runs.append(inner)
+        for number, time in enumerate(operands):
+            given = schedule.shapes[time] if time >= 0 else None
+            inner.parameters[number] = self._append(inner, row, "parameter", given, ())
+        result = subshape(shape, (1,)) if shape is not None else None
+        inner.root = self._append(inner, row, opcode, result, tuple(inner.parameters.values()))
+        inner.times = list(range(inner.start, schedule.end))
+        inner.end = schedule.end
+        schedule.wrapped.update(inner.times)
+        return inner
+
+    def _append(self, run: Run, row: int, opcode: str, shape: Shape | None, operands: tuple[int, ...]) -> int:
+        schedule = self._schedule
+        schedule.opcodes.append(opcode)
+        schedule.shapes.append(shape)
+        schedule.operands.append(operands)
+        schedule.run_at.append(run)
+        schedule.rows.append(row)
+        return len(schedule.opcodes) - 1
+
+    def _fault(self, message: str, view: View, row: int) -> None:
+        fault = Fault(message, view.lines[row], view.rows[row][1])
+        if fault not in self._schedule.faults[-2:]:
+            self._schedule.faults.append(fault)

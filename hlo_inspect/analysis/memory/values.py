@@ -1,0 +1,338 @@
+"""Which values a program has, where each is defined, and at which results it stands.
+
+Follows `HloDataflowAnalysis` in SSA form, without values of bitcasts (xla/hlo/analysis/hlo_dataflow_analysis.cc):
+`InitializeInstructionValueSets` says what an instruction defines, `UpdateInstructionValueSet` what it passes on. A result is
+the list of its values by place (see `shape_trees`), one value where it is no tuple. Loops and conditionals define a phi at each
+place; those at which only one value arrives are removed afterwards (`phis`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hlo_inspect.analysis.memory.phis import without_redundant_phis
+from hlo_inspect.analysis.memory.schedule import MISSING, Fault, Schedule
+from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
+from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.shapes import Shape, TupleShape
+
+Result = int | list[int]
+"""The value of a result that is no tuple, else the values by place."""
+
+
+@dataclass(slots=True, eq=False)
+class Values:
+    """The values of a program, by number. `results` are by time.
+
+    `times` and `places` say where a value is defined; of redundant phis they say where those were. `phi_inputs` holds what
+    arrives at each phi.
+    """
+
+    results: list[Result] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    phi_inputs: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def of(self, time: int) -> list[int]:
+        """The values of a result by place."""
+        result = self.results[time]
+        return [result] if isinstance(result, int) else result
+
+    def top(self, time: int) -> int:
+        """The value of the whole result."""
+        result = self.results[time]
+        return result if isinstance(result, int) else result[0]
+
+    def shape(self, value: int, schedule: Schedule, trees: ShapeTrees) -> Shape | None:
+        return trees.part(schedule.shapes[self.times[value]], self.places[value])
+
+
+def find_values(schedule: Schedule, trees: ShapeTrees, ranks: Sequence[int]) -> Values:
+    """The values of a scheduled program, numbered as XLA does: by the `ranks` of the times at which they are defined, phis
+    after all others.
+    """
+    return _numbered(_Dataflow(schedule, trees).run(), ranks)
+
+
+def _numbered(values: Values, ranks: Sequence[int]) -> Values:
+    """The values in the order of their numbers, without redundant phis."""
+    times, places, phis = values.times, values.places, values.phi_inputs
+    used = {one for result in values.results for one in _parts(result)}
+    order = sorted(used, key=lambda one: (one in phis, ranks[times[one]], places[one]))
+    number = {one: new for new, one in enumerate(order)}
+    return Values(
+        [number[one] if isinstance(one, int) else [number[part] for part in one] for one in values.results],
+        [times[one] for one in order],
+        [places[one] for one in order],
+        {number[phi]: tuple([number[one] for one in inputs]) for phi, inputs in phis.items() if phi in number},
+        values.faults,
+    )
+
+
+class _Dataflow:
+    """One walk in the order of time: what an instruction passes on is known by then, except from the end of a loop's body to
+    its start.
+    """
+
+    def __init__(self, schedule: Schedule, trees: ShapeTrees) -> None:
+        self._schedule = schedule
+        self._trees = trees
+        self._values = Values()
+        self._loops: list[int] = []
+
+    def run(self) -> Values:
+        schedule, values = self._schedule, self._values
+        results, handlers = values.results, _HANDLERS
+        times, places, shapes = values.times, values.places, schedule.shapes
+        for time, opcode in enumerate(schedule.opcodes):
+            handler = handlers.get(opcode)
+            if handler is not None:
+                results.append(handler(self, time))
+            elif isinstance(shapes[time], TupleShape):
+                results.append(self._define_all(time))
+            else:
+                results.append(len(times))
+                times.append(time)
+                places.append(0)
+        self._close_loops()
+        if values.phi_inputs:
+            self._replace(without_redundant_phis(values.phi_inputs))
+        return values
+
+    # -- what is defined ------------------------------------------------------------------------------------------------
+
+    def _define(self, time: int, place: int = 0) -> int:
+        values = self._values
+        values.times.append(time)
+        values.places.append(place)
+        return len(values.times) - 1
+
+    def _define_all(self, time: int) -> Result:
+        shape = self._schedule.shapes[time]
+        if not isinstance(shape, TupleShape):
+            return self._define(time)
+        return [self._define(time, place) for place in range(self._trees.size(shape))]
+
+    def _define_phi(self, time: int, place: int) -> int:
+        """A value that is one of others, which are known later."""
+        value = self._define(time, place)
+        self._values.phi_inputs[value] = ()
+        return value
+
+    def _given(self, time: int) -> Result | None:
+        """The result of an operand, `None` where that is missing."""
+        return self._values.results[time] if time >= 0 else None
+
+    def _operand(self, time: int, number: int = 0) -> Result | None:
+        operands = self._schedule.operands[time]
+        return self._given(operands[number]) if number < len(operands) else None
+
+    def _fit(self, given: Result | None, time: int) -> Result:
+        """What an instruction passes on as its whole result; where it does not fit its shape, that is a fault."""
+        size = self._trees.size(self._schedule.shapes[time])
+        if given is not None and (1 if isinstance(given, int) else len(given)) == size:
+            return given if isinstance(given, int) or isinstance(self._schedule.shapes[time], TupleShape) else given[0]
+        self._fault(time, "does not have the shape of what it passes on")
+        return self._define_all(time)
+
+    def _fault(self, time: int, what: str) -> None:
+        schedule = self._schedule
+        name = schedule.name(time)
+        self._values.faults.append(Fault(f"{name} {what}", schedule.line(time), name))
+
+    # -- what is passed on ----------------------------------------------------------------------------------------------
+
+    def _pass_on(self, time: int) -> Result:
+        return self._fit(self._operand(time), time)
+
+    def _element(self, time: int) -> Result:
+        """`UpdateGetTupleElementValueSet`."""
+        operands = self._schedule.operands[time]
+        given = self._given(operands[0]) if operands else None
+        shape = self._schedule.shapes[operands[0]] if operands and operands[0] >= 0 else None
+        number = self._schedule.elements.get(time, 0)
+        if not isinstance(shape, TupleShape) or isinstance(given, int) or given is None or number >= len(shape.elements):
+            return self._fit(None, time)
+        start, end = self._trees.of(shape).elements[number]
+        if isinstance(shape.elements[number], TupleShape):
+            return self._fit(given[start:end], time)
+        return self._fit(given[start], time)
+
+    def _tuple(self, time: int) -> Result:
+        """`UpdateTupleValueSet`: the table is its own, the elements are the operands."""
+        found = [self._define(time)]
+        results = self._values.results
+        for operand in self._schedule.operands[time]:
+            given = results[operand] if operand >= 0 else self._define(time)
+            if isinstance(given, int):
+                found.append(given)
+            else:
+                found += given
+        return self._fit(found, time)
+
+    def _copy(self, time: int) -> Result:
+        """`UpdateCopyValueSet`: a copy of a tuple is one of its table."""
+        if not isinstance(self._schedule.shapes[time], TupleShape):
+            return self._define(time)
+        given = self._pass_on(time)
+        return given if isinstance(given, int) else [self._define(time), *given[1:]]
+
+    def _parts(self, time: int, forwarded: dict[ShapeIndex, Result | None], *, leaves: bool = False) -> Result:
+        """A result of which parts are those of others (`forwarded`, by shape index), of them only arrays where `leaves` are
+        asked for; the rest is defined.
+        """
+        trees, shape = self._trees, self._schedule.shapes[time]
+        if not isinstance(shape, TupleShape):
+            given = forwarded.get(())
+            return given if isinstance(given, int) else self._define(time)
+        result = [MISSING] * trees.size(shape)
+        for index, given in forwarded.items():
+            place = trees.place(shape, index)
+            parts = [given] if isinstance(given, int) else given
+            if place is not None and parts is not None and trees.size(trees.part(shape, place)) == len(parts):
+                result[place : place + len(parts)] = parts
+        tree = trees.of(shape)
+        for place, value in enumerate(result):
+            if value == MISSING or (leaves and isinstance(tree.parts[place], TupleShape)):
+                result[place] = self._define(time, place)
+        return result
+
+    def _part_of(self, time: int, number: int) -> Result | None:
+        """An element of the operand's result."""
+        operands = self._schedule.operands[time]
+        if not operands or operands[0] < 0:
+            return None
+        shape, given = self._schedule.shapes[operands[0]], self._values.results[operands[0]]
+        if not isinstance(shape, TupleShape) or isinstance(given, int) or number >= len(shape.elements):
+            return None
+        start, end = self._trees.of(shape).elements[number]
+        return given[start:end] if isinstance(shape.elements[number], TupleShape) else given[start]
+
+    def _gather_start(self, time: int) -> Result:
+        """`UpdateAllGatherStartValueSet`, `UpdateCollectivePermuteStartValueSet`: element 0 is the operand, or a tuple of
+        them. One of four operands is in place: only the first is passed on.
+        """
+        operands = self._schedule.operands[time]
+        is_in_place = self._schedule.opcodes[time] == "collective-permute-start" and len(operands) == 4  # noqa: PLR2004
+        if len(operands) == 1 or is_in_place:
+            return self._parts(time, {(0,): self._operand(time)}, leaves=True)
+        return self._parts(time, {(0, i): self._operand(time, i) for i in range(len(operands))}, leaves=True)
+
+    def _gather_done(self, time: int) -> Result:
+        """`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`: arrays are those of element 1, a tuple is its own."""
+        return self._parts(time, {(): self._part_of(time, 1)}, leaves=True)
+
+    def _async_start(self, time: int) -> Result:
+        """`UpdateAsyncStartValueSet`: element 0 is the operands, element 1 the root of the wrapped computation."""
+        forwarded = {(0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))}
+        for run in self._schedule.called.get(time, ())[:1]:
+            forwarded[1,] = self._given(run.root)  # type: ignore[index]
+        return self._parts(time, forwarded, leaves=True)
+
+    def _async_update(self, time: int) -> Result:
+        return self._parts(time, {(i,): self._part_of(time, i) for i in (0, 1)}, leaves=True)
+
+    # -- computations ---------------------------------------------------------------------------------------------------
+
+    def _parameter(self, time: int) -> Result:
+        """`UpdateParameterValueSet`: an argument of who runs the computation, in a loop a phi."""
+        run = self._schedule.run_at[time]
+        if run.role == "entry":
+            return self._define_all(time)
+        if run.role in ("body", "condition"):
+            return self._phis(time)
+        number = next((number for number, one in run.parameters.items() if one == time), 0)
+        return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
+
+    def _phis(self, time: int) -> Result:
+        shape = self._schedule.shapes[time]
+        if not isinstance(shape, TupleShape):
+            return self._define_phi(time, 0)
+        return [self._define_phi(time, place) for place in range(self._trees.size(shape))]
+
+    def _call(self, time: int) -> Result:
+        """`UpdateCallValueSet`: the root of the computation."""
+        called = self._schedule.called.get(time, ())
+        return self._fit(self._given(called[0].root) if called else None, time)
+
+    def _while(self, time: int) -> Result:
+        """`UpdateWhileValueSet`. What arrives at its phis is known at the end of the walk."""
+        self._loops.append(time)
+        return self._phis(time)
+
+    def _close_loops(self) -> None:
+        """What arrives at the phis of a loop: its operand, and the root of its body."""
+        schedule, values = self._schedule, self._values
+        for time in self._loops:
+            body = next((run for run in schedule.called.get(time, ()) if run.role == "body"), None)
+            initial, root = self._operand(time), self._given(body.root) if body is not None else None
+            phis = [values.results[time]]
+            phis += [values.results[one] for run in schedule.called.get(time, ()) for one in run.parameters.values()]
+            if initial is None or root is None or len({_size(one) for one in (initial, root, *phis)}) != 1:
+                self._fault(time, "has a body whose root does not fit its parameter")
+                continue
+            for phi in phis:
+                values.phi_inputs.update(zip(_parts(phi), zip(_parts(initial), _parts(root), strict=True), strict=True))
+
+    def _conditional(self, time: int) -> Result:
+        """`UpdateConditionalValueSet`: a phi of the roots of the branches."""
+        roots = [self._given(run.root) for run in self._schedule.called.get(time, ())]
+        size = self._trees.size(self._schedule.shapes[time])
+        if not roots or any(root is None or _size(root) != size for root in roots):
+            return self._fit(None, time)
+        result = self._phis(time)
+        inputs = zip(*[_parts(root) for root in roots if root is not None], strict=True)
+        self._values.phi_inputs.update(zip(_parts(result), inputs, strict=True))
+        return result
+
+    def _replace(self, values: dict[int, int]) -> None:
+        """Puts the one value that arrives at a redundant phi in its place."""
+        results, kept = self._values.results, self._values.phi_inputs
+        for phi in values:
+            del kept[phi]
+        get = values.get
+        for time, result in enumerate(results):
+            if isinstance(result, int):
+                results[time] = get(result, result)
+            elif not values.keys().isdisjoint(result):
+                results[time] = [get(value, value) for value in result]
+        for phi, inputs in kept.items():
+            kept[phi] = tuple([get(value, value) for value in inputs])
+
+
+def _parts(result: Result) -> Sequence[int]:
+    return (result,) if isinstance(result, int) else result
+
+
+def _size(result: Result) -> int:
+    return 1 if isinstance(result, int) else len(result)
+
+
+_HANDLERS: dict[str, Callable[[_Dataflow, int], Result]] = {
+    "add-dependency": _Dataflow._pass_on,
+    "all-gather-done": _Dataflow._gather_done,
+    "all-gather-start": _Dataflow._gather_start,
+    "all-reduce-done": _Dataflow._pass_on,
+    "async-done": _Dataflow._gather_done,
+    "async-start": _Dataflow._async_start,
+    "async-update": _Dataflow._async_update,
+    "bitcast": _Dataflow._pass_on,
+    "call": _Dataflow._call,
+    "collective-permute-done": _Dataflow._gather_done,
+    "collective-permute-start": _Dataflow._gather_start,
+    "conditional": _Dataflow._conditional,
+    "copy": _Dataflow._copy,
+    "copy-done": lambda flow, time: flow._parts(time, {(): flow._part_of(time, 0)}),
+    "copy-start": lambda flow, time: flow._parts(time, {(1,): flow._operand(time)}),
+    "domain": _Dataflow._pass_on,
+    "get-tuple-element": _Dataflow._element,
+    "opt-barrier": _Dataflow._pass_on,
+    "parameter": _Dataflow._parameter,
+    "recv-done": lambda flow, time: flow._parts(time, {(0,): flow._part_of(time, 0)}),
+    "send": lambda flow, time: flow._parts(time, {(0,): flow._operand(time)}),
+    "tuple": _Dataflow._tuple,
+    "while": _Dataflow._while,
+}
+"""By opcode what an instruction passes on. All others define each of their subshapes."""
