@@ -27,6 +27,7 @@ DONORS, UNUSED, ALIASES = "cpu/bf16_master.before", "cpu/sgd_unused.after", "han
 GATHERED = "gpu/gathered_matmul.after"
 SCAN, FSDP = "cpu/scan_forward.after", "cpu/scan_fsdp.after"
 ATTENTION = "handmade/attention_in_a_loop"
+MASTER, SPACES = "cpu/bf16_master.after", "handmade/memory_spaces"
 FUSIONS, ASYNC, GROUPS = "handmade/fusions", "handmade/native_async", "handmade/replica_groups"
 
 Case = tuple[str, str, Value]
@@ -272,6 +273,33 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "optimizer.moment2_bytes": (
         (ADAMW, "optimizer.moment2_bytes", 2 * 8 * 8 * 4),
         ("optimizers/adamw_bf16_moment.after", "optimizer.moment2_bytes", (8 * 4 + 4) * 4),
+    ),
+    # arguments, results, what they share, temporaries and the peak without them are those of memory_analysis(); constants are
+    # what is left of that peak, the heap of bf16_master is the allocation of its buffer assignment
+    "memory.argument_bytes": ((ADAMW, "memory.argument_bytes", 2052), (SPACES, "memory.argument_bytes", 256 * 128 * 4)),
+    "memory.output_bytes": ((ADAMW, "memory.output_bytes", 1608), (SPACES, "memory.output_bytes", 256 * 128 * 4 + 512)),
+    "memory.alias_bytes": ((ADAMW, "memory.alias_bytes", 1540), (MASTER, "memory.alias_bytes", 320)),
+    "memory.constant_bytes": (
+        ("cpu/constants.after", "memory.constant_bytes", 468 - 48 - 222),
+        (ADAMW, "memory.constant_bytes", 2128 - (2052 + 1608 - 1540)),
+    ),
+    "memory.temp_bytes": ((ADAMW, "memory.temp_bytes", 1432), (SPACES, "memory.temp_bytes", 256 * 128 * 4)),
+    "memory.needed_bytes": (
+        (ADAMW, "memory.needed_bytes", 2128 + 1432),
+        (SPACES, "memory.needed_bytes", 3 * 256 * 128 * 4 + 512),
+    ),
+    "memory.peak_bytes": (
+        (MASTER, "memory.peak_bytes", 600 + 896),
+        (SPACES, "memory.peak_bytes", 3 * 256 * 128 * 4 + 512 + 2 * 4096),
+    ),
+    "memory.xla_peak_bytes": ((ADAMW, "memory.xla_peak_bytes", 2128), (CPU, "memory.xla_peak_bytes", 5940)),
+    "memory.live_peak_bytes": ((MASTER, "memory.live_peak_bytes", 896), (SPACES, "memory.live_peak_bytes", 131072)),
+    "memory.heap_bytes": ((MASTER, "memory.heap_bytes", 896), (SPACES, "memory.heap_bytes", 131072)),
+    "memory.host_bytes": ((SPACES, "memory.host_bytes", 2 * 8 * 128 * 4), (ADAMW, "memory.host_bytes", 0)),
+    "memory.padding_bytes": ((SPACES, "memory.padding_bytes", 256 * 126 * 4), (ADAMW, "memory.padding_bytes", 0)),
+    "memory.space.<n>.peak_bytes": (
+        (SPACES, "memory.space.1.peak_bytes", 256 * 128 * 4),
+        (MASTER, "memory.space.0.peak_bytes", 600 + 896),
     ),
     "optimizer.state_bytes": (
         (ADAMW, "optimizer.state_bytes", 4 * 8 * 8 * 4 + 4),

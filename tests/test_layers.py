@@ -83,7 +83,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
-WHEN_USED = {"pandas", "rich", "zstandard"}
+WHEN_USED = {"numpy", "pandas", "rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -19,6 +19,7 @@ from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, 
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
 from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
+from hlo_inspect.analysis.memory.program_memory import ProgramMemory, find_program_memory
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
@@ -122,6 +123,11 @@ class Context:
     def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
         """The entry parameters of which an output is the new value, in a module that was read with its graph."""
         return succeeded_parameters(self.module, self.optimizer, self.interface)
+
+    @cached_property
+    def memory(self) -> ProgramMemory:
+        """Device memory, of a module that was read with its graph."""
+        return find_program_memory(self.module, self.views, self.interface)
 
     @cached_property
     def fusions(self) -> list[Fusion]:

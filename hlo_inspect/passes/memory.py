@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
-from hlo_inspect.report.model import Section, Table
+from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
 class Memory(Pass):
@@ -24,10 +25,33 @@ class Memory(Pass):
     name = "memory"
     also = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
-    specs = ()
+    specs = (
+        FactSpec("memory.argument_bytes", "bytes", "entry parameters on the device, with padding"),
+        FactSpec("memory.output_bytes", "bytes", "results on the device, with the table of the result tuple"),
+        FactSpec("memory.alias_bytes", "bytes", "parameters whose place an output takes"),
+        FactSpec("memory.constant_bytes", "bytes", "constants"),
+        FactSpec("memory.temp_bytes", "bytes", "temporaries on the device"),
+        FactSpec("memory.needed_bytes", "bytes", "argument + output - alias + constants + temporaries"),
+        FactSpec("memory.peak_bytes", "bytes", "what is static and the highest point of the heap"),
+        FactSpec("memory.xla_peak_bytes", "bytes", "what memory_analysis() calls the peak: on CPU without temporaries"),
+        FactSpec("memory.live_peak_bytes", "bytes", "temporaries on the device that are live at most"),
+        FactSpec("memory.heap_bytes", "bytes", "the packed heap of temporaries on the device"),
+        FactSpec("memory.host_bytes", "bytes", "what is in the memory of the host"),
+        FactSpec("memory.padding_bytes", "bytes", "what tiles and alignment add to the arrays of the peak"),
+        FactSpec(
+            "memory.space.<n>.peak_bytes",
+            "bytes",
+            "what is static in a memory space and the highest point of its heap",
+            frozenset(map(str, range(MAX_SPACES))),
+        ),
+    )
 
     def run(self, context: Context) -> Section:
-        return Section({}, _tables(context))
+        found = context.memory
+        facts: dict[str, Value] = {f"memory.{name}": value for name, value in found.figures.items()}
+        facts |= {f"memory.space.{space}.peak_bytes": value for space, value in found.spaces.items()}
+        notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
+        return Section(facts, _tables(context), notes)
 
 
 def _tables(context: Context) -> Iterator[Table]:

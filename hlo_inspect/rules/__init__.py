@@ -16,6 +16,7 @@ from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 from hlo_inspect.rules.recursive_computation import RecursiveComputation
 from hlo_inspect.rules.replicated_optimizer_state import ReplicatedOptimizerState
 from hlo_inspect.rules.sharding_device_count import ShardingDeviceCount
+from hlo_inspect.rules.unaccountable_memory import UnaccountableMemory
 from hlo_inspect.rules.undonated_optimizer_state import UndonatedOptimizerState
 from hlo_inspect.rules.undonated_parameter import UndonatedParameter
 from hlo_inspect.rules.uneven_device_groups import UnevenDeviceGroups
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     UnfollowedDataflow(),
     UndonatedOptimizerState(),
     ReplicatedOptimizerState(),
+    UnaccountableMemory(),
 )
 
 

@@ -34,6 +34,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI202": ("{{0,1,2},{3}}", "{{0,1},{2,3}}"),
     "HI203": ("{{0,1},{2,4}}", "{{0,1},{2,3}}"),
     "HI204": ("devices=[2]<=[2]", "devices=[4]<=[4]"),
+    "HI301": ("negate(b)", "negate(w)"),
     "HI501": ("many", "3"),
     "HI502": ("call(x), to_apply=again\n}\n\nENTRY", "negate(x)\n}\n\nENTRY"),
     "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),

@@ -17,7 +17,6 @@ from hlo_inspect.analysis.memory.occupancy import Occupancy
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import TupleShape
 
 Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
 
@@ -42,7 +41,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class BufferFacts:
     """What the assignment depends on. By buffer: `sizes` in bytes, `spaces`, and `outputs`, whether it is live at the end.
 
     `parameters`: by value of an entry parameter its number, shape index, and whether an output takes its place.
@@ -73,13 +72,13 @@ class Assignment:
     heaps: dict[int, list[int]] = field(default_factory=dict)
 
 
-def assign(facts: Facts, presets: frozenset[int] = frozenset()) -> Assignment:
+def assign(facts: BufferFacts, presets: frozenset[int] = frozenset()) -> Assignment:
     """The allocations of all buffers. `presets` are memory spaces that are assigned otherwise, all to heaps."""
     return _Assigner(facts, presets).run()
 
 
 class _Assigner:
-    def __init__(self, facts: Facts, presets: frozenset[int]) -> None:
+    def __init__(self, facts: BufferFacts, presets: frozenset[int]) -> None:
         self._facts = facts
         self._presets = presets
         self._found = Assignment()
@@ -98,7 +97,12 @@ class _Assigner:
         positions = facts.positions
         order = sorted(
             range(len(members)),
-            key=lambda one: (-facts.sizes[one], one not in facts.outputs, min([positions[times[v]] for v in members[one]]), one),
+            key=lambda one: (
+                -facts.sizes[one],
+                one not in facts.outputs,
+                min([positions[times[v]] for v in members[one]]),
+                one,
+            ),
         )
         for buffer in order:
             space = facts.spaces[buffer]

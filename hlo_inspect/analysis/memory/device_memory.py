@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, Facts, assign
+from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign
 from hlo_inspect.analysis.memory.buffers import Buffers, find_buffers
 from hlo_inspect.analysis.memory.heap import Trace, simulate
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.live_ranges import LiveRanges, clip_shared, find_live_ranges
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
-from hlo_inspect.analysis.memory.platforms import Platform, PlatformName, find_platform
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
 from hlo_inspect.analysis.memory.preset_heap import PRESET_SPACES, simulate_preset
-from hlo_inspect.analysis.memory.schedule import Fault, Run, Schedule, flatten_schedule
+from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.sizes import Sizes, unpadded
 from hlo_inspect.analysis.memory.temporaries import temporary_bytes
@@ -45,8 +45,8 @@ class Place(NamedTuple):
 
 
 class Live(NamedTuple):
-    """What takes `bytes` at the peak. `kind` is that of the allocation, `heap` for a temporary. `value` is the one that is there
-    then, `values` are all of its buffer.
+    """What takes `bytes` at the peak. `kind` is that of the allocation, `heap` for a temporary. `value` is what its buffer
+    holds then.
     """
 
     bytes: int
@@ -91,16 +91,9 @@ class DeviceMemory:
     assignment: Assignment
     heaps: Mapping[int, Heap]
     thread_local: ThreadLocal
-    faults: Sequence[Fault] = field(default_factory=list)
+    faults: Sequence[MemoryFault] = field(default_factory=list)
 
     # -- totals ---------------------------------------------------------------------------------------------------------
-
-    def _total(self, *, host: bool = False, **wanted: bool) -> int:
-        found = 0
-        for one in self.assignment.allocations:
-            if (one.space == HOST) == host and all(getattr(one, name) == value for name, value in wanted.items()):
-                found += one.bytes
-        return found
 
     @cached_property
     def argument_bytes(self) -> int:
@@ -119,9 +112,11 @@ class DeviceMemory:
         return sum(one.bytes for one in self._device if one.kind == "constant") + self.thread_local.constant_bytes
 
     @cached_property
-    def temporary_bytes(self) -> int:
+    def temp_bytes(self) -> int:
         """The temporaries of device memory: the heap, and the tables of tuples."""
-        return temporary_bytes(self.assignment, self._heap_bytes(0), self.thread_local.count, self.platform.alignment(0), 0)
+        return temporary_bytes(
+            self.assignment, self._heap_bytes(0), self.thread_local.allocations, self.platform.alignment(0), 0
+        )
 
     @cached_property
     def host_bytes(self) -> int:
@@ -146,7 +141,7 @@ class DeviceMemory:
 
     @property
     def needed_bytes(self) -> int:
-        return self.argument_bytes + self.output_bytes - self.alias_bytes + self.constant_bytes + self.temporary_bytes
+        return self.argument_bytes + self.output_bytes - self.alias_bytes + self.constant_bytes + self.temp_bytes
 
     @property
     def heap_bytes(self) -> int:
@@ -249,9 +244,9 @@ class DeviceMemory:
         return min(self.ranges.starts[one] for one in members), max(self.ranges.ends[one] for one in members)
 
 
-def find_device_memory(module: Module, views: Views, given: PlatformName | None = None) -> DeviceMemory:
+def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
     """The device memory of a module that was read with its graph, is scheduled and not cut off."""
-    return _Analysis(module, views, find_platform(module, given)).run()
+    return _Analysis(module, views, platform).run()
 
 
 class _Analysis:
@@ -262,7 +257,7 @@ class _Analysis:
         self._views = views
         self._platform = platform
         self._trees = ShapeTrees()
-        self._faults: list[Fault] = []
+        self._faults: list[MemoryFault] = []
 
     def run(self) -> DeviceMemory:
         schedule = flatten_schedule(self._module, self._views)
@@ -277,7 +272,7 @@ class _Analysis:
         clip_shared(ranges, buffers.members)
         sizes, spaces = self._sizes(schedule, values, buffers)
         overwriting = Overwriting(schedule, values, self._trees, self._views, in_place, self._platform)
-        facts = Facts(
+        facts = BufferFacts(
             schedule,
             values,
             buffers,
@@ -299,12 +294,23 @@ class _Analysis:
         thread_local = find_thread_local(self._module, self._views, Sizes(self._platform))
         faults = [*schedule.faults, *values.faults, *self._faults]
         return DeviceMemory(
-            self._platform, schedule, self._trees, values, ranges, buffers, sizes, spaces, assignment, heaps, thread_local, faults
+            self._platform,
+            schedule,
+            self._trees,
+            values,
+            ranges,
+            buffers,
+            sizes,
+            spaces,
+            assignment,
+            heaps,
+            thread_local,
+            faults,
         )
 
     # -- numbers --------------------------------------------------------------------------------------------------------
 
-    def _ranks(self, schedule: Schedule, orders: Mapping[Run, Sequence[int]]) -> list[int]:
+    def _ranks(self, schedule: Schedule, orders: Mapping[ComputationRun, Sequence[int]]) -> list[int]:
         """By time the number of an instruction: computations as in the text, post-order in each."""
         in_text = {name: number for number, name in enumerate(self._module.computations)}
         found = computation_order(schedule, in_text)
@@ -316,7 +322,7 @@ class _Analysis:
                 rank += 1
         return ranks
 
-    def _positions(self, schedule: Schedule, orders: Mapping[Run, Sequence[int]]) -> list[int]:
+    def _positions(self, schedule: Schedule, orders: Mapping[ComputationRun, Sequence[int]]) -> list[int]:
         """By time the place in the order of assignment: callers before callees, post-order in each computation."""
         positions = [0] * schedule.end
         position = 0
@@ -338,7 +344,7 @@ class _Analysis:
             given = self._trees.place(schedule.shapes[time], alias.parameter_index) if time is not None else None
             output = self._trees.place(schedule.shapes[entry.root], alias.output_index) if entry.root >= 0 else None
             if time is None or given is None or output is None:
-                self._faults.append(Fault("an alias of the header names what is not there", line, None))
+                self._faults.append(MemoryFault("an alias of the header names what is not there", line, None, of_aliases=True))
                 continue
             found[alias.parameter, given] = values.of(entry.root)[output], values.of(time)[given]
         return found
@@ -373,21 +379,22 @@ class _Analysis:
                 layout = shape.layout if isinstance(shape, ArrayShape) else None
                 found = known[id(shape)] = measure.bytes(shape), layout.memory_space if layout is not None else 0
             size, space = found
-            if size is None:
+            if size is None or space >= MAX_SPACES:
                 time = values.times[value]
                 name = schedule.name(time)
-                self._faults.append(Fault(f"the size of {name} is not known", schedule.line(time), name))
+                what = f"the size of {name} is not known" if size is None else f"{name} is in an unknown memory space, {space}"
+                self._faults.append(MemoryFault(what, schedule.line(time), name, of_sizes=True))
             sizes[buffer] = max(sizes[buffer], size or 0)
             spaces[buffer] = spaces[buffer] or space
         return sizes, spaces
 
 
-def _callers_first(schedule: Schedule) -> list[Run]:
+def _callers_first(schedule: Schedule) -> list[ComputationRun]:
     """The computations in reverse post-order of the call graph (`CallGraph::VisitNodes`): a body before its condition."""
-    order: list[Run] = []
-    entered: set[Run] = set()
-    left: set[Run] = set()
-    calls: dict[Run, list[Run]] = {}
+    order: list[ComputationRun] = []
+    entered: set[ComputationRun] = set()
+    left: set[ComputationRun] = set()
+    calls: dict[ComputationRun, list[ComputationRun]] = {}
     for time in sorted(schedule.called):
         runs = schedule.called[time]
         calls.setdefault(schedule.run_at[time], []).extend(sorted(runs, key=lambda run: run.role == "condition"))

@@ -24,9 +24,7 @@ class GpuHints:
         self._views = views
         self._fused: dict[tuple[str, int, ShapeIndex], bool] = {}
 
-    def hint(
-        self, view: View, row: int, opcode: str, number: int, given: Shape | None, index: ShapeIndex
-    ) -> bool | None:
+    def hint(self, view: View, row: int, opcode: str, number: int, given: Shape | None, index: ShapeIndex) -> bool | None:
         """Whether operand `number`, of shape `given`, may be written over by the result at `index`; `None` where the rules of
         all platforms say it.
         """
@@ -108,7 +106,11 @@ class _FusionHint:
     def holds(self, number: int) -> bool:
         fused = self._fused
         parameter = next(
-            (row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter" and fused.parameter_number(row) == number),
+            (
+                row
+                for row, opcode in enumerate(fused.opcodes)
+                if opcode == "parameter" and fused.parameter_number(row) == number
+            ),
             None,
         )
         if parameter is None or self._output is None or self._origin is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.allocations import Facts
+from hlo_inspect.analysis.memory.allocations import BufferFacts
 
 
 @dataclass(slots=True)
@@ -52,13 +52,13 @@ class Trace:
     changes: list[Change] = field(default_factory=list)
 
 
-def simulate(facts: Facts, buffers: Sequence[int]) -> Trace:
+def simulate(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the heap that holds these buffers."""
     return _Simulation(facts, buffers).run()
 
 
 class _Simulation:
-    def __init__(self, facts: Facts, buffers: Sequence[int]) -> None:
+    def __init__(self, facts: BufferFacts, buffers: Sequence[int]) -> None:
         self._facts = facts
         self._trace = Trace()
         members, ranges = facts.buffers.members, facts.ranges

@@ -166,7 +166,8 @@ class InPlace:
         for _ in steps:
             if row is None or opcodes[row] != "get-tuple-element":
                 break
-            row, index = self._operand(view, row, 0), (view.element_number(row) or 0, *index)
+            index = (view.element_number(row) or 0, *index)
+            row = self._operand(view, row, 0)
         for _ in steps:
             if row is None or index or opcodes[row] not in self._passing:
                 break

@@ -6,6 +6,8 @@ Follows `HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers`
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
@@ -15,50 +17,37 @@ _READS_NOTHING = frozenset({"tuple", "domain", "call"})
 """`MayUseOperandValue`; a call counts by what its computation does."""
 
 
+@dataclass(frozen=True, slots=True)
 class LiveRanges:
-    """By value the first and the last time at which it is live. `last_uses` are the times of its last use, -1 without one."""
+    """By value the first and the last time at which it is live."""
 
-    def __init__(self, starts: list[int], ends: list[int], last_uses: list[int]) -> None:
-        self.starts = starts
-        self.ends = ends
-        self.last_uses = last_uses
+    starts: list[int]
+    ends: list[int]
 
 
-def find_live_ranges(
-    schedule: Schedule, values: Values, aliased: Collection[tuple[int, int]]
-) -> LiveRanges:
-    """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by
-    number and place, that an output takes the place of."""
+def find_live_ranges(schedule: Schedule, values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
+    """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by number and place, that an
+    output takes the place of.
+    """
     whole, table = _reads(schedule)
-    starts = [0] * len(values.times)
-    ends = [-1] * len(values.times)
-    last_uses = [-1] * len(values.times)
+    starts, ends = [0] * len(values.times), [-1] * len(values.times)
     for value, time in enumerate(values.times):
-        is_parameter = schedule.opcodes[time] == "parameter"
-        starts[value] = schedule.run_at[time].start if is_parameter else time
-        asynchronous = schedule.run_at[time].asynchronous
-        if asynchronous is not None:
-            ends[value] = _done(schedule, asynchronous.caller)
+        run = schedule.run_at[time]
+        starts[value] = run.start if schedule.opcodes[time] == "parameter" else time
+        if run.asynchronous is not None:
+            start = run.asynchronous.caller
+            ends[value] = schedule.done.get(start, start)
     for time, result in enumerate(values.results):
         run = schedule.run_at[time]
-        here = run.end if run.root == time else time
-        read = whole[time]
+        here = max(run.end if run.root == time else time, whole[time])
         if isinstance(result, int):
-            used = max(read, table[time])
-            last_uses[result] = max(last_uses[result], used)
-            ends[result] = max(ends[result], here, used)
+            ends[result] = max(ends[result], here, table[time])
             continue
-        end = max(here, read)
         for value in result:
-            if ends[value] < end:
-                ends[value] = end
-            if last_uses[value] < read:
-                last_uses[value] = read
-        top = result[0]
-        ends[top] = max(ends[top], table[time])
-        last_uses[top] = max(last_uses[top], table[time])
+            ends[value] = max(ends[value], here)
+        ends[result[0]] = max(ends[result[0]], table[time])
     _extend_parameters(schedule, values, aliased, ends)
-    return LiveRanges(starts, ends, last_uses)
+    return LiveRanges(starts, ends)
 
 
 def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
@@ -88,11 +77,6 @@ def _body_begins(schedule: Schedule, time: int) -> int:
     return time
 
 
-def _done(schedule: Schedule, start: int) -> int:
-    """The time of the async-done of a start, or the end of the wrapped computation."""
-    return schedule.done.get(start, start)
-
-
 def _extend_parameters(
     schedule: Schedule,
     values: Values,
@@ -114,6 +98,6 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
         if len(buffer) < 2:
             continue
         order = sorted(buffer, key=lambda value: (starts[value], ends[value], value))
-        for one, following in zip(order, order[1:], strict=False):
+        for one, following in pairwise(order):
             ends[following] = max(ends[one], ends[following])
             ends[one] = min(ends[one], starts[following])

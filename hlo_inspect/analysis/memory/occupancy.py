@@ -27,7 +27,8 @@ class Occupancy:
                 covering[high] |= bit
             low >>= 1
             high >>= 1
-        for node in (start + self._leaves, end - 1 + self._leaves):
+        for leaf in (start + self._leaves, end - 1 + self._leaves):
+            node = leaf
             while node:
                 within[node] |= bit
                 node >>= 1
@@ -48,7 +49,8 @@ class Occupancy:
                 found |= covering[high] | within[high]
             low >>= 1
             high >>= 1
-        for node in (start + self._leaves, end - 1 + self._leaves):
+        for leaf in (start + self._leaves, end - 1 + self._leaves):
+            node = leaf
             while node:
                 found |= covering[node]
                 node >>= 1

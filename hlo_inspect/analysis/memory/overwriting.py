@@ -47,11 +47,9 @@ class Overwriting:
 
     def _decide(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
         schedule, trees = self._schedule, self._trees
-        if schedule.opcodes[operand] == "constant":
-            return False
         given = trees.part(schedule.shapes[operand], operand_place)
         result = trees.part(schedule.shapes[user], user_place)
-        if given is None or result is None:
+        if schedule.opcodes[operand] == "constant" or given is None or result is None:
             return False
         is_equal = given is result or given == result
         if is_equal and self._is_in_place(operand, operand_place, user, user_place):
@@ -60,12 +58,7 @@ class Overwriting:
             hint = self._gpu_hint(operand, user, user_place)
             if hint is not None:
                 return hint
-        if not is_equal:
-            return False
-        if schedule.opcodes[user] == "all-reduce" and self._platform.is_tpu:
-            operands = schedule.operands[user]
-            return len(operands) == 1 or (user_place > 0 and operands[user_place - 1] == operand)
-        return self._by_opcode(operand, user, user_place)
+        return is_equal and self._by_opcode(operand, user, user_place)
 
     def _is_in_place(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
         schedule, trees = self._schedule, self._trees
@@ -95,20 +88,18 @@ class Overwriting:
         schedule = self._schedule
         opcode = schedule.opcodes[user]
         numbers = [number for number, one in enumerate(schedule.operands[user]) if one == operand]
-        if opcode == "fusion":
-            decided = self._fusion(user, numbers[0])
-            return decided if decided is not None else False
-        if opcode in ("while", "conditional"):
-            return True
         if opcode in _WRITTEN:
             return numbers == [_WRITTEN[opcode]]
+        if opcode == "fusion":
+            return self._fusion(user, numbers[0])
+        if opcode == "all-reduce":
+            return self._platform.is_tpu and (len(schedule.operands[user]) == 1 or user_place - 1 in numbers)
         if opcode == "sort":
-            if len(self.users(operand)) != 1:
-                return False
-            return len(schedule.operands[user]) == 1 or (len(numbers) == 1 and user_place == numbers[0] + 1)
+            is_its_own = len(schedule.operands[user]) == 1 or (len(numbers) == 1 and user_place == numbers[0] + 1)
+            return is_its_own and len(self.users(operand)) == 1
         if opcode == "call":
             return self._call(operand, user)
-        return _is_elementwise_on(opcode, numbers[0])
+        return opcode in ("while", "conditional") or _is_elementwise_on(opcode, numbers[0])
 
     def _call(self, operand: int, user: int) -> bool:
         """The operand is used by the call and by the root of what is called, element by element."""
@@ -140,7 +131,7 @@ class Overwriting:
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 
-    def _fusion(self, user: int, number: int) -> bool | None:
+    def _fusion(self, user: int, number: int) -> bool:
         schedule = self._schedule
         view, row = schedule.view(user), schedule.rows[user]
         instruction = view.instruction(row)
@@ -187,7 +178,9 @@ def _is_other_addend(fused: View, number: int) -> bool:
     if root is None or fused.opcodes[root] != "add":
         return False
     operands = fused.operand_rows(root)
-    matched = next((i for i, one in enumerate(operands) if one is not None and fused.opcodes[one] in ("convolution", "dot")), None)
+    matched = next(
+        (i for i, one in enumerate(operands) if one is not None and fused.opcodes[one] in ("convolution", "dot")), None
+    )
     if matched is None:
         return False
     other = operands[1 - matched]
@@ -203,5 +196,3 @@ _WRITTEN: Mapping[str, int] = {"dynamic-update-slice": 0, "scatter": 0, "set-dim
 def _is_elementwise_on(opcode: str, number: int) -> bool:
     """`HloInstruction::IsElementwiseOnOperand`."""
     return opcode in ELEMENTWISE or (opcode == "dynamic-update-slice" and number == 0)
-
-

@@ -8,6 +8,9 @@ from typing import Literal
 
 from hlo_inspect.hlo.module import Module
 
+MAX_SPACES = 16
+"""Memory spaces have numbers below this one; no platform has so many."""
+
 PlatformName = Literal["cpu", "gpu", "tpu"]
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hlo_inspect.analysis.memory.schedule import Run, Schedule
+from hlo_inspect.analysis.memory.schedule import ComputationRun, Schedule
 from hlo_inspect.hlo import tokens
 
 
-def post_orders(schedule: Schedule) -> dict[Run, list[int]]:
+def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
     """The times of each computation's instructions in post-order."""
-    members: dict[Run, list[int]] = {run: [] for run in schedule.runs}
+    members: dict[ComputationRun, list[int]] = {run: [] for run in schedule.runs}
     for time, run in enumerate(schedule.run_at):
         members[run].append(time)
     is_used = bytearray(schedule.end + 1)
@@ -49,7 +49,7 @@ def _post_order(
     return order
 
 
-def _predecessors(run: Run) -> dict[int, list[int]]:
+def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
     """The control predecessors of the instructions that have some."""
     view, found = run.view, {}
     if view is None:
@@ -66,9 +66,9 @@ def _predecessors(run: Run) -> dict[int, list[int]]:
     return found
 
 
-def computation_order(schedule: Schedule, order_in_text: Mapping[str, int]) -> dict[Run, float]:
+def computation_order(schedule: Schedule, order_in_text: Mapping[str, int]) -> dict[ComputationRun, float]:
     """The place of each computation in the text; one that is not printed stands before the one that runs it."""
-    found: dict[Run, float] = {}
+    found: dict[ComputationRun, float] = {}
     for run in reversed(schedule.runs):
         if run.view is not None:
             found[run] = order_in_text[run.name]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.analysis.memory.allocations import Facts
+from hlo_inspect.analysis.memory.allocations import BufferFacts
 from hlo_inspect.analysis.memory.heap import Change, Interval, Trace
 from hlo_inspect.analysis.memory.uses import uses_of
 
@@ -18,7 +18,7 @@ PRESET_SPACES = frozenset({1, 3})
 """Fast memory: VMEM, and CMEM of TPU v4."""
 
 
-def simulate_preset(facts: Facts, buffers: Sequence[int]) -> Trace:
+def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the memory space that holds these buffers."""
     members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
     uses = uses_of(facts.schedule, facts.values, members)
@@ -32,7 +32,7 @@ def simulate_preset(facts: Facts, buffers: Sequence[int]) -> Trace:
     return _trace(facts, sorted(events, key=lambda one: (one[0], not one[1], one[2])), spans)
 
 
-def _spans(facts: Facts, value: int, uses: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _spans(facts: BufferFacts, value: int, uses: Sequence[int]) -> Iterator[tuple[int, int]]:
     start, end = facts.ranges.starts[value], facts.ranges.ends[value]
     last = max((use for use in uses if use > start), default=None)
     if last is not None and facts.schedule.opcodes[last] == "conditional":
@@ -41,7 +41,7 @@ def _spans(facts: Facts, value: int, uses: Sequence[int]) -> Iterator[tuple[int,
         yield start, min(start if last is None else last, end)
 
 
-def _around_branches(facts: Facts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The spans of a value whose last use is a conditional: before its branches, and in those that use it."""
     waiting = [(user, start, end)]
     while waiting:
@@ -60,7 +60,7 @@ def _around_branches(facts: Facts, uses: Sequence[int], user: int, start: int, e
         yield begin, earliest - 1
 
 
-def _trace(facts: Facts, events: Sequence[tuple[int, bool, int]], spans: dict[int, tuple[int, int]]) -> Trace:
+def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: dict[int, tuple[int, int]]) -> Trace:
     """What is live after each event, as `ComputePeakMemoryImpl` counts references."""
     trace = Trace()
     references: dict[int, int] = {}

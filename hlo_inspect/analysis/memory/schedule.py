@@ -27,16 +27,20 @@ MISSING = -1
 _RUNNING = frozenset({"while", "call", "conditional", "async-start"})
 
 
-class Fault(NamedTuple):
-    """Why figures cannot be known: what is wrong at a line of the text."""
+class MemoryFault(NamedTuple):
+    """Why figures cannot be known: what is wrong at a line of the text. `of_sizes` and `of_aliases` are those that arguments
+    and outputs depend on.
+    """
 
     message: str
     line: int | None
     subject: str | None
+    of_sizes: bool = False
+    of_aliases: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class ComputationRun:
     """One computation in the schedule: its instructions have times from `start` to before `end`, those of what it runs among
     them.
 
@@ -55,7 +59,7 @@ class Run:
     root: int = -1
     times: list[int] = field(default_factory=list)
     parameters: dict[int, int] = field(default_factory=dict)
-    asynchronous: Run | None = None
+    asynchronous: ComputationRun | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -69,15 +73,15 @@ class Schedule:
     opcodes: list[str] = field(default_factory=list)
     shapes: list[Shape | None] = field(default_factory=list)
     operands: list[tuple[int, ...]] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    run_at: list[Run] = field(default_factory=list)
+    runs: list[ComputationRun] = field(default_factory=list)
+    run_at: list[ComputationRun] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
-    called: dict[int, tuple[Run, ...]] = field(default_factory=dict)
+    called: dict[int, tuple[ComputationRun, ...]] = field(default_factory=dict)
     elements: dict[int, int] = field(default_factory=dict)
     wrapped: set[int] = field(default_factory=set)
     starts: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[MemoryFault] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -104,13 +108,13 @@ def flatten_schedule(module: Module, views: Views) -> Schedule:
     return _Flattener(views).flatten(module)
 
 
-class _Frame(NamedTuple):
+class _Pending(NamedTuple):
     """A computation that is gone on with at a row. `begun` are what that row runs, which has its times by then."""
 
-    run: Run
+    run: ComputationRun
     view: View
     row: int
-    begun: tuple[Run, ...] | None
+    begun: tuple[ComputationRun, ...] | None
 
 
 class _Flattener:
@@ -118,9 +122,9 @@ class _Flattener:
 
     def __init__(self, views: Views) -> None:
         self._views = views
-        self._known: dict[str, Run] = {}
+        self._known: dict[str, ComputationRun] = {}
         self._schedule = Schedule()
-        self._waiting: list[_Frame] = []
+        self._waiting: list[_Pending] = []
 
     def flatten(self, module: Module) -> Schedule:
         schedule = self._schedule
@@ -137,7 +141,7 @@ class _Flattener:
                     mark = len(self._waiting)
                     runs = self._begin_called(run, view, row)
                     if len(self._waiting) > mark:
-                        self._waiting.insert(mark, _Frame(run, view, row, runs))
+                        self._waiting.insert(mark, _Pending(run, view, row, runs))
                         break
                     begun = runs
                 self._take(run, view, row, begun or ())
@@ -150,26 +154,26 @@ class _Flattener:
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, name: str, role: Role, arguments: tuple[int, ...], caller: Run | None) -> Run | None:
+    def _begin(self, name: str, role: Role, arguments: tuple[int, ...], caller: ComputationRun | None) -> ComputationRun | None:
         """The run of a computation, which is walked through next where it is new; `None` where there is none of that name."""
         known = self._known.get(name)
         if known is not None:
             if known.end < 0:
-                self._schedule.faults.append(Fault(f"{name} runs itself", self._views.computations[name].line, name))
+                self._schedule.faults.append(MemoryFault(f"{name} runs itself", self._views.computations[name].line, name))
             return known
         if name not in self._views.computations:
             return None
         view = self._views.of(name)
-        run = self._known[name] = Run(name, view, role, arguments, self._schedule.end)
+        run = self._known[name] = ComputationRun(name, view, role, arguments, self._schedule.end)
         if caller is not None:
             run.asynchronous = caller.asynchronous
         if role == "async":
             run.asynchronous = run
         self._schedule.runs.append(run)
-        self._waiting.append(_Frame(run, view, 0, None))
+        self._waiting.append(_Pending(run, view, 0, None))
         return run
 
-    def _begin_called(self, run: Run, view: View, row: int) -> tuple[Run, ...]:
+    def _begin_called(self, run: ComputationRun, view: View, row: int) -> tuple[ComputationRun, ...]:
         """What a row runs, in the order in which that is walked through. Its arguments have times by now."""
         try:
             called = view.called(row)
@@ -197,7 +201,7 @@ class _Flattener:
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
-    def _operands(self, run: Run, view: View, row: int) -> tuple[int, ...]:
+    def _operands(self, run: ComputationRun, view: View, row: int) -> tuple[int, ...]:
         """The times of the operands; where an operand is an element of a result, that of a get-tuple-element before the row."""
         times = run.times
         found = view.operand_rows(row)
@@ -215,7 +219,7 @@ class _Flattener:
                 operands.append(self._element(run, view, row, times[one], view.operands(row)[number].path))
         return tuple(operands)
 
-    def _element(self, run: Run, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
+    def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
         """The time of a part of a result, for which the text leaves out the get-tuple-element."""
         schedule = self._schedule
         for number in path:
@@ -226,7 +230,7 @@ class _Flattener:
             schedule.wrapped.add(time)
         return time
 
-    def _take(self, run: Run, view: View, row: int, begun: tuple[Run, ...]) -> None:
+    def _take(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
         """Gives a row its time, after what it runs."""
         schedule = self._schedule
         opcode = view.opcodes[row]
@@ -254,10 +258,12 @@ class _Flattener:
                 if one.caller < 0:
                     one.caller = time
 
-    def _wrapped(self, run: Run, row: int, opcode: str, operands: tuple[int, ...], shape: Shape | None) -> Run:
+    def _wrapped(
+        self, run: ComputationRun, row: int, opcode: str, operands: tuple[int, ...], shape: Shape | None
+    ) -> ComputationRun:
         """The computation that a short spelling of an async-start wraps."""
         schedule = self._schedule
-        inner = Run(opcode, None, "async", operands, schedule.end)
+        inner = ComputationRun(opcode, None, "async", operands, schedule.end)
         inner.asynchronous = inner
         schedule.runs.append(inner)
         for number, time in enumerate(operands):
@@ -270,7 +276,7 @@ class _Flattener:
         schedule.wrapped.update(inner.times)
         return inner
 
-    def _append(self, run: Run, row: int, opcode: str, shape: Shape | None, operands: tuple[int, ...]) -> int:
+    def _append(self, run: ComputationRun, row: int, opcode: str, shape: Shape | None, operands: tuple[int, ...]) -> int:
         schedule = self._schedule
         schedule.opcodes.append(opcode)
         schedule.shapes.append(shape)
@@ -280,6 +286,6 @@ class _Flattener:
         return len(schedule.opcodes) - 1
 
     def _fault(self, message: str, view: View, row: int) -> None:
-        fault = Fault(message, view.lines[row], view.rows[row][1])
+        fault = MemoryFault(message, view.lines[row], view.rows[row][1])
         if fault not in self._schedule.faults[-2:]:
             self._schedule.faults.append(fault)

@@ -37,7 +37,11 @@ class Sizes:
     def _array(self, shape: ArrayShape) -> int | None:
         plain = shape.padded_bytes
         layout = shape.layout
-        if not self.platform.is_tpu or not plain or (layout is not None and (layout.tiles or layout.memory_space in _SCALAR_SPACES)):
+        if (
+            not self.platform.is_tpu
+            or not plain
+            or (layout is not None and (layout.tiles or layout.memory_space in _SCALAR_SPACES))
+        ):
             return plain
         elements = shape.elements
         if not elements or shape.bytes is None:

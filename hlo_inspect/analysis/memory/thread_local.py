@@ -21,7 +21,7 @@ _APPLIED = frozenset({"applied", "custom"})
 class ThreadLocal(NamedTuple):
     """How many allocations there are that count nowhere, and the bytes of constants, which count."""
 
-    count: int
+    allocations: int
     constant_bytes: int
 
 
@@ -38,7 +38,7 @@ def find_thread_local(module: Module, views: Views, sizes: Sizes) -> ThreadLocal
                 names.update((callee.name, None) for callee in view.called(row) if callee.role in _APPLIED)
             except tokens.ScanError:
                 continue
-    count = constant_bytes = 0
+    allocations = constant_bytes = 0
     for name in names:
         if name not in module.computations:
             continue
@@ -47,5 +47,5 @@ def find_thread_local(module: Module, views: Views, sizes: Sizes) -> ThreadLocal
             if opcode == "constant":
                 constant_bytes += sizes.bytes(view.shapes[row]) or 0
             elif opcode not in _NO_VALUE:
-                count += 1
-    return ThreadLocal(count, constant_bytes)
+                allocations += 1
+    return ThreadLocal(allocations, constant_bytes)

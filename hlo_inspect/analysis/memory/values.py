@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.memory.phis import without_redundant_phis
-from hlo_inspect.analysis.memory.schedule import MISSING, Fault, Schedule
+from hlo_inspect.analysis.memory.schedule import MISSING, MemoryFault, Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import Shape, TupleShape
@@ -33,7 +33,7 @@ class Values:
     times: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     phi_inputs: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[MemoryFault] = field(default_factory=list)
 
     def of(self, time: int) -> list[int]:
         """The values of a result by place."""
@@ -140,7 +140,7 @@ class _Dataflow:
     def _fault(self, time: int, what: str) -> None:
         schedule = self._schedule
         name = schedule.name(time)
-        self._values.faults.append(Fault(f"{name} {what}", schedule.line(time), name))
+        self._values.faults.append(MemoryFault(f"{name} {what}", schedule.line(time), name))
 
     # -- what is passed on ----------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class _Dataflow:
         them. One of four operands is in place: only the first is passed on.
         """
         operands = self._schedule.operands[time]
-        is_in_place = self._schedule.opcodes[time] == "collective-permute-start" and len(operands) == 4  # noqa: PLR2004
+        is_in_place = self._schedule.opcodes[time] == "collective-permute-start" and len(operands) == 4
         if len(operands) == 1 or is_in_place:
             return self._parts(time, {(0,): self._operand(time)}, leaves=True)
         return self._parts(time, {(0, i): self._operand(time, i) for i in range(len(operands))}, leaves=True)
@@ -226,9 +226,11 @@ class _Dataflow:
 
     def _async_start(self, time: int) -> Result:
         """`UpdateAsyncStartValueSet`: element 0 is the operands, element 1 the root of the wrapped computation."""
-        forwarded = {(0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))}
+        forwarded: dict[ShapeIndex, Result | None] = {
+            (0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))
+        }
         for run in self._schedule.called.get(time, ())[:1]:
-            forwarded[1,] = self._given(run.root)  # type: ignore[index]
+            forwarded[1,] = self._given(run.root)
         return self._parts(time, forwarded, leaves=True)
 
     def _async_update(self, time: int) -> Result:

@@ -1,0 +1,103 @@
+"""The device memory of any module: all of it where the text is a schedule, else what the entry's shapes say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory, find_device_memory
+from hlo_inspect.analysis.memory.platforms import Platform, PlatformName, find_platform
+from hlo_inspect.analysis.memory.schedule import MemoryFault
+from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.shapes import total
+
+NEEDS_SCHEDULE = (
+    "constant_bytes",
+    "temp_bytes",
+    "peak_bytes",
+    "xla_peak_bytes",
+    "needed_bytes",
+    "host_bytes",
+    "padding_bytes",
+    "live_peak_bytes",
+    "heap_bytes",
+)
+"""The figures that depend on layouts and on the order in which instructions run."""
+
+FIGURES = ("argument_bytes", "output_bytes", "alias_bytes", *NEEDS_SCHEDULE)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMemory:
+    """The memory of a module. `device` is everything that is known of it, `None` where `reason` says why nothing is.
+
+    `figures` by name, in bytes, `None` for what is not known, and `spaces` the peak of each memory space; `reasons` say of each
+    figure that is not known why. `faults` is what is wrong in the text.
+    """
+
+    platform: Platform
+    device: DeviceMemory | None
+    reason: str
+    figures: Mapping[str, int | None]
+    spaces: Mapping[int, int | None]
+    reasons: Mapping[str, str]
+    faults: tuple[MemoryFault, ...] = ()
+
+
+def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:
+    """The memory of a module that was read with its graph. `given` is the platform where the user names it."""
+    platform = find_platform(module, given)
+    reason = _why_not(module)
+    if reason:
+        return _logical(platform, reason, interface)
+    device = find_device_memory(module, views, platform)
+    faults = tuple(device.faults)
+    if not faults:
+        figures = {name: int(getattr(device, name)) for name in FIGURES}
+        return ProgramMemory(platform, device, "", figures, device.space_peak_bytes(), {})
+    return _faulty(device, faults)
+
+
+def _why_not(module: Module) -> str:
+    """Why the text does not tell its memory; empty where it does."""
+    entry = module.entry
+    if entry is None or module.problems.hold_a_cut or any(one.is_cut_off for one in module.computations.values()):
+        return "the text does not hold the whole module"
+    if not module.header.is_scheduled:
+        return "the text is no schedule (is_scheduled=true): the order of the instructions is not known"
+    if not entry.rows:
+        return "the entry computation has no instructions that could be read"
+    if module.unparsed_lines:
+        return "lines of the module could not be read"
+    return ""
+
+
+def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:
+    """Arguments and outputs by their shapes, without padding."""
+    figures: dict[str, int | None] = dict.fromkeys(FIGURES)
+    if interface.known and interface.complete:
+        figures["argument_bytes"] = total(leaf.shape.bytes for leaf in interface.parameters)
+    if interface.outputs_known and interface.complete:
+        figures["output_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs)
+        if interface.donation_known:
+            figures["alias_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs if leaf.alias is not None)
+    reasons = {name: reason for name, value in figures.items() if value is None}
+    return ProgramMemory(platform, None, reason, figures, {0: None}, {**reasons, "space.0.peak_bytes": reason})
+
+
+def _faulty(device: DeviceMemory, faults: tuple[MemoryFault, ...]) -> ProgramMemory:
+    """What stands in spite of faults: arguments and constants, and outputs where the faults are not in aliases or sizes."""
+    figures: dict[str, int | None] = dict.fromkeys(FIGURES)
+    if not any(fault.of_sizes for fault in faults):
+        figures["argument_bytes"] = device.argument_bytes
+        figures["constant_bytes"] = device.constant_bytes
+        if not any(fault.of_aliases for fault in faults):
+            figures["output_bytes"], figures["alias_bytes"] = device.output_bytes, device.alias_bytes
+    more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+    reason = f"{faults[0].message}{more}"
+    reasons = {name: reason for name, value in figures.items() if value is None}
+    spaces = dict.fromkeys(device.space_peak_bytes())
+    reasons |= {f"space.{space}.peak_bytes": reason for space in spaces}
+    return ProgramMemory(device.platform, None, reason, figures, spaces, reasons, faults)
