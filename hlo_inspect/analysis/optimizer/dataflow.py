@@ -355,6 +355,41 @@ def carried_element(body: View, number: int) -> int | None:
     return None
 
 
+def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
+    """Rows added up in an array: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf, and scalar
+    factors of theirs are factors of the leaf.
+    """
+    frames, graph = flow.frames, flow.graph
+    operands = frames.operands(place)
+    if len(operands) != 3 or place[2] or not frames.applies(place, "add"):
+        return flow.opaque(place)
+    found = flow.known(operands)
+    if isinstance(found, list):
+        return found
+    array, indices, rows = found
+    factors, rows = scaled_rows(graph, rows)
+    node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
+    for factor in factors:
+        node = graph.make("multiply", (factor, node))
+    return node if graph.value(array) == 0.0 else graph.make("add", (array, node))
+
+
+def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:
+    """The scalars that an array is multiplied with, and the array without them."""
+    factors: list[int] = []
+    while graph.sizes[rows] != 1:
+        args = graph.args[rows]
+        scalars = [arg for arg in args if graph.sizes[arg] == 1]
+        if graph.ops[rows] == "negate":
+            factors.append(graph.constant(-1.0))
+        elif graph.ops[rows] == "multiply" and len(scalars) == 1:
+            factors += scalars
+        else:
+            break
+        (rows,) = [arg for arg in args if arg not in scalars]
+    return factors, rows
+
+
 def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:
     target = flow.frames.target(place)
     if target in CONCATENATING_TARGETS:
@@ -405,6 +440,7 @@ _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
     "conditional": _conditional,
     "while": _while,
     "custom-call": _custom_call,
+    "scatter": _scatter,
     **dict.fromkeys(SOME_VALUES, _some_values),
     **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
 }

@@ -300,6 +300,12 @@ class Frames:
             return (*sent[:2], sent[2] + place[2][1:]) if sent is not None else None
         return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
 
+    def applies(self, place: Place, opcode: str) -> bool:
+        """Whether the computation that an instruction applies to pairs of elements ends with an operation."""
+        applied = self.callee(place, "to_apply")
+        view = self.views.of(applied) if applied in self.views.computations else None
+        return view is not None and view.root is not None and view.opcodes[view.root] == opcode
+
     def sent(self, place: Place, kind: str = "") -> Place | None:
         """What is sent for the `recv` at a place: TPU slices exchange arrays over the network of their hosts by pairs of `send`
         and `recv` that name the collective (`kind`) and where they meet.

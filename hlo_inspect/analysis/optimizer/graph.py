@@ -75,10 +75,10 @@ class Graph:
         self.assumed.add(node)
         return node
 
-    def opaque(self, place: Place, size: int) -> int:
-        """What is not looked into, by its place."""
-        node = self.make("opaque", (), place, size)
-        self.places[node] = place
+    def opaque(self, place: Place, size: int, key: Hashable = None) -> int:
+        """What is not looked into, by its place, or by a key that equal values share."""
+        node = self.make("opaque", (), place if key is None else key, size)
+        self.places.setdefault(node, place)
         return node
 
     def input(self, source: Input, size: int) -> int:

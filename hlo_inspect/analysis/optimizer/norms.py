@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, product, scaled
-from hlo_inspect.analysis.optimizer.update import Update
+from hlo_inspect.analysis.optimizer.update import Update, split
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:
@@ -58,9 +58,16 @@ def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
     """Whether a form is a number times the square of a direction, or of its safe form."""
     _, monomial = update.forms.factored(form)
     if len(monomial) == 1 and monomial[0][1] == 2.0:
-        inner = unguarded(update, monomial[0][0])
+        inner = unguarded(update, monomial[0][0]) or _decayed(update, monomial[0][0])
         monomial = update.forms.factored(update.forms.power(inner, 2.0))[1] if inner is not None else monomial
     return monomial == tuple((atom, 2 * exponent) for atom, exponent in direction)
+
+
+def _decayed(update: Update, atom: int) -> Sum | None:
+    """The weight, where an atom is a scalar times it: weights that decay before the step."""
+    found = update.forms.atoms[atom]
+    factor, rest = split(found.parts[0], update.weight) if found.op == "sum" else ({}, {})
+    return {((update.weight, 1.0),): 1.0} if factor and not rest and update.are_scalar(factor) else None
 
 
 @dataclass(frozen=True, slots=True)

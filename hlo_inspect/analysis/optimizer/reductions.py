@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.dataflow import GEMM_TARGETS, Dataflow
+from hlo_inspect.analysis.optimizer.dataflow import GEMM_TARGETS, Dataflow, scaled_rows
 from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep
@@ -42,15 +42,16 @@ class Reductions:
         return None if opcode in _OVER_ELEMENTS else self._form(operand)
 
     def scattered(self, atom: int) -> tuple[int, Sum] | None:
-        """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter into zeros."""
+        """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
-        if place is None or self._frames.opcode(place) != "scatter" or not self._applies(place, "add"):
+        if place is None or self._frames.opcode(place) != "scatter" or not self._frames.applies(place, "add"):
             return None
         operands = self._frames.operands(place)
-        if len(operands) != 3 or split_zero(self._form(operands[0])):
+        if len(operands) != 3:
             return None
-        return self._flow.node(operands[1]), self._form(operands[2])
+        _, rows = scaled_rows(self._flow.graph, self._flow.node(operands[2]))
+        return self._flow.node(operands[1]), self._form_of(rows)
 
     def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
         """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
@@ -113,7 +114,9 @@ class Reductions:
         return form
 
     def _form(self, place: Place) -> Sum:
-        node = self._flow.node(place)
+        return self._form_of(self._flow.node(place))
+
+    def _form_of(self, node: int) -> Sum:
         return split_zero(self._forms.form(self._step.resolved(self._flow.graph, [node])[node]))
 
     def _reduced(self, atom: int, kind: str) -> Place | None:
@@ -151,17 +154,11 @@ class Reductions:
             is_sum = "CrossMeshAllReduce" in frames.target(place)
             return operands[0] if is_sum and len(operands) == 1 else None
         number = place[2][0] if len(place[2]) == 1 else 0
-        if number >= len(operands) or not self._applies(place, kind):
+        if number >= len(operands) or not self._frames.applies(place, kind):
             return None
         if opcode in _OVER_ELEMENTS:
             return operands[0] if len(operands) == 2 and not place[2] else None
         return operands[number] if opcode in _OVER_DEVICES else None
-
-    def _applies(self, place: Place, kind: str) -> bool:
-        applied = self._frames.callee(place, "to_apply")
-        views = self._frames.views
-        view = views.of(applied) if applied in views.computations else None
-        return view is not None and view.root is not None and view.opcodes[view.root] == kind
 
     def _is_product(self, place: Place, *, windowed: bool) -> bool:
         opcode = self._frames.opcode(place)

@@ -102,11 +102,24 @@ def _parts(update: Update, monomial: Monomial, states: list[State]) -> _Parts:
             parts.scalars.append((atom, exponent))
         elif any(update.holds(atom, state.new) or update.holds(atom, state.old) for state in states):
             parts.roots.append((atom, exponent))
-        elif update.forms.atoms[atom].op in {"maximum", "select"} and abs(exponent) == 1.0:
+        elif _is_limited_norm(update, atom, exponent):
             parts.norms.append((atom, exponent))
         else:
             parts.gradient.append((atom, exponent))
     return parts
+
+
+def _is_limited_norm(update: Update, atom: int, exponent: float) -> bool:
+    """Whether a factor chooses between a norm and a number, and does not clip the gradient."""
+    found = update.forms.atoms[atom]
+    return found.op in {"maximum", "select"} and abs(exponent) == 1.0 and _norm_in(update, atom) is not None
+
+
+def _norm_in(update: Update, atom: int) -> Sum | None:
+    """The form of whose squares the norm in a factor is made."""
+    inner = unguarded(update, atom)
+    squares = squares_in(update, inner) if inner is not None else None
+    return squares[0] if squares is not None and len(squares) == 1 else None
 
 
 def _are_roots(update: Update, roots: list[tuple[int, float]], states: list[State]) -> bool:
@@ -120,7 +133,7 @@ def _root(update: Update, atom: int, exponent: float) -> int:
     monomial: Monomial = ((atom, exponent),)
     for _ in range(4):
         below = [(a, e) for a, e in monomial if e == -0.5]
-        mean = [(a, e) for a, e in monomial if e == 0.5 and update.reductions.summed(a) is not None]
+        mean = [(a, e) for a, e in monomial if e == 0.5 and _is_mean(update, a)]
         if len(below) == 1 and len(below) + len(mean) == len(monomial) and update.forms.atoms[below[0][0]].op != "broadcast":
             return below[0][0]
         inner = update.forms.atoms[monomial[0][0]]
@@ -129,6 +142,13 @@ def _root(update: Update, atom: int, exponent: float) -> int:
         ((repeated, _),) = inner.parts[0].items()
         monomial = tuple((a, e * monomial[0][1]) for a, e in repeated)
     return -1
+
+
+def _is_mean(update: Update, atom: int) -> bool:
+    """Whether an atom is a sum of elements, repeated or not."""
+    found = update.forms.atoms[atom]
+    inner = next(iter(found.parts[0])) if found.op == "broadcast" and len(found.parts[0]) == 1 else ((atom, 1.0),)
+    return len(inner) == 1 and update.reductions.summed(inner[0][0]) is not None
 
 
 def _moment(update: Update, state: State, gradient: Sum) -> tuple[Hyperparameter, Hyperparameter] | None:
@@ -153,11 +173,10 @@ def _moment(update: Update, state: State, gradient: Sum) -> tuple[Hyperparameter
 def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bool:
     """Whether a factor is `max(1, k * rms(u))` below, or `max(least, k * rms(w))` above."""
     atom, exponent = norm
-    inner = unguarded(update, atom)
-    squares = squares_in(update, inner) if inner is not None else None
-    if squares is None or len(squares) != 1:
+    squares = _norm_in(update, atom)
+    if squares is None:
         return False
-    return is_square_of(update, squares[0], ((update.weight, 1.0),) if exponent > 0 else unit)
+    return is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
 
 
 RULE = OptimizerRule(

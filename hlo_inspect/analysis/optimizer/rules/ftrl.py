@@ -10,6 +10,7 @@ State: n and z. Reads rate. The new weight is a function of n' and z' alone.
 from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.toolkit import (
+    ONE,
     Claim,
     Monomial,
     OptimizerRule,
@@ -17,8 +18,9 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Sum,
     Update,
     close,
-    constant,
+    scaled,
     split,
+    split_zero,
     square_average,
 )
 
@@ -28,34 +30,37 @@ def match(update: Update) -> Claim | None:
     if update.kept or len(states) != 2 or update.depends_on_itself(update.form):
         return None
     for squares, total in (states, reversed(states)):
-        rate, gradient = _rate(update, squares, total)
-        second = square_average(update, squares, gradient) if rate > 0 else None
-        if second is not None and second.decay.value == 1.0:
-            hyperparameters = {"learning_rate": constant(rate)}
+        found = _rate(update, squares, total)
+        second = square_average(update, squares, found[1]) if found is not None else None
+        if found is not None and second is not None and second.decay.value == 1.0:
+            hyperparameters = {"learning_rate": update.read(found[0])}
             roles = {"second_moment": squares.array, "first_moment": total.array}
-            return Claim({(): rate}, gradient, hyperparameters, roles)
+            return Claim(found[0], found[1], hyperparameters, roles)
     return None
 
 
-def _rate(update: Update, squares: State, total: State) -> tuple[float, Sum]:
-    """The rate and the gradient of z, 0 where it is something else."""
+def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | None:
+    """The rate and the gradient of z."""
     old, rest = split(total.form, total.old)
-    factor, gradient = split(rest, update.weight)
-    content, _ = update.forms.factored(factor)
-    roots: list[Monomial] = [((squares.new, 0.5),), ((squares.old, 0.5),)]
-    opened = {m: v for monomial, value in factor.items() for m, v in _opened(update, monomial, value).items()}
-    is_known = set(opened) == set(roots) and close(opened[roots[0]], -opened[roots[1]]) and old == {(): 1.0}
-    if not is_known or not content or not update.is_gradient(gradient):
-        return 0.0, {}
-    return -1 / opened[roots[0]], gradient
+    factor, gradient = split(split_zero(rest), update.weight)
+    divided: dict[int, Sum] = {squares.new: {}, squares.old: {}}
+    for monomial, value in factor.items():
+        scalars, roots = update.split_scalars(monomial)
+        for inner, number in _opened(update, roots).items():
+            if len(inner) != 1 or inner[0][0] not in divided or inner[0][1] != 0.5:
+                return None
+            divided[inner[0][0]][scalars] = value * number
+    inverse = scaled(divided[squares.new], -1.0)
+    if len(inverse) != 1 or not close(*inverse.values(), divided[squares.old].get(next(iter(inverse)), 0.0)):
+        return None
+    rate = update.forms.power(inverse, -1.0)
+    return (rate, gradient) if old == {ONE: 1.0} and min(rate.values()) > 0 and update.is_gradient(gradient) else None
 
 
-def _opened(update: Update, monomial: Monomial, value: float) -> Sum:
+def _opened(update: Update, monomial: Monomial) -> Sum:
     """A factor that is a sum as that sum."""
     atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
-    if atom is None or atom.op != "sum":
-        return {monomial: value}
-    return {inner: value * factor for inner, factor in atom.parts[0].items()}
+    return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}
 
 
 RULE = OptimizerRule(

@@ -99,15 +99,26 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
 
 
 def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
-    """Whether a factor is a function of the gradient, or of a sum over it; statistics of a batch are not."""
-    leaves = update.forms.leaves({((one, 1.0),): 1.0 for one in gradient})
+    """Whether a factor is a function of the gradient, or of a sum over it; statistics of a batch are not: of a gradient that is
+    a sum these share values with some terms alone.
+    """
+    terms = [_leaves_by_term(update, one) for one in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
+    seen = set(level)
     for _ in range(4):
-        if level & leaves:
+        if any(all(seen & leaves for leaves in of_one) for of_one in terms):
             return True
         summed = [update.reductions.summed(leaf) for leaf in level]
         level = {leaf for form in summed if form is not None for leaf in update.forms.leaves(form)}
+        seen |= level
     return update.weight in level
+
+
+def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
+    """The leaves of each term of a sum, or of the one term that an atom is."""
+    found = update.forms.atoms[atom]
+    forms = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
+    return [update.forms.leaves(form) for form in forms]
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
