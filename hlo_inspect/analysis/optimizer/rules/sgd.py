@@ -11,6 +11,8 @@ folds the two, and the rate that is read is their product.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 from hlo_inspect.analysis.optimizer.toolkit import (
     ABSENT,
     COMPUTED,
@@ -29,6 +31,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     constant,
     gradient_average,
     is_constant,
+    key_of,
     scaled,
     split,
 )
@@ -102,15 +105,15 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
     """Whether a factor is a function of the gradient, or of a sum over it; statistics of a batch are not: of a gradient that is
     a sum these share values with some terms alone.
     """
-    terms = [_leaves_by_term(update, one) for one in gradient]
+    terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, one)] for one in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
-    seen = set(level)
+    seen: set[Hashable] = set()
     for _ in range(4):
+        seen |= _names(update, level)
         if any(all(seen & leaves for leaves in of_one) for of_one in terms):
             return True
-        summed = [update.reductions.summed(leaf) for leaf in level]
-        level = {leaf for form in summed if form is not None for leaf in update.forms.leaves(form)}
-        seen |= level
+        below = [form for leaf in level for form in _operands(update, leaf)]
+        level = {leaf for form in below for leaf in update.forms.leaves(form)}
     return update.weight in level
 
 
@@ -119,6 +122,18 @@ def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
     found = update.forms.atoms[atom]
     forms = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
     return [update.forms.leaves(form) for form in forms]
+
+
+def _names(update: Update, leaves: Iterable[int]) -> set[Hashable]:
+    """What tells leaves apart: products are equal where their factors are, for they may be computed twice."""
+    found = [(leaf, update.reductions.factors(leaf)) for leaf in leaves]
+    return {leaf if factors is None else tuple(sorted(map(str, map(key_of, factors)))) for leaf, factors in found}
+
+
+def _operands(update: Update, leaf: int) -> tuple[Sum, ...]:
+    """What a leaf adds up, or multiplies."""
+    summed = update.reductions.summed(leaf)
+    return (summed,) if summed is not None else update.reductions.factors(leaf) or ()
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
