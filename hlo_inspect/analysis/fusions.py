@@ -43,12 +43,6 @@ class Fusion(NamedTuple):
         return isinstance(self.instruction.shape, TupleShape) and self.root_opcode in (None, "tuple")
 
     @property
-    def instructions(self) -> int | None:
-        """How many instructions the fused computation has."""
-        callee = self.callee
-        return len(callee.opcodes) if callee is not None else None
-
-    @property
     def moved(self) -> int:
         """Bytes of operands and results; one that is not known counts nothing."""
         return (self.operand_bytes or 0) + (self.result_bytes or 0)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, place
+from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
+from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED
 from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.hlo.shapes import total
@@ -19,10 +20,15 @@ from hlo_inspect.report.model import Column, Table, Unit
 
 
 class _Fusions(NamedTuple):
-    """Fusions of one row, the first and where it comes from, and their runs, FLOPs and bytes in one step."""
+    """Fusions of one row: the first with what it fuses and where it comes from, and their runs, FLOPs and bytes in one step.
+
+    `root` and `instructions` are those of the fused computation.
+    """
 
     fusion: Fusion
     members: Sequence[Fusion]
+    root: str | None
+    instructions: int | None
     source: str
     op_name: str
     runs: Bounds
@@ -33,8 +39,7 @@ class _Fusions(NamedTuple):
     def key(self) -> object:
         """What equal fusions have in common."""
         fusion, shape = self.fusion, self.fusion.instruction.shape
-        same = (fusion.kind, fusion.root_opcode, fusion.instructions, fusion.operand_bytes, str(shape), self.source)
-        return (*same, self.runs, self.flops, self.size)
+        return (fusion.kind, fusion.operand_bytes, str(shape), self.root, self.instructions, self.source, *self[6:])
 
 
 def fusion_tables(context: Context) -> Iterator[Table]:
@@ -48,18 +53,22 @@ def fusion_tables(context: Context) -> Iterator[Table]:
 
 
 def _rows(context: Context) -> Iterator[_Fusions]:
-    kernels = {place(kernel.instruction): kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
+    kernels = {kernel.instruction: kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
     runs: dict[str, Bounds] = {}
-    known: dict[tuple[CountedCost, ...], tuple[Bounds, Bounds]] = {(): (NOTHING, NOTHING)}  # most are like some others
+    known: dict[int, tuple[Bounds, Bounds]] = {}  # fusions that cost the same share their parts
     for fusion in context.fusions:
         name = fusion.instruction.computation.name
         if name not in runs:
             runs[name] = countable(context.call_graph.runs(name).bounds)
-        kernel = kernels.get(place(fusion.instruction))
+        kernel = kernels.get(fusion.instruction)
         parts = () if kernel is None else kernel.parts
-        if parts not in known:
-            known[parts] = sum_of_step(parts, "flops"), sum_of_step(parts, "bytes")
-        yield _Fusions(fusion, (fusion,), *_place_in_program(fusion, kernel), runs[name], *known[parts])
+        figures = known.get(id(parts))
+        if figures is None:
+            figures = known[id(parts)] = sum_of_step(parts, "flops"), sum_of_step(parts, "bytes")
+        callee = fusion.callee
+        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
+        source, op_name = _place_in_program(fusion, kernel)
+        yield _Fusions(fusion, (fusion,), root, instructions, source, op_name, runs[name], *figures)
 
 
 def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
@@ -77,8 +86,8 @@ def _weight(row: _Fusions) -> tuple[int, int]:
 
 def _sum(rows: Sequence[_Fusions]) -> _Fusions:
     first, times = rows[0], Bounds.exactly(len(rows))
-    sums = [figure.times(times) for figure in (first.runs, first.flops, first.size)]  # all have the same
-    return _Fusions(first.fusion, [row.fusion for row in rows], first.source, first.op_name, *sums)
+    runs, flops, size = (figure.times(times) for figure in (first.runs, first.flops, first.size))  # all have the same
+    return first._replace(members=[row.fusion for row in rows], runs=runs, flops=flops, size=size)
 
 
 def _bounded(name: str, unit: Unit, figure: str, detail: int = 0) -> tuple[Column, Column]:
@@ -96,9 +105,9 @@ _SOURCE = Column("source", detail=2, get=attrgetter("source"))
 _COLUMNS = (
     Column("name", get=attrgetter("fusion.instruction.name")),
     Column("kind", detail=1, get=attrgetter("fusion.kind")),
-    Column("root", detail=1, get=attrgetter("fusion.root_opcode")),
+    Column("root", detail=1, get=attrgetter("root")),
     *_OF_STEP,
-    Column("instructions", "count", summed=True, detail=3, get=attrgetter("fusion.instructions")),
+    Column("instructions", "count", summed=True, detail=3, get=attrgetter("instructions")),
     Column("outputs", "count", summed=True, detail=4, get=attrgetter("fusion.outputs")),
     Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("fusion.operand_bytes")),
     Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("fusion.result_bytes")),
@@ -111,11 +120,11 @@ _COLUMNS = (
 _GROUPS = (
     Column("name", width=28, get=lambda row: joined_name([fusion.instruction.name for fusion in row.members])),
     Column("kind", detail=1, get=attrgetter("fusion.kind")),
-    Column("root", detail=1, get=attrgetter("fusion.root_opcode")),
+    Column("root", detail=1, get=attrgetter("root")),
     Column("shape", detail=9, get=lambda row: str(row.fusion.instruction.shape)),
     Column("sites", "count", summed=True, detail=2, get=lambda row: len(row.members)),
     *_OF_STEP,
-    Column("instructions", "count", detail=3, get=attrgetter("fusion.instructions")),
+    Column("instructions", "count", detail=3, get=attrgetter("instructions")),
     _SOURCE,
 )
 
@@ -135,17 +144,20 @@ def _by_kind_of_step(rows: Sequence[_Fusions]) -> Table:
 
 
 class _OfKind(NamedTuple):
-    """The fusions of a kind, and their runs, FLOPs and bytes in one step where these were asked for."""
+    """The fusions of a kind, the instructions that they fuse, and their runs, FLOPs and bytes in one step, where asked for."""
 
     fusions: Sequence[Fusion]
+    instructions: int | None = None
     runs: Bounds = NOTHING
     flops: Bounds = NOTHING
     size: Bounds = NOTHING
 
 
 def _sum_of_kind(rows: Sequence[_Fusions]) -> _OfKind:
-    figures = [reduce(Bounds.plus, map(attrgetter(figure), rows)) for figure in ("runs", "flops", "size")]
-    return _OfKind([row.fusion for row in rows], *figures)
+    alike = Counter([(row.runs, row.flops, row.size) for row in rows])  # most are like some others
+    times = [[figure.times(Bounds.exactly(count)) for figure in figures] for figures, count in alike.items()]
+    figures = [reduce(Bounds.plus, column) for column in zip(*times, strict=True)]
+    return _OfKind([row.fusion for row in rows], total(row.instructions for row in rows), *figures)
 
 
 _KIND = (
@@ -156,7 +168,7 @@ _KIND = (
 _KIND_OF_STEP = (
     *_KIND,
     *_OF_STEP,
-    Column("instructions", "count", summed=True, detail=4, get=lambda row: total(f.instructions for f in row.fusions)),
+    Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
     Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda row: total(f.operand_bytes for f in row.fusions)),
     Column("result_bytes", "bytes", summed=True, detail=9, get=lambda row: total(f.result_bytes for f in row.fusions)),
 )

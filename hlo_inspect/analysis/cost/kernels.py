@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
@@ -27,6 +28,11 @@ from hlo_inspect.hlo.shapes import Shape, array_leaves
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
 """Opcodes of which no kernel comes. Tuples, as tables of pointers, and barriers have bytes in XLA's model all the same."""
+
+_NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in NO_KERNELS}
+_ENDS = frozenset(name for name, opcode in TABLE.items() if opcode.half in {"update", "done"})
+_STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
+_KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
 class CountedCost(NamedTuple):
@@ -104,38 +110,38 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
-    kernels: dict[tuple[str, int], tuple[Labels, CountedCost]] = {}
-    beside = []
+    kernels: list[tuple[str, int, Labels, tuple[CountedCost]]] = []
+    beside: list[CountedCost] = []
     for name, running in cost.running.items():
-        view, runs, least, starts = running.view, graph.runs(name), cost.runs[name], _Starts(running.view)
+        view, starts, opcodes = running.view, _Starts(running.view), running.view.opcodes
+        counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions are like some others
         for (row, one), labels in zip(running.rows, cost.labels[name], strict=True):
-            part = CountedCost(one, runs, least)
-            if is_end(view.opcodes[row]):
+            part = counted.get(one)
+            if part is None:
+                part = counted[one] = (CountedCost(one, graph.runs(name), cost.runs[name]),)
+            opcode = opcodes[row]
+            if opcode in _ENDS:
                 start = _kernel_of_start(cost, name, starts.of(row))
-                ends.setdefault(start, []).append(part)
+                ends.setdefault(start, []).extend(part)
                 results[start] = view.shapes[row]
-            elif _is_kernel(view, row):
-                kernels[name, row] = (labels, part)
+            elif opcode in _NO_KERNEL_SPELLINGS or (opcode == CUSTOM_CALL and _is_marker(view, row)):
+                beside += part
             else:
-                beside.append(part)
+                kernels.append((name, row, labels, part))
     found = []
-    for (name, row), (labels, part) in kernels.items():
-        instruction = cost.running[name].view.instruction(row)
-        kind = TABLE[instruction.opcode].base if instruction.opcode in TABLE else instruction.opcode
+    for name, row, labels, part in kernels:
+        view = cost.running[name].view
+        instruction, kind = view.instruction(row), _KINDS.get(view.opcodes[row], view.opcodes[row])
         is_unknown = kind == CUSTOM_CALL and instruction.line in unknown
-        started = _started(cost.running[name].view, row, results.get((name, row)))
-        found.append(Kernel(instruction, kind, labels, (part, *ends.pop((name, row), ())), is_unknown, started))
+        started = _started(view, row, results.get((name, row))) if instruction.opcode in _STARTS else None
+        parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
+        found.append(Kernel(instruction, kind, labels, parts, is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
-    return Kernels(sorted(found, key=lambda kernel: kernel.instruction.line), beside)
+    return Kernels(sorted(found, key=attrgetter("instruction.line")), beside)
 
 
-def _started(view: View, row: int, result: Shape | None) -> Traffic | None:
-    """The bytes of the operands of a start and of the result of its done; `None` for what is no start. Sizes that are not
-    known are left out.
-    """
-    opcode = view.opcodes[row]
-    if opcode not in TABLE or TABLE[opcode].half != "start":
-        return None
+def _started(view: View, row: int, result: Shape | None) -> Traffic:
+    """The bytes of the operands of a start and of the result of its done; sizes that are not known are left out."""
     traffic = Traffic()
     operands = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
     for shape in (*operands, result):
@@ -146,14 +152,11 @@ def _started(view: View, row: int, result: Shape | None) -> Traffic | None:
 
 def is_end(opcode: str) -> bool:
     """Whether an opcode only waits for what another instruction started."""
-    return opcode in TABLE and TABLE[opcode].half in {"update", "done"}
+    return opcode in _ENDS
 
 
-def _is_kernel(view: View, row: int) -> bool:
-    opcode = view.opcodes[row]
-    if wrapped(opcode) in NO_KERNELS:
-        return False
-    return opcode != CUSTOM_CALL or not is_marker(view.instruction(row).attr("custom_call_target") or "")
+def _is_marker(view: View, row: int) -> bool:
+    return is_marker(view.instruction(row).attr("custom_call_target") or "")
 
 
 def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]:

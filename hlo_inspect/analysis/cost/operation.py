@@ -127,15 +127,19 @@ def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
     counted: Counted = "fused" if opcode == "fusion" else "applied"
     if opcode in RUNNERS and caller == "running":
         counted = "running"
+    return [(counted, name) for name in _called(view, row)]
+
+
+def _called(view: View, row: int) -> list[str]:
     try:
-        return [(counted, callee.name) for callee in view.called(row)]
+        return [callee.name for callee in view.called(row)]
     except tokens.ScanError as error:
         raise UnknownCostError(error.message) from None
 
 
 def callee_names(view: View, row: int) -> list[str]:
     """The names of the computations that a row runs or fuses; `UnknownCostError` where it names none."""
-    names = [name for _, name in callees(view, row, "running")]
+    names = _called(view, row)
     if not names:
         raise UnknownCostError("the computation that it calls is not named")
     return names
