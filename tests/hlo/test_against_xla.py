@@ -32,6 +32,8 @@ TEXTS = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*.txt")
 
 # What jaxlib 0.10.2 refuses, and why. An entry that it reads after all has to go.
 REFUSED = {
+    "workloads/astra_sim.txt": "a workload of a simulator",
+    "workloads/simai.txt": "a workload of a simulator",
     "prints/canonical.txt": "no parser reads its own canonical text: a comma ends the header, names repeat",
     "prints/fingerprint.txt": "computations without a name",
     "prints/no_ids.txt": "names repeat within a computation",
