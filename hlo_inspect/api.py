@@ -11,9 +11,9 @@ from functools import partial
 from inspect import signature
 from itertools import groupby, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, PhasesFrom
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
 from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.errors import (
@@ -28,6 +28,7 @@ from hlo_inspect.errors import (
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.jobs import Jobs, LostProcessError
@@ -80,6 +81,7 @@ def inspect_all(
     profile: str | None = None,
     mesh: str | None = None,
     custom_calls: str | None = None,
+    phases: PhasesFrom = "graph",
     also: Sequence[str] = (),
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
@@ -90,13 +92,23 @@ def inspect_all(
     facts, findings and notes, and what tables of others show of them (`optimizer` gives `params` its roles, `cost` and
     `optimizer` give `summary` a table each). `module` is a regular expression that a module's name has to match; `stage`
     chooses another file of a dump directory; `profile` is the accelerator to compute times for; `mesh` names the axes of the
-    device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of custom calls. Raises `InputError` for what
-    cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
+    device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of custom calls. `phases` says what may tell the
+    phase of an instruction: `names` alone, or also the `graph` of values where names leave it open; a first pass without the
+    passes of its command, such as `summary` without `also`, asks names alone. Raises `InputError` for what cannot be read or
+    holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
     unknown pass and for a mesh or rules that cannot be read, and its subclass `MissingExtraError` when the extra `[xla]` is
     needed.
     """
     with Inspection(
-        passes, module=module, stage=stage, strict=strict, profile=profile, mesh=mesh, custom_calls=custom_calls, also=also
+        passes,
+        module=module,
+        stage=stage,
+        strict=strict,
+        profile=profile,
+        mesh=mesh,
+        custom_calls=custom_calls,
+        phases=phases,
+        also=also,
     ) as inspection:
         yield from inspection.reports(_openable(source))
 
@@ -127,6 +139,7 @@ class Inspection:
         profile: str | None = None,
         mesh: str | None = None,
         custom_calls: str | None = None,
+        phases: PhasesFrom = "graph",
         also: Sequence[str] = (),
     ) -> None:
         self._arguments = {
@@ -137,6 +150,7 @@ class Inspection:
             "profile": profile,
             "mesh": mesh,
             "custom_calls": custom_calls,
+            "phases": phases,
             "also": also,
         }
         names = (passes,) if isinstance(passes, str) else tuple(passes)
@@ -151,6 +165,13 @@ class Inspection:
         self._answering = list(dict.fromkeys((*self._running, MODULE_FACTS)))
         self._specs = tuple(spec for one in self._answering for spec in one.specs)
         self._wants = _wants(self._running, self._chosen)
+        if phases not in get_args(PhasesFrom):
+            raise UsageError(f"phases are told by {' or '.join(get_args(PhasesFrom))}, not by {phases!r}")
+        left_out = self._chosen[0].also if self._chosen else ()
+        self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
+        self._asks_phases = any(one.asks_phases for one in self._running)
+        if strict and self._phases == "graph" and self._asks_phases:
+            self._wants |= Wants(graph=True)  # what XLA printed is read once
         self._module = module
         self._pattern = _pattern(module)
         self._stage = stage
@@ -262,21 +283,28 @@ class Inspection:
             return
         if not self._chosen:
             raise NoModuleError(is_no_workload(source), Location(source.name))
+        graphs = None
+        if self._phases == "graph" and not self._wants.graph and self._asks_phases:
+            graphs = SecondReading(source, self._wants, self._read_again)
         modules = self._xla.modules(source, self._wants, strict=self._strict)
-        holds_module = False
+        number = 0
         while True:
             with without_collection():
                 found = next(modules, None)
                 if found is None:
                     break
-                holds_module = True
+                number += 1
                 if isinstance(found, ParseError):
                     item: _Item = found
                 else:
                     module, reading_note = found
-                    item = self._report_on(module, [one for one in (note, source.note, reading_note) if one is not None])
+                    read_graph = partial(graphs.module, module, number) if graphs is not None else None
+                    noted = [one for one in (note, source.note, reading_note) if one is not None]
+                    item = self._report_on(module, noted, read_graph)
+                    if graphs is not None:
+                        graphs.forget(module)
             yield item
-        if not holds_module:
+        if not number:
             raise NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
 
     def _on_workload(self, source: Source, note: str | None) -> Report | str:
@@ -294,13 +322,18 @@ class Inspection:
         notes = [one for one in (note, source.note) if one is not None]
         return report_on_workload(workload, self._command, self._about_workloads, notes)
 
-    def _report_on(self, module: Module, notes: Sequence[str]) -> Report | str:
-        """The report, or the name of a module that is not named as asked."""
+    def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
+        """The modules of a source that was read without `--strict`."""
+        return (one[0] for one in self._xla.modules(source, wants, strict=False) if not isinstance(one, ParseError))
+
+    def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report | str:
+        """The report, or the name of a module that is not named as asked. `read_graph` reads it with its graph."""
         if self._pattern is not None and self._pattern.search(module.name) is None:
             return module.name
         if self.watcher is not None:
             self.watcher.analysing(module.name)
-        return self._report(Context(module, self._profile, self._mesh, self._also, self._user_rules), notes)
+        context = Context(module, self._profile, self._mesh, self._also, self._user_rules, self._phases, read_graph)
+        return self._report(context, notes)
 
     def _report(self, context: Context, notes: Sequence[str]) -> Report:
         """The report of one module: the facts of all passes that run, the tables of those that were chosen."""
@@ -367,6 +400,7 @@ def inspect(
     profile: str | None = None,
     mesh: str | None = None,
     custom_calls: str | None = None,
+    phases: PhasesFrom = "graph",
     also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
@@ -382,6 +416,7 @@ def inspect(
             profile=profile,
             mesh=mesh,
             custom_calls=custom_calls,
+            phases=phases,
             also=also,
         )
     )

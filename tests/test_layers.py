@@ -70,8 +70,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("view", "fingerprints", "op_names", "hardware", "hardware_figures"),
-    ("calls", "loops"),
-    ("slices", "devices", "collectives", "collective_phases", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
+    ("calls", "loops", "instruction_phase"),
+    ("slices", "devices", "collectives", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
     ("parameters", "fusions"),
     ("cost",),
     ("optimizer",),

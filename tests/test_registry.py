@@ -33,6 +33,7 @@ NO_PASS = {
     "loop_table",
     "parameter_tables",
     "part_of_module",
+    "phase_columns",
     "stack_table",
     "profiles",
     "rule_pages",

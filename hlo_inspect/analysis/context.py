@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
-from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
+from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
 from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
@@ -28,6 +28,7 @@ from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parame
 from hlo_inspect.analysis.optimizer.training_steps import find_updates
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
+from hlo_inspect.analysis.phases.graph_phases import GraphPhases, may_update
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import Views
@@ -38,13 +39,16 @@ from hlo_inspect.hlo.sharding import NamedMesh
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
 
+PhasesFrom = Literal["graph", "names"]
+
 
 class Context:
     """What passes see of a module.
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
-    asked for in the tables of others, `user_rules` those for custom calls.
+    asked for in the tables of others, `user_rules` those for custom calls. `phases_from` says what may tell phases: names
+    alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
     """
 
     def __init__(
@@ -54,12 +58,16 @@ class Context:
         given_mesh: NamedMesh | None = None,
         also: frozenset[str] = frozenset(),
         user_rules: UserRules = NO_USER_RULES,
+        phases_from: PhasesFrom = "graph",
+        read_graph: Callable[[], Module | None] | None = None,
     ) -> None:
         self.module = module
         self.profile = profile
         self.also = also
         self._given_mesh = given_mesh
         self._user_rules = user_rules
+        self._phases_from = phases_from
+        self._read_graph = read_graph
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -75,12 +83,33 @@ class Context:
     @cached_property
     def phases(self) -> Phases:
         """The phase of each instruction."""
-        return Phases(self.module, self.collectives)
+        return Phases(self.module, self.call_graph, self.collectives, lambda: self.graph_phases)
+
+    @cached_property
+    def graph_phases(self) -> GraphPhases | None:
+        """What the graph of values tells of phases, `None` where only names are asked for or the graph cannot be read."""
+        if self._phases_from == "names":
+            return None
+        whole = self if self.module.wants.graph else self._whole()
+        if whole is None:
+            return None
+        return GraphPhases(whole.views, whole.optimizer, is_scheduled=self.module.header.is_scheduled)
+
+    def _whole(self) -> Context | None:
+        """The module with its graph, of one that was read without it."""
+        if self._read_graph is None or not may_update(self.module.header):
+            return None
+        module = self._read_graph()
+        return Context(module) if module is not None else None
 
     @cached_property
     def collective_phases(self) -> list[str]:
         """The phase of each of `collectives`."""
         return [one.phase for one in self.phases.of_collectives]
+
+    @property
+    def _phase_runs(self) -> list[PhaseRuns]:
+        return [one.runs or one.phase for one in self.phases.of_collectives]
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -98,7 +127,7 @@ class Context:
     @cached_property
     def executed(self) -> ExecutedCollectives:
         """How often the collectives run in a step, and what they move then."""
-        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self.collective_phases)
+        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self._phase_runs)
 
     @cached_property
     def interface(self) -> Interface:
@@ -143,7 +172,7 @@ class Context:
 
     @cached_property
     def cost(self) -> ModuleCost:
-        return module_cost(self.module, self.call_graph, self.views, self._user_rules)
+        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self.phases.of)
 
     @cached_property
     def step_calls(self) -> list[StepCall]:
@@ -164,11 +193,11 @@ class Context:
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
-        yield from self.collective_phases
+        yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
         metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
         yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
         if cost is not None:
-            yield from (labels.phase for rows in cost.labels.values() for labels in rows)
+            yield from cost.named_phases
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:

@@ -44,6 +44,8 @@ class Executed:
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 
+PhaseRuns = str | Sequence[tuple[str, Bounds]]
+"""The phase of a collective; where calls of its computation are in several phases, how often it runs in each."""
 _Way = Literal["all", "kind", "axis", "slices", "phase"]
 """How collectives are divided."""
 _Size = tuple[str, int | None]
@@ -64,7 +66,7 @@ class ExecutedCollectives:
     """The collectives of one run, together and by label. send and recv are counted by their kind alone."""
 
     def __init__(
-        self, graph: CallGraph, collectives: Sequence[Collective], axes: Sequence[str | None], phases: Sequence[str]
+        self, graph: CallGraph, collectives: Sequence[Collective], axes: Sequence[str | None], phases: Sequence[PhaseRuns]
     ) -> None:
         """`axes` and `phases` are those of each of `collectives`."""
         self._graph = graph
@@ -101,7 +103,7 @@ class ExecutedCollectives:
     @cached_property
     def _by_each(self) -> dict[tuple[_Way, str | None], Executed]:
         """By each way of dividing them, in one walk over the calls of the program."""
-        return self.by(self._labelled())
+        return self.by(self._labelled(), self._split())
 
     def _labelled(self) -> Iterator[tuple[Collective, tuple[_Way, str | None]]]:
         for collective, axis, phase in zip(self._collectives, self._axes, self._phases, strict=True):
@@ -112,10 +114,24 @@ class ExecutedCollectives:
                 yield collective, ("axis", axis)
             if not collective.is_point_to_point:
                 yield collective, ("all", "")
-                yield collective, ("phase", phase)
+                if isinstance(phase, str):
+                    yield collective, ("phase", phase)
 
-    def by(self, labelled: Iterable[tuple[Collective, _Label]]) -> dict[_Label, Executed]:
-        """Those collectives by their labels, in the order in which labels occur."""
+    def _split(self) -> Iterator[tuple[Collective, tuple[_Way, str | None], Bounds]]:
+        """The collectives that calls of several phases run, with how often each does."""
+        for collective, phase in zip(self._collectives, self._phases, strict=True):
+            if not isinstance(phase, str) and not collective.is_point_to_point:
+                for one, runs in phase:
+                    yield collective, ("phase", one), runs
+
+    def by(
+        self,
+        labelled: Iterable[tuple[Collective, _Label]],
+        split: Iterable[tuple[Collective, _Label, Bounds]] = (),
+    ) -> dict[_Label, Executed]:
+        """Those collectives by their labels, in the order in which labels occur; `split` are more, which run so often in one
+        run of the program.
+        """
         held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
         first: dict[_Alike, Collective] = {}
         labels: dict[_Label, None] = {}
@@ -124,7 +140,14 @@ class ExecutedCollectives:
             held[c.inner.computation.name][alike] += 1
             first.setdefault(alike, c)
             labels[label] = None
-        bounds = self._graph.bounds({name: _own(counts, first) for name, counts in held.items()})
+        own = {name: _own(counts, first) for name, counts in held.items()}
+        for c, label, runs in split:
+            entry = own.setdefault(next(iter(self._graph.order), ""), {})
+            for figure, amount in _figures(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
+                before, added = entry.get((label, figure)), amount.times(runs)
+                entry[label, figure] = added if before is None else before.plus(added)
+            labels[label] = None
+        bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
         for (of, figure), amount in bounds.items():
             if not isinstance(figure, str) and not amount.is_exact:

@@ -59,6 +59,7 @@ def _pass_commands(one: Question) -> list[click.Command]:
         if to is not None:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
+        read = replace(read, phases="names") if quick else read
         found = Inspected(inputs, (one.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
         ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
         deliver(_with_list(found, inputs) if ends_with_list else found, output)
@@ -113,6 +114,7 @@ def list_modules(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bo
 
     output, read = take_output(arguments), take_read(arguments)
     also = SHOWN if quick else (*SHOWN, *find_pass(OVERVIEW).also)
+    read = replace(read, phases="names") if quick else read
     found = Inspected(inputs, (MODULE_FACTS.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
     listed = ModuleList()
     for report in found:

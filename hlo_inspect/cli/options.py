@@ -44,6 +44,7 @@ class ReadOptions:
     profile: str | None
     mesh: str | None
     custom_calls: str | None
+    phases: str
     strict: bool
     jobs: int
 
@@ -107,6 +108,14 @@ _READ = (
         "--custom-calls", "custom_calls", metavar="FILE", help="YAML with the work of custom calls of your own, by target."
     ),
     click.option(
+        "--phases",
+        type=click.Choice(("graph", "names")),
+        default="graph",
+        show_default=True,
+        help="What tells forward, backward, recompute, loss and optimizer: op_names alone, or, where they leave it open, the "
+        "graph of values too.",
+    ),
+    click.option(
         "--strict",
         is_flag=True,
         help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
@@ -148,5 +157,5 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    names = ("module", "stage", "profile", "mesh", "custom_calls", "strict", "jobs")
+    names = ("module", "stage", "profile", "mesh", "custom_calls", "phases", "strict", "jobs")
     return ReadOptions(*(arguments.pop(name) for name in names))

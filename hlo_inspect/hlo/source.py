@@ -45,10 +45,12 @@ class Source:
     the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
     `ends_with_line` says whether the last of them ends in a line end. `on_bytes` is called with how many bytes
     of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
+    What `reopens` can be opened once more, and gives the same then.
     """
 
-    def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False) -> None:
+    def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False, reopens: bool = False) -> None:
         self.name = name
+        self.reopens = reopens
         self.start = ""
         self.first_invalid_line: int | None = None
         self.invalid_lines = 0
@@ -83,6 +85,10 @@ class Source:
                 self.ends_with_line = raw.endswith((b"\n", b"\r"))
                 yield raw
                 raw = next(rest, b"")
+
+    def reopened(self) -> Source:
+        """The same source, to read it once more."""
+        return Source(self.name, self._opener, closes=self._closes, reopens=True)
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
@@ -225,15 +231,16 @@ class Source:
 def open_source(source: Openable) -> Source:
     """What `source` means: HLO text (a string with a line end in it, or bytes), an open file, `-` or a path."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return Source("<text>", lambda: io.BytesIO(source))
+        return Source("<text>", lambda: io.BytesIO(source), reopens=True)
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("HloModule ", "ENTRY "))):
         text = source.encode(errors="surrogatepass")
-        return Source("<text>", lambda: io.BytesIO(text))
+        return Source("<text>", lambda: io.BytesIO(text), reopens=True)
     if source == "-":
         return Source("<stdin>", _standard_input)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        return Source(str(path), lambda: path.open("rb"), closes=True) if source else Source("''", _nothing)
+        again = path.is_file()
+        return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
         return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))

@@ -10,9 +10,11 @@ from typing import NamedTuple, TypeVar
 from hlo_inspect.analysis.calls import Runs
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import Executed
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
+from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import joined_name
+from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
@@ -26,7 +28,7 @@ class _Site(NamedTuple):
 
     collective: Collective
     axis: str | None
-    phase: str
+    phase: InstructionPhase
     runs: Runs
 
 
@@ -76,7 +78,9 @@ _SITES = (
     Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
     Column("trip_count", "count", detail=9, get=lambda site: site.runs.exact),
     Column("axis", detail=2, optional=True, get=lambda site: site.axis),
-    Column("phase", detail=3, get=lambda site: site.phase),
+    Column("phase", detail=3, get=lambda site: site.phase.phase),
+    phase_source(lambda site: site.phase.phase_from),
+    Column("also_phase", detail=9, optional=True, only_verbose=True, get=lambda site: site.phase.also_phase or None),
     Column("channel_id", "number", detail=9, optional=True, get=lambda site: site.collective.channel_id),
     Column("reduction", detail=3, get=lambda site: site.collective.reduction),
     Column("is_async", "bool", detail=5, get=lambda site: site.collective.is_async),
@@ -97,7 +101,7 @@ def sites(context: Context) -> Table:
     graph = context.call_graph
     found = [
         _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
-        for collective, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True)
+        for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
     found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
     columns: tuple[Column, ...] = _SITES
@@ -179,8 +183,10 @@ def groups(context: Context) -> Table:
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
         label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
         labels.append(known.setdefault(label, label))
+    sources = {id(c): phase.phase_from for c, phase in zip(context.collectives, context.phases.of_collectives, strict=True)}
+    columns = (*_GROUPS, phase_source(lambda row: joined_sources(sources[id(c)] for c in row.members)))
     title = "Collectives of one step, equal ones together, by bytes sent"
-    return Table.of("collective_groups", title, _GROUPS, _together(context, labels))
+    return Table.of("collective_groups", title, columns, _together(context, labels))
 
 
 def point_to_point(context: Context) -> Table:
@@ -218,7 +224,7 @@ def _together(
             members.setdefault(label, []).append(collective)
     if executed is None:
         executed = context.executed.by((collective, label) for label, found in members.items() for collective in found)
-    rows = [_Together(label, found, executed[label]) for label, found in members.items()]
+    rows = [_Together(label, found, executed.get(label, NOT_EXECUTED)) for label, found in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows
 
@@ -256,7 +262,10 @@ def by_axis(context: Context) -> Table:
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
     columns = (Column("phase", get=lambda row: row.label),)
-    rows = _together(context, context.collective_phases, context.executed.phases)
+    executed = context.executed.phases
+    rows = _together(context, context.collective_phases, executed)
+    met = {row.label for row in rows}
+    rows += [_Together(phase, [], one) for phase, one in executed.items() if phase not in met]
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows)
 
 

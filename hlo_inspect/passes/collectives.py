@@ -34,6 +34,7 @@ class Collectives(Pass):
     """
 
     name = "collectives"
+    asks_phases = True
     wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Unit
 
 NO_KERNEL = "(no kernel)"
@@ -169,6 +170,7 @@ def _figures(context: Context) -> Iterator[Column]:
         "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
     )
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
+    yield phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels))
 
 
 def bounded(name: str, unit: Unit, figure: Callable[[Costing], Bounds], detail: int = 0) -> tuple[Column, Column]:

@@ -53,7 +53,8 @@ class Column:
     bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
     takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it. `width` is how
     many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is room. A page
-    shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common.
+    shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a
+    column that is `only_verbose`.
 
     Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
     multiple of the unit to print it in.
@@ -69,6 +70,7 @@ class Column:
     unit_of: str = ""
     like: str = ""
     is_file: bool = False
+    only_verbose: bool = False
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from hlo_inspect.report.model import Report, Table
@@ -49,7 +49,15 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
         tables = tuple(table.top(options.top) for table in tables)
     elif for_people:
         tables = tuple(table.top(table.page_rows) for table in tables)
+    if for_people and options.verbose:
+        tables = tuple(map(_with_verbose_columns, tables))
     return with_relative_paths(tables) if for_people else tables
+
+
+def _with_verbose_columns(table: Table) -> Table:
+    """The table with columns that are otherwise in JSON and CSV alone."""
+    columns = [replace(column, detail=1) if column.only_verbose else column for column in table.columns]
+    return replace(table, columns=tuple(columns))
 
 
 def _page_tables(report: Report, options: RenderOptions) -> tuple[Table, ...]:

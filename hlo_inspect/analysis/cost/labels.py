@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.instruction_phase import PhaseOf, PhaseSource
 from hlo_inspect.analysis.op_names import UNKNOWN, Scope, origin, phase_of, scope_of
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
@@ -21,13 +23,17 @@ _FUSIONS = opcodes_that_call("fused")
 
 
 class Labels(NamedTuple):
-    """The kind of a fusion, the phase, `file:line`, and the `op_name` with its scopes folded as `Scope.folded` has them."""
+    """The kind of a fusion, the phase, `file:line`, the `op_name` with its scopes folded as `Scope.folded` has them, what told
+    the phase, and how often it runs in each where that is in several phases.
+    """
 
     kind: str
     phase: str
     source: str
     op_name: str = ""
     scope: str = NOT_PRINTED
+    phase_from: PhaseSource = ""
+    phase_runs: tuple[tuple[str, Bounds], ...] = ()
 
 
 class Labeller:
@@ -47,6 +53,17 @@ class Labeller:
         kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
         metadata = instruction.attr("metadata")
         return Labels(kind, UNKNOWN, NOT_PRINTED) if metadata is None else Labels(kind, *self._of_metadata(metadata))
+
+    def with_phase(self, view: View, index: int, phase_of: PhaseOf | None) -> Labels:
+        """The labels of a row with the phase that more than its own name tells."""
+        named = self.of(view, index)
+        try:
+            found = phase_of(view.instruction(index)) if phase_of is not None else None
+        except tokens.ScanError:
+            return named
+        if found is None:
+            return named
+        return named._replace(phase=found.phase, phase_from=found.phase_from, phase_runs=found.runs)
 
     def _of_metadata(self, metadata: Metadata) -> tuple[str, str, str, str]:
         """All labels but the kind."""

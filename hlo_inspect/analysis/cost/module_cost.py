@@ -17,6 +17,7 @@ from hlo_inspect.analysis.cost.executed import FigureRuns, figure_runs, step_fig
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
+    NO_LINE,
     Figure,
     Gap,
     InstructionCost,
@@ -35,6 +36,7 @@ from hlo_inspect.analysis.cost.operation import (
     row_gap,
     wrapped,
 )
+from hlo_inspect.analysis.instruction_phase import PhaseOf
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Module
@@ -83,6 +85,7 @@ class ModuleCost:
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     labeller: Labeller = field(default_factory=lambda: Labeller(StackFrames()))
     calls: tuple[CountedCall, ...] = ()
+    phase_of: PhaseOf | None = None
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -109,16 +112,31 @@ class ModuleCost:
     def _find_by(self, label: Label) -> Tally:
         tally, value_of = Tally(), attrgetter(label)
         for name, one in self.running.items():
-            costs = [cost for _, cost in one.rows]
-            for (cost, value), count in Counter(zip(costs, map(value_of, self.labels[name]), strict=True)).items():
+            labelled = list(zip([cost for _, cost in one.rows], self.labels[name], strict=True))
+            if label == "phase":
+                for cost, labels in labelled:
+                    for phase, runs in labels.phase_runs:
+                        _add_cost(tally, phase, cost, 1, _runs_of_phase(runs))
+                labelled = [(cost, labels) for cost, labels in labelled if not labels.phase_runs]
+            for (cost, value), count in Counter((cost, value_of(labels)) for cost, labels in labelled).items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
 
     @cached_property
     def labels(self) -> dict[str, list[Labels]]:
         """The labels of the rows of each computation of `running`."""
+        of = self.labeller.with_phase
+        return {name: [of(one.view, row, self.phase_of) for row, _ in one.rows] for name, one in self.running.items()}
+
+    @property
+    def named_phases(self) -> Iterator[str]:
+        """The phases that names tell of what costs something, with repetitions."""
         of = self.labeller.of
-        return {name: [of(one.view, row) for row, _ in one.rows] for name, one in self.running.items()}
+        return (of(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
+
+
+def _runs_of_phase(runs: Bounds) -> FigureRuns:
+    return FigureRuns((runs.least,) * len(FIGURES), None if runs.is_exact else Gap(NO_LINE, runs.reason))
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
@@ -146,9 +164,15 @@ def _add_runs(tally: Tally, key: TallyKey, amounts: Sequence[int], count: int, r
 
 
 def module_cost(
-    module: Module, graph: CallGraph, views: Views | None = None, user_rules: UserRules = NO_USER_RULES
+    module: Module,
+    graph: CallGraph,
+    views: Views | None = None,
+    user_rules: UserRules = NO_USER_RULES,
+    phase_of: PhaseOf | None = None,
 ) -> ModuleCost:
-    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls."""
+    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls, `phase_of` tells phases, where
+    names alone are not to.
+    """
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
@@ -164,6 +188,7 @@ def module_cost(
         figure_runs(graph, own),
         Labeller(module.frames),
         tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
+        phase_of,
     )
 
 

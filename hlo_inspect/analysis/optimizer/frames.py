@@ -63,11 +63,14 @@ _RENDEZVOUS = "_xla_host_transfer_rendezvous"
 
 @dataclass(slots=True)
 class Frame:
-    """One call of a computation. `arguments`: where its parameters come from, `None` where they are inputs."""
+    """One call of a computation. `arguments`: where its parameters come from, `None` where they are inputs. `caller`: frame and
+    row of the instruction that calls it.
+    """
 
     view: View
     arguments: tuple[Place, ...] | None
     depth: int = 0
+    caller: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,17 @@ class Frames:
         key = (place[0], place[1], computation)
         known = self._calls.get(key)
         if known is None:
-            known = self._add(computation, arguments, self._frames[place[0]].depth + 1)
+            known = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
             if known is not None:
                 self._calls[key] = known
         return known
 
-    def _add(self, computation: str, arguments: tuple[Place, ...] | None, depth: int) -> int | None:
+    def _add(
+        self, computation: str, arguments: tuple[Place, ...] | None, depth: int, caller: tuple[int, int] | None = None
+    ) -> int | None:
         if computation not in self.views.computations or depth > MAX_DEPTH:
             return None
-        self._frames.append(Frame(self.views.of(computation), arguments, depth))
+        self._frames.append(Frame(self.views.of(computation), arguments, depth, caller))
         return len(self._frames) - 1
 
     def note_fault(self, place: Place, reason: str) -> None:

@@ -1,60 +1,117 @@
-"""The phase of each instruction of a training step, and from where it is known."""
+"""The phase of each instruction of a training step, and from where it is known.
+
+Metadata tells where it speaks of the very instruction; what it leaves open the graph of values tells. The graph is read when it
+is first needed, and not where names tell everything.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
-from hlo_inspect.analysis.calls import place
-from hlo_inspect.analysis.collective_phases import find_phases
+from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.op_names import UNKNOWN, origin_of, phase_of, scope_of
-from hlo_inspect.hlo import tokens
+from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
+from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
+from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
+from hlo_inspect.analysis.phases.rules import ORDER
+from hlo_inspect.analysis.phases.values import CallFrame
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 
-PhaseSource = Literal["name", "graph", ""]
-"""What told a phase: the metadata, the graph of values, or nothing."""
-
-
-class InstructionPhase(NamedTuple):
-    """One of `op_names.PHASES`, what told it, and the other phase that uses the instruction too, empty where there is none."""
-
-    phase: str = UNKNOWN
-    phase_from: PhaseSource = ""
-    also_phase: str = ""
-
-
-NO_PHASE = InstructionPhase()
+GraphSource = Callable[[], GraphPhases | None]
+"""Gives what the graph tells, `None` where it is not to be asked."""
 
 
 class Phases:
     """The phases of a module's instructions; the same for whoever asks."""
 
-    def __init__(self, module: Module, collectives: list[Collective]) -> None:
-        self._module = module
-        named = zip(collectives, find_phases(collectives), strict=True)
-        self.of_collectives = [_named(phase) for _, phase in named]
-        self._known = {
-            place(one): phase
-            for collective, phase in zip(collectives, self.of_collectives, strict=True)
-            for one in (collective.inner, collective.start)
-        }
+    def __init__(self, module: Module, calls: CallGraph, collectives: Sequence[Collective], graph: GraphSource) -> None:
+        self.names = NamedPhases(module, calls, collectives)
+        self._calls = calls
+        self._graph = graph
+        self._collectives = collectives
+        self._are_collectives = {place(one) for collective in collectives for one in (collective.inner, collective.start)}
+        self._known: dict[tuple[str, int, str], InstructionPhase] = {}
+        self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
         """The phase of an instruction."""
         key = place(instruction)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _named(self._by_name(instruction))
+            known = self._known[key] = self._find(instruction)
         return known
 
-    def _by_name(self, instruction: Instruction) -> str:
-        try:
-            origin = origin_of(instruction, self._module.frames)
-        except tokens.ScanError:
-            return UNKNOWN
-        return phase_of(origin, scope_of(origin.op_name))
+    @cached_property
+    def of_collectives(self) -> list[InstructionPhase]:
+        """The phase of each collective."""
+        return [self.of(collective.inner) for collective in self._collectives]
+
+    def _find(self, instruction: Instruction) -> InstructionPhase:
+        contexts = self.names.contexts(instruction.computation.name)
+        named = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
+        if all(phase != UNKNOWN for phase, _ in named) and self.names.is_sure(instruction):
+            return _most_run(named, "name")
+        graph = self._graph()
+        told = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
+        return told or _most_run(named, "name")
+
+    def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
+        """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
+        frames = graph.frames(instruction.computation.name)
+        row = frames[0].view.index(instruction.name) if frames else None
+        if row is None:
+            return None
+        is_collective = place(instruction) in self._are_collectives
+        is_sure = self.names.is_sure(instruction)
+        found: list[tuple[str, Bounds]] = []
+        sources: set[PhaseSource] = set()
+        also = ""
+        for frame in frames:
+            around, runs = self._context(graph, frame)
+            phase = self.names.of(instruction, around)
+            source: PhaseSource = "name"
+            if phase == UNKNOWN or not is_sure:
+                told = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
+                if phase == UNKNOWN or told == RECOMPUTE:
+                    phase, source = told, "graph"
+                    also = graph.also(frame, row) if is_collective else ""
+            found.append((phase, runs))
+            sources.add(source)
+        return _most_run(found, "graph" if "graph" in sources else "name")._replace(also_phase=also)
+
+    def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
+        """The phase that names tell of the calls around one call of a computation, and how often it runs."""
+        waiting = [frame]
+        while waiting:
+            top = waiting[-1]
+            above = graph.graph.frames[top.caller[0]] if top.caller is not None else None
+            if above is not None and above.number not in self._contexts:
+                waiting.append(above)
+                continue
+            waiting.pop()
+            if above is None or top.caller is None:
+                runs = self._calls.runs(top.view.computation.name).bounds
+                self._contexts[top.number] = NamedContext(UNKNOWN, runs)
+                continue
+            around = self._contexts[above.number]
+            caller = above.view.instruction(top.caller[1])
+            times = self._times.get((*place(caller), top.view.computation.name), ONCE)
+            self._contexts[top.number] = NamedContext(self.names.handed_on(caller, around.phase), around.runs.times(times))
+        return self._contexts[frame.number]
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, int, str, str], Bounds]:
+        """How often a call runs its computation."""
+        return {(*place(call.instruction), call.callee): call.times for made in self._calls.calls.values() for call in made}
 
 
-def _named(phase: str) -> InstructionPhase:
-    return InstructionPhase(phase, "name") if phase != UNKNOWN else NO_PHASE
+def _most_run(found: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
+    """The phase that runs an instruction most, of equal ones the first of a step."""
+    runs: dict[str, Bounds] = {}
+    for phase, amount in found:
+        runs[phase] = runs[phase].plus(amount) if phase in runs else amount
+    phase = min(runs, key=lambda one: (-runs[one].least, ORDER.index(one)), default=UNKNOWN)
+    return InstructionPhase(phase, source if phase != UNKNOWN else "", "", tuple(runs.items()) if len(runs) > 1 else ())

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hlo_inspect.analysis.collective_phases import find_phases
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.phases.named_collectives import find_phases
 from hlo_inspect.hlo.wants import Wants
 
 Phases = Callable[..., list[str]]

@@ -72,13 +72,18 @@ def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope],
     again: Counter[tuple[str, ...]] = Counter()
     found = []
     for number, (key, scope) in enumerate(zip(keys, scopes, strict=True)):
-        remat = [match for match in map(_OLD_REMAT.fullmatch, scope.path) if match]
-        if phases[number] == BACKWARD and forward[key] and remat and (scope.parameters or remat[0][1]):
+        if phases[number] == BACKWARD and forward[key] and is_of_old_remat(scope):
             found.append(number)
             again[key] += 1
     for number in found:
         is_sure = scopes[number].parameters and again[keys[number]] <= forward[keys[number]]
         phases[number] = RECOMPUTE if is_sure else UNKNOWN
+
+
+def is_of_old_remat(scope: Scope) -> bool:
+    """Whether JAX wrote a name before it marked what is computed again."""
+    remat = [match for match in map(_OLD_REMAT.fullmatch, scope.path) if match]
+    return bool(remat) and bool(scope.parameters or remat[0][1])
 
 
 def _without_remat(path: Iterable[str]) -> list[str]:

@@ -1,0 +1,30 @@
+"""The phase of one instruction, as analyses and tables hand it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.hlo.instruction import Instruction
+
+PhaseSource = Literal["name", "graph", ""]
+"""What told a phase: the metadata, the graph of values, or nothing."""
+
+
+class InstructionPhase(NamedTuple):
+    """One of `op_names.PHASES`, what told it, and the other phase that uses the instruction too, empty where there is none.
+
+    `runs`: where calls of its computation are in several phases, how often it runs in each; else empty.
+    """
+
+    phase: str = UNKNOWN
+    phase_from: PhaseSource = ""
+    also_phase: str = ""
+    runs: tuple[tuple[str, Bounds], ...] = ()
+
+
+NO_PHASE = InstructionPhase()
+
+PhaseOf = Callable[[Instruction], InstructionPhase]

@@ -1,0 +1,223 @@
+"""What is true of each value of a training step: which values lead to what, and which depend on what.
+
+Each fact is one bit of each component of the graph, found by one pass in the order of the values or against it.
+
+* `GRADIENT`, leads to a gradient; `UPDATED`, depends on one.
+* `LOSS`, leads to a loss. No value of the backward pass does.
+* `COTANGENT`, depends on the first cotangents: what leads to gradients and is computed directly from the *tail* of the forward
+  pass, `TAIL`: values behind a product that lead to a loss and to no further product that leads to a loss. Saved activations
+  are not in the tail, as a product comes behind them: what is computed from them alone depends on no cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hlo_inspect.analysis.phases.components import Components
+from hlo_inspect.analysis.phases.gradients import TrainedWeight
+from hlo_inspect.analysis.phases.values import MOVES, PARAMETER, PRODUCT, REDUCES
+
+GRADIENT, UPDATED, LOSS, COTANGENT, TAIL = 1, 2, 4, 8, 16
+BEHIND_PRODUCT, FROM_INPUT, FROM_WEIGHT = 32, 64, 128
+"""A product, or made of one; made of an input; made of a weight that has a gradient."""
+BEFORE_PRODUCT = 256
+"""Leads to another product that leads to a loss."""
+REDUCED = 512
+"""In the tail, behind a reduction or a gather there."""
+RECOMPUTED, FOR_RECOMPUTED, TO_STATE = 1024, 2048, 4096
+"""Made of a product of the backward pass that needs no cotangent; leads to such a product; leads to what is updated."""
+MOVED = 8192
+"""A gradient, or only moved or summed from gradients."""
+
+MAX_LOSSES = 48
+MAX_GRADIENTS = 256
+
+
+def spread_on(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
+    """Gives each component the bits of those that it is made of."""
+    for number, made_of in enumerate(operands):
+        found = 0
+        for other in made_of:
+            found |= bits[other]
+        bits[number] |= found & mask
+
+
+def spread_back(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
+    """Gives each component the bits of those that are made of it."""
+    for number in range(len(operands) - 1, -1, -1):
+        found = bits[number] & mask
+        if found:
+            for other in operands[number]:
+                bits[other] |= found
+
+
+class StepFacts:
+    """The bits of each component. `losses` are the outputs of one element that may be losses; without any, `weights` tell what
+    leads to all gradients.
+    """
+
+    def __init__(self, parts: Components, weights: Sequence[TrainedWeight], losses: Iterable[int]) -> None:
+        self.parts = parts
+        self.operands, self.kinds = parts.operands, parts.kinds
+        of = parts.of
+        self.gradients = [sorted({of[node] for node in weight.gradients}) for weight in weights]
+        self.weights = [sorted({of[node] for node in weight.arrays}) for weight in weights]
+        self.bits = self._dependences()
+        candidates = sorted({of[node] for node in losses if self._may_be_loss(of[node])})[:MAX_LOSSES]
+        self.losses = self._accepted(candidates)
+        self.is_loss_returned = bool(self.losses)
+        if self.losses:
+            self._mark(self.bits, self.losses, LOSS)
+            spread_back(self.bits, self.operands, LOSS)
+        else:
+            self._without_loss()
+        self._cotangents(self.bits)
+        self._recomputation()
+        self._moved_gradients()
+
+    @staticmethod
+    def _mark(bits: list[int], numbers: Iterable[int], bit: int) -> None:
+        for number in numbers:
+            bits[number] |= bit
+
+    def _dependences(self) -> list[int]:
+        """What does not need to know the loss."""
+        product, parameter = PRODUCT, PARAMETER
+        bits = [
+            (BEHIND_PRODUCT if kind & product else 0) | (FROM_INPUT if kind & parameter else 0) if kind else 0
+            for kind in self.kinds
+        ]
+        for gradients, arrays in zip(self.gradients, self.weights, strict=True):
+            self._mark(bits, gradients, GRADIENT | UPDATED)
+            self._mark(bits, arrays, FROM_WEIGHT)
+        spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED)
+        spread_back(bits, self.operands, GRADIENT)
+        return bits
+
+    # -- losses ---------------------------------------------------------------------------------------------------------
+
+    def _may_be_loss(self, number: int) -> bool:
+        return self.bits[number] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT
+
+    def _accepted(self, candidates: Sequence[int]) -> list[int]:
+        """The losses. A norm of cotangents that is returned is none: it depends on the cotangents of a scalar with fewer
+        products, and uses no weight that this one does not use. A loss that uses another scalar's activations, as beside the
+        auxiliary loss of a router, has weights of its own.
+        """
+        if len(candidates) < 2:
+            return list(candidates)
+        masks = [0] * len(self.operands)
+        for place, number in enumerate(candidates):
+            masks[number] |= 1 << place
+        spread_back(masks, self.operands, -1)
+        products = [masks[number] for number, kind in enumerate(self.kinds) if kind & PRODUCT and masks[number]]
+        counts = [sum(mask >> place & 1 for mask in products) for place in range(len(candidates))]
+        uses = [0] * len(candidates)
+        for bit, arrays in enumerate(self.weights):
+            held = 0
+            for number in arrays:
+                held |= masks[number]
+            for place in range(len(candidates)):
+                if held >> place & 1:
+                    uses[place] |= 1 << bit
+        accepted: list[int] = []
+        cotangents: dict[int, list[int]] = {}
+        for place in sorted(range(len(candidates)), key=counts.__getitem__):
+            rivals = [one for one in accepted if counts[one] < counts[place] and not uses[place] & ~uses[one]]
+            for one in rivals[:4]:
+                if one not in cotangents:
+                    cotangents[one] = self._cotangents_of(candidates[one])
+                if cotangents[one][candidates[place]] & COTANGENT:
+                    break
+            else:
+                accepted.append(place)
+        return [candidates[place] for place in accepted]
+
+    def _cotangents_of(self, loss: int) -> list[int]:
+        bits = list(self.bits)
+        bits[loss] |= LOSS
+        spread_back(bits, self.operands, LOSS)
+        self._cotangents(bits)
+        return bits
+
+    def _without_loss(self) -> None:
+        """Where no loss is returned the forward pass is what leads to all gradients, without what has no such user itself: the
+        first cotangents lead to all gradients too. Of many gradients some are looked at. With one gradient this says nothing.
+        """
+        distinct = list(dict.fromkeys(tuple(one) for one in self.gradients))
+        if len(distinct) < 2:
+            return
+        chosen = distinct[:: -(-len(distinct) // MAX_GRADIENTS)]
+        masks = [0] * len(self.operands)
+        for place, gradient in enumerate(chosen):
+            for number in gradient:
+                masks[number] |= 1 << place
+        spread_back(masks, self.operands, -1)
+        whole = (1 << len(chosen)) - 1
+        bits = self.bits
+        for number in range(len(masks) - 1, -1, -1):
+            if masks[number] == whole:
+                for other in self.operands[number]:
+                    if masks[other] == whole:
+                        bits[other] |= LOSS
+
+    # -- cotangents -----------------------------------------------------------------------------------------------------
+
+    def _cotangents(self, bits: list[int]) -> None:
+        """The tail of the forward pass, and what depends on the first cotangents."""
+        operands, kinds = self.operands, self.kinds
+        for number in range(len(operands) - 1, -1, -1):
+            own = bits[number]
+            if own & LOSS:
+                if kinds[number] & PRODUCT and self.parts.is_cycle[number]:
+                    own = bits[number] = own | BEFORE_PRODUCT
+                if kinds[number] & PRODUCT or own & BEFORE_PRODUCT:
+                    for other in operands[number]:
+                        bits[other] |= BEFORE_PRODUCT
+        wanted = LOSS | BEHIND_PRODUCT
+        for number, own in enumerate(bits):
+            if own & (wanted | BEFORE_PRODUCT) == wanted:
+                bits[number] |= TAIL
+        for number, made_of in enumerate(operands):
+            own = bits[number]
+            if own & LOSS:
+                continue
+            found = 0
+            for other in made_of:
+                found |= bits[other]
+            if found & COTANGENT or (found & TAIL and own & GRADIENT):
+                bits[number] = own | COTANGENT
+
+    # -- recomputation and moved gradients ------------------------------------------------------------------------------
+
+    def _recomputation(self) -> None:
+        """What is made of, or for, products that lead to gradients alone and need no cotangent; what leads to new states; and
+        what is behind a reduction in the tail.
+        """
+        bits, operands, kinds = self.bits, self.operands, self.kinds
+        for number, own in enumerate(bits):
+            if own & UPDATED:
+                bits[number] |= TO_STATE
+            if kinds[number] & PRODUCT and own & (GRADIENT | LOSS | COTANGENT) == GRADIENT:
+                bits[number] |= RECOMPUTED | FOR_RECOMPUTED
+        spread_on(bits, operands, RECOMPUTED)
+        spread_back(bits, operands, FOR_RECOMPUTED | TO_STATE)
+        reduced = REDUCED
+        for number, made_of in enumerate(operands):
+            if bits[number] & TAIL:
+                found = 0
+                for other in made_of:
+                    found |= bits[other]
+                if found & reduced or (kinds[number] & REDUCES and found & BEHIND_PRODUCT):
+                    bits[number] |= reduced
+
+    def _moved_gradients(self) -> None:
+        """Gradients, and what only moves or sums them behind the place where the update takes them."""
+        bits, kinds = self.bits, self.kinds
+        for gradient in self.gradients:
+            self._mark(bits, gradient, MOVED)
+        for number, made_of in enumerate(self.operands):
+            if kinds[number] & MOVES and bits[number] & (UPDATED | MOVED) == UPDATED:
+                changed = [other for other in made_of if bits[other] & UPDATED]
+                if changed and all(bits[other] & MOVED for other in changed):
+                    bits[number] |= MOVED

@@ -1,0 +1,191 @@
+"""The phases of a training step as its graph of values tells them, without any name.
+
+The step is the entry, or the body of a loop over steps; it is found with the updates of weights. Where there are none, or where
+the products of forward and backward pass are not as a training step has them, nothing is told, and `reason` says why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, UNKNOWN
+from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.phases import facts as fact
+from hlo_inspect.analysis.phases.components import Components
+from hlo_inspect.analysis.phases.facts import StepFacts
+from hlo_inspect.analysis.phases.gradients import trained_weights
+from hlo_inspect.analysis.phases.rules import ORDER, StepValues, phases_of_values, step_values
+from hlo_inspect.analysis.phases.values import PRODUCT, CallFrame, Parts, ValueGraph, nodes_in, read_values
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+
+_FLOATS = ("f", "bf")
+NINE_TENTHS = 0.9
+"""A collective has the phase of so much of its bytes."""
+
+
+def may_update(header: Header) -> bool:
+    """Whether some output can be the new value of a parameter: both are arrays of floats of one shape. True where the header
+    does not tell.
+    """
+    layout = header.entry_layout
+    if layout is None:
+        return True
+    inputs, outputs = (
+        {leaf.dimensions for _, leaf in array_leaves(shape) if leaf.dtype.startswith(_FLOATS)} for shape in layout
+    )
+    return not inputs.isdisjoint(outputs)
+
+
+class GraphPhases:
+    """The phase of each value of the step; `reason` says why there are none."""
+
+    def __init__(self, views: Views, overview: Overview, *, is_scheduled: bool) -> None:
+        self.graph = ValueGraph()
+        self.phases: list[str] = []
+        self.step: StepValues | None = None
+        self.reason = self._find(views, overview, is_scheduled=is_scheduled)
+
+    def _find(self, views: Views, overview: Overview, *, is_scheduled: bool) -> str:
+        step = _step_of(overview)
+        if step is None:
+            return "no update of a weight was found"
+        self.graph = read_values(views, step)
+        if not self.graph.frames:
+            return "the step could not be read"
+        weights = trained_weights(overview, self.graph)
+        if not weights:
+            return "no gradient was found in the updates of weights"
+        facts = StepFacts(Components(self.graph), weights, _scalars(self.graph))
+        if not facts.is_loss_returned and not any(bits & fact.LOSS for bits in facts.bits):
+            return "no loss is returned, and one weight does not tell what leads to it"
+        self.step = step_values(self.graph, facts, is_scheduled=is_scheduled)
+        phases = phases_of_values(self.step)
+        reason = _implausible(self.graph, facts, phases)
+        if reason:
+            return reason
+        self.phases = phases
+        return ""
+
+    def frames(self, computation: str) -> list[CallFrame]:
+        """The calls of a computation in the step."""
+        return self.graph.frames_by_name.get(computation, []) if self.phases else []
+
+    # -- from values to instructions ------------------------------------------------------------------------------------
+
+    def of_row(self, frame: CallFrame, row: int) -> str:
+        """The phase of an instruction in one call of its computation: of a fusion that of the product in it, else of its
+        largest results.
+        """
+        products: Counter[str] = Counter()
+        for number in frame.called.get(row, ()):
+            inner = self.graph.frames[number]
+            for node in range(inner.first, inner.stop):
+                if self.graph.kinds[node] & PRODUCT:
+                    products[self.phases[node]] += 1
+        del products[UNKNOWN]
+        if products and frame.view.opcodes[row] == "fusion":
+            return _first_of_most(products)
+        sizes = self._sizes(frame, row)
+        del sizes[UNKNOWN]
+        return _first_of_most(sizes) if sizes else UNKNOWN
+
+    def of_collective(self, frame: CallFrame, row: int) -> str:
+        """The phase of nine tenths of its bytes."""
+        sizes = self._sizes(frame, row)
+        whole = sum(sizes.values())
+        if not whole:
+            return UNKNOWN
+        phase, size = sizes.most_common(1)[0]
+        return phase if size >= NINE_TENTHS * whole else UNKNOWN
+
+    def also(self, frame: CallFrame, row: int) -> str:
+        """The other phase that a collective serves, empty where there is none."""
+        return ""
+
+    def _sizes(self, frame: CallFrame, row: int) -> Counter[str]:
+        """The bytes of the results of a row by phase; of one array in parts their lengths."""
+        value = frame.values[row]
+        leaves = array_leaves(frame.view.shapes[row])
+        sizes: Counter[str] = Counter()
+        if isinstance(value, tuple) and len(leaves) == len(value) > 1:
+            for (_, leaf), one in zip(leaves, value, strict=True):
+                for node in nodes_in(one)[:1]:
+                    sizes[self.phases[node]] += leaf.bytes or 1
+            return sizes
+        if isinstance(value, Parts):
+            for node, low, high in zip(value.nodes, value.starts, (*value.starts[1:], value.stop), strict=True):
+                sizes[self.phases[node]] += high - low
+            return sizes
+        nodes = nodes_in(value)
+        own = [node for node in nodes if self.graph.row_of[node] == row and self.graph.frame_of[node] == frame.number]
+        for node in own or nodes:
+            sizes[self.phases[node]] += self._bytes(node)
+        return sizes
+
+    def _bytes(self, node: int) -> int:
+        """The bytes of a node's operands where it is one part of several, else of its result."""
+        frame = self.graph.frames[self.graph.frame_of[node]]
+        shape = frame.view.shapes[self.graph.row_of[node]]
+        return shape.bytes or 1 if isinstance(shape, ArrayShape) else 1
+
+
+def _first_of_most(counts: Counter[str]) -> str:
+    """The phase that counts most, of several the first one of a step."""
+    most = max(counts.values())
+    return next(phase for phase in ORDER if counts[phase] == most)
+
+
+def _step_of(overview: Overview) -> str | None:
+    """The computation that holds the updates of most weights."""
+    frames = overview.updates.flow.frames
+    counts = Counter(row.matched.array.source[0] for row in overview.rows)
+    if not counts:
+        return None
+    entry = overview.updates.matchers[0].step.frame
+    chosen = entry if counts[entry] else counts.most_common(1)[0][0]
+    return frames[chosen].view.computation.name
+
+
+def _scalars(graph: ValueGraph) -> list[int]:
+    """The float outputs of one element; of what a loop over steps stacks that is written in one."""
+    frame = graph.frames[0]
+    root = frame.view.root
+    if root is None:
+        return []
+    found = []
+    for index, leaf in array_leaves(frame.view.shapes[root]):
+        nodes = nodes_in(ValueGraph.element(frame.values[root], index))
+        if len(nodes) == 1 and leaf.dtype.startswith(_FLOATS) and _is_scalar(graph, nodes[0], leaf):
+            found.append(nodes[0])
+    return found
+
+
+def _is_scalar(graph: ValueGraph, node: int, leaf: ArrayShape) -> bool:
+    if leaf.elements == 1:
+        return True
+    view, row = graph.frames[graph.frame_of[node]].view, graph.row_of[node]
+    if view.opcodes[row] != "dynamic-update-slice" or len(view.operand_rows(row)) < 2:
+        return False
+    written = view.operand_shape(row, 1)
+    return isinstance(written, ArrayShape) and written.elements == 1
+
+
+def _implausible(graph: ValueGraph, facts: StepFacts, phases: Iterable[str]) -> str:
+    """Why this is no training step: one has products in the forward pass and at least half as many in the backward pass, frozen
+    layers aside; empty where it may be one. Filters, solvers and samplers that look like updates have none.
+    """
+    counts: defaultdict[str, int] = defaultdict(int)
+    learnt = 0
+    for node, phase in enumerate(phases):
+        if graph.kinds[node] & PRODUCT:
+            counts[phase] += 1
+            learnt += phase in (FORWARD, LOSS) and facts.bits[facts.parts.of[node]] & fact.FROM_WEIGHT != 0
+    forward, backward = counts[FORWARD] + counts[LOSS], counts[BACKWARD]
+    if not forward:
+        return "no product of arrays leads to a loss"
+    if not learnt or 2 * backward < (learnt if facts.is_loss_returned else forward):
+        return f"{forward} products lead to the loss and {backward} depend on its cotangents, fewer than a backward pass has"
+    return ""

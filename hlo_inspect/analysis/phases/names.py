@@ -1,0 +1,131 @@
+"""The phases that names tell, in computations that are called as well.
+
+The `op_name` of an instruction in a called computation can be relative to the instruction that calls it: newer JAX prints
+`layers/dot_general` inside of a `closed_call` that is called under `transpose(jvp(…))`. It is backward then, and forward where
+another call is forward. What is not relative begins with a scope of the step: `jit(step)`, `jvp(…)`, `transpose(…)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN, origin, phase_of, scope_of
+from hlo_inspect.analysis.phases.named_collectives import find_phases, is_of_old_remat
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values import Metadata
+
+_STEP_SCOPE = re.compile(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|custom_\w+)\(", re.ASCII)
+_FUNCTION = re.compile(r"p?jit\(([^()]*)\)", re.ASCII)
+_MODULE = re.compile(r"p?jit_(.*)", re.ASCII)
+_DIFFERENTIATED = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)
+"""Phases that a caller hands on; of two the later one holds: what is computed again for a call in the backward pass."""
+
+
+class NamedContext(NamedTuple):
+    """What the callers of a computation are, and how often they run it."""
+
+    phase: str
+    runs: Bounds
+
+
+class NamedPhases:
+    """What names tell of the instructions of a module. The phases of collectives are those of `named_collectives`, which looks
+    at all of them together.
+    """
+
+    def __init__(self, module: Module, graph: CallGraph, collectives: Sequence[Collective]) -> None:
+        self._module = module
+        self._known: dict[Metadata, tuple[str, bool, bool]] = {}
+        match = _MODULE.fullmatch(module.name)
+        self._function = _plain(match[1]) if match else ""
+        self._of_collectives: dict[tuple[str, int, str], str] = {}
+        for collective, phase in zip(collectives, find_phases(collectives), strict=True):
+            for one in (collective.inner, collective.start):
+                self._of_collectives[place(one)] = phase
+        self._graph = graph
+        self._contexts: dict[str, list[NamedContext]] | None = None
+
+    def contexts(self, computation: str) -> list[NamedContext]:
+        """The phases in which callers run a computation; only that of its own names where nothing that was read calls it."""
+        if self._contexts is None:
+            self._contexts = self._find_contexts()
+        return self._contexts.get(computation, _NOT_CALLED)
+
+    def _find_contexts(self) -> dict[str, list[NamedContext]]:
+        found: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
+        for name in self._graph.order:
+            around = found.get(name, {})
+            for call in self._graph.calls[name]:
+                inside = found.setdefault(call.callee, {})
+                for phase, runs in around.items():
+                    handed = self.handed_on(call.instruction, phase)
+                    added = runs.times(call.times)
+                    inside[handed] = inside[handed].plus(added) if handed in inside else added
+        return {name: [NamedContext(*one) for one in around.items()] for name, around in found.items()}
+
+    def handed_on(self, caller: Instruction, around: str) -> str:
+        """The phase that a call gives to relative names: its own, of one that says nothing that of the call around it."""
+        phase, is_relative, _ = self._own(caller)
+        if phase not in _DIFFERENTIATED:
+            return phase
+        if caller.attr("metadata") is None:
+            return around
+        return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
+
+    def of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
+        """What names tell of an instruction whose computation is called in the phase `around`."""
+        known = self._of_collectives.get(place(instruction), UNKNOWN)
+        if known != UNKNOWN:
+            return known
+        phase, is_relative, _ = self._own(instruction)
+        if is_relative and around != UNKNOWN and phase in _DIFFERENTIATED:
+            return max(phase, around, key=_rank) if around in _DIFFERENTIATED else around
+        return phase
+
+    def is_sure(self, instruction: Instruction) -> bool:
+        """Whether what is computed again would have another name."""
+        return place(instruction) in self._of_collectives or not self._own(instruction)[2]
+
+    def _own(self, instruction: Instruction) -> tuple[str, bool, bool]:
+        """The phase that an instruction's metadata tells by itself, whether its name is relative to its caller, and whether it
+        may be computed again in spite of that phase.
+        """
+        try:
+            metadata = instruction.attr("metadata")
+        except tokens.ScanError:
+            metadata = None
+        if metadata is None:
+            return UNKNOWN, False, False
+        known = self._known.get(metadata)
+        if known is None:
+            found = origin(metadata, self._module.frames)
+            scope = scope_of(found.op_name)
+            phase = phase_of(found, scope)
+            is_open = phase == BACKWARD and is_of_old_remat(scope)
+            known = self._known[metadata] = phase, self._is_relative(found.op_name), is_open
+        return known
+
+    def _is_relative(self, name: str) -> bool:
+        """Whether a name does not begin with a scope of the step."""
+        if not _STEP_SCOPE.match(name):
+            return True
+        function = _FUNCTION.match(name)
+        return function is not None and bool(self._function) and _plain(function[1]) != self._function
+
+
+_NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
+
+
+def _rank(phase: str) -> int:
+    return _DIFFERENTIATED.index(phase) if phase in _DIFFERENTIATED else -1
+
+
+def _plain(name: str) -> str:
+    """The name of a function as names of modules spell it."""
+    return re.sub(r"[^\w.]", "_", name).strip("_")

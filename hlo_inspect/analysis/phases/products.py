@@ -1,0 +1,31 @@
+"""What kind of work an operation is to the phases of a step: a product, or a move of values."""
+
+from __future__ import annotations
+
+import re
+
+from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+
+PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+"""Products of arrays: layers of a network, and what their gradients are made of."""
+
+MOVING = frozenset(
+    {
+        "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "copy-start", "dynamic-slice", "dynamic-update-slice",
+        "pad", "reshape", "reverse", "slice", "transpose",
+    }
+)  # fmt: skip
+"""The result holds values of the operands."""
+
+SUMMING = frozenset({"all-reduce", "reduce-scatter"})
+
+_NO_PRODUCT = re.compile(
+    r"topk|partialreduce|sort|threefry|rng|random|callback|norm|softmax|quantize|transpose|cast|act_lu|dropout|barrier|padtostatic"
+    r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|host_execute|resize|nccl|nvshmem|allocate",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def is_computing(target: str) -> bool:
+    """Whether custom calls of a target are products: not those that mark, move, sort, normalise or draw numbers."""
+    return not is_marker(target) and (target.startswith("__cudnn$conv") or not _NO_PRODUCT.search(target))

@@ -1,0 +1,229 @@
+"""The rules that give each value of a training step its phase, in their order.
+
+Each rule looks at one value: a node of the graph and the facts of its component. What a rule does not decide goes to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
+from hlo_inspect.analysis.phases import facts as fact
+from hlo_inspect.analysis.phases.facts import StepFacts
+from hlo_inspect.analysis.phases.values import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
+from hlo_inspect.hlo.opcodes import base_opcode
+
+ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
+"""The phases as a step runs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepValues:
+    """A step with what rules know of it: `forward_loops` says of each node whether a loop around it belongs to the forward
+    pass, `first_cotangent` is the first node that depends on a cotangent, `forward_collectives` are the collectives of the
+    forward pass by kind and shapes of their operands, `labels` the components that only the loss uses.
+    """
+
+    graph: ValueGraph
+    facts: StepFacts
+    forward_loops: bytearray
+    first_cotangent: int
+    forward_collectives: frozenset[tuple[str, ...]]
+    labels: bytearray
+    is_scheduled: bool
+
+
+Rule = Callable[[StepValues, int, int, int], str]
+"""The phase of a node by its component and the bits of that; `UNKNOWN` where the rule does not decide."""
+
+
+def loss(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Loss: behind the last product, and behind a reduction or a gather that comes after it, as maximum and sum over the
+    vocabulary are. What comes straight from the last product (an all-reduce of partial logits, a bias) is still forward.
+    Labels and masks that nothing else of the forward pass uses belong to the loss.
+    """
+    return LOSS if bits & fact.REDUCED or step.labels[part] else UNKNOWN
+
+
+def forward(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Forward: leads to a loss, which no value of the backward pass does. This holds with one stacked weight, with several
+    heads, and for auxiliary losses.
+    """
+    return FORWARD if bits & fact.LOSS else UNKNOWN
+
+
+def backward(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Backward: leads to a gradient and depends on the first cotangents: products, sums and moves of cotangents."""
+    both = fact.GRADIENT | fact.COTANGENT
+    return BACKWARD if bits & both == both else UNKNOWN
+
+
+def residual(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Forward: what a loop of the forward pass stacks for the backward pass, which alone uses it."""
+    return FORWARD if bits & fact.GRADIENT and step.forward_loops[node] else UNKNOWN
+
+
+def recomputed(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Recompute: leads to gradients alone, needs no cotangent, and a product that does not either is made of it, or it of one.
+    The all-gather of a weight for such a product is recompute too, as JAX names it.
+
+    Not so a collective that only moves data, that no recomputed product needs, and that the forward pass has no twin of: ring
+    attention sends keys and values once more, with their cotangents.
+    """
+    if not bits & fact.GRADIENT or not bits & (fact.RECOMPUTED | fact.FOR_RECOMPUTED):
+        return UNKNOWN
+    kind = step.graph.kinds[node]
+    if kind & COLLECTIVE and not kind & SUMS and not bits & fact.FOR_RECOMPUTED:
+        return RECOMPUTE if collective_key(step.graph, node) in step.forward_collectives else BACKWARD
+    return RECOMPUTE
+
+
+def gathered(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Backward: another collective that only the backward pass uses: weights or activations gathered for its products."""
+    return BACKWARD if bits & fact.GRADIENT and step.graph.kinds[node] & COLLECTIVE else UNKNOWN
+
+
+def scheduled(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Elementwise residuals and copies for the backward pass: before the first cotangent in the schedule forward, behind it
+    backward. Without a schedule what computes is forward, as derivatives are written there, and what moves is backward.
+    """
+    if not bits & fact.GRADIENT:
+        return UNKNOWN
+    if step.is_scheduled:
+        return FORWARD if node < step.first_cotangent else BACKWARD
+    return BACKWARD if step.graph.kinds[node] & MOVES else FORWARD
+
+
+def moved_gradient(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Backward: only moves or sums a gradient behind the place where the update takes it."""
+    return BACKWARD if bits & fact.MOVED else UNKNOWN
+
+
+def update(step: StepValues, node: int, part: int, bits: int) -> str:
+    """Optimizer: depends on a gradient and leads to none: norms for clipping, the update, all-gathers of updated weights."""
+    return OPTIMIZER if bits & fact.UPDATED else UNKNOWN
+
+
+def beside(step: StepValues, node: int, part: int, bits: int) -> str:
+    """What neither leads to a gradient or loss nor depends on a gradient: the maximum of a cotangent, as FP8 takes it, is
+    backward, what is made of recomputed values recompute, other statistics behind a product forward; what leads to a state
+    that is updated is optimizer (schedules, decay).
+    """
+    if bits & fact.COTANGENT:
+        return BACKWARD
+    if bits & fact.RECOMPUTED:
+        return RECOMPUTE
+    if bits & fact.BEHIND_PRODUCT:
+        return FORWARD
+    return OPTIMIZER if bits & fact.TO_STATE else UNKNOWN
+
+
+RULES: tuple[Rule, ...] = (
+    loss, forward, backward, residual, recomputed, gathered, scheduled, moved_gradient, update, beside,
+)  # fmt: skip
+
+
+def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
+    """The kind of a collective and the shapes of its operands."""
+    view, row = graph.frames[graph.frame_of[node]].view, graph.row_of[node]
+    shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
+    return base_opcode(view.opcodes[row]), *map(str, shapes)
+
+
+def step_values(graph: ValueGraph, facts: StepFacts, *, is_scheduled: bool) -> StepValues:
+    """A step as rules see it; of a module that is scheduled the order of the text is that of the program."""
+    of, bits = facts.parts.of, facts.bits
+    cotangent = fact.GRADIENT | fact.COTANGENT
+    first = next((node for node, part in enumerate(of) if bits[part] & cotangent == cotangent), len(graph))
+    loops = _forward_loops(graph, facts)
+    twins = {
+        collective_key(graph, node)
+        for node, kind in enumerate(graph.kinds)
+        if kind & COLLECTIVE and (bits[of[node]] & fact.LOSS or loops[node])
+    }
+    return StepValues(graph, facts, loops, first, frozenset(twins), _labels(facts), is_scheduled)
+
+
+def _forward_loops(graph: ValueGraph, facts: StepFacts) -> bytearray:
+    """Which nodes are in a loop that computes new values that lead to the loss, and no product that depends on a cotangent."""
+    of, bits = facts.parts.of, facts.bits
+    inside = bytearray(len(graph))
+    products = [0]
+    for node, kind in enumerate(graph.kinds):
+        products.append(products[-1] + (kind & PRODUCT and bits[of[node]] & fact.COTANGENT != 0))
+    for frame in graph.frames:
+        if frame.caller is None or products[frame.stop] > products[frame.first]:
+            continue
+        above = graph.frames[frame.caller[0]]
+        if above.view.opcodes[frame.caller[1]] == "while" and _is_forward(graph, facts, frame.caller, frame.first):
+            inside[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
+    return inside
+
+
+def _is_forward(graph: ValueGraph, facts: StepFacts, loop: tuple[int, int], first: int) -> bool:
+    """Whether an iteration changes a state that leads to the loss; the nodes of the state come before those of the body."""
+    state = first - 1
+    while state >= 0 and (graph.frame_of[state], graph.row_of[state]) == loop:
+        changed = any(other > state for other in graph.operands[state])
+        if changed and facts.bits[facts.parts.of[state]] & fact.LOSS:
+            return True
+        state -= 1
+    return False
+
+
+def _labels(facts: StepFacts) -> bytearray:
+    """The components behind no product of which all users that lead to the loss belong to it."""
+    bits, operands = facts.bits, facts.operands
+    others = bytearray(len(operands))
+    used = bytearray(len(operands))
+    labels = bytearray(len(operands))
+    for number in range(len(operands) - 1, -1, -1):
+        own = bits[number]
+        if not own & fact.LOSS:
+            continue
+        is_label = used[number] and not others[number] and not own & fact.BEHIND_PRODUCT
+        labels[number] = bool(is_label)
+        belongs = is_label or own & fact.REDUCED
+        for other in operands[number]:
+            used[other] = 1
+            if not belongs:
+                others[other] = 1
+    return labels
+
+
+def phases_of_values(step: StepValues) -> list[str]:
+    """The phase of each node."""
+    of, bits = step.facts.parts.of, step.facts.bits
+    phases = [UNKNOWN] * len(of)
+    for node, part in enumerate(of):
+        own = bits[part]
+        for rule in RULES:
+            phase = rule(step, node, part, own)
+            if phase != UNKNOWN:
+                phases[node] = phase
+                break
+    _constants(step, phases)
+    return phases
+
+
+def _constants(step: StepValues, phases: list[str]) -> None:
+    """What depends on no input takes the first phase among its users: tables of angles that are made before a loop."""
+    of, bits = step.facts.parts.of, step.facts.bits
+    rank = {phase: number for number, phase in enumerate(ORDER)}
+    first = [len(ORDER) - 1] * len(step.facts.operands)
+    nodes: list[list[int]] = [[] for _ in step.facts.operands]
+    for node, part in enumerate(of):
+        nodes[part].append(node)
+    for part in range(len(nodes) - 1, -1, -1):
+        if not bits[part] & fact.FROM_INPUT and first[part] < len(ORDER) - 1:
+            for node in nodes[part]:
+                phases[node] = ORDER[first[part]]
+        lowest = min(rank[phases[node]] for node in nodes[part])
+        for other in step.facts.operands[part]:
+            first[other] = min(first[other], lowest)
+
+
+def products_by_phase(graph: ValueGraph, phases: list[str]) -> Iterator[tuple[int, str]]:
+    """The products with their phases."""
+    return ((node, phases[node]) for node, kind in enumerate(graph.kinds) if kind & PRODUCT)

@@ -1,0 +1,591 @@
+"""The graph of the values of one step: which array is made of which others.
+
+A node is one array that an instruction makes; what only names, packs or hands on values makes none. Computations that are
+called, fusions among them, are read once for each call, so that a node belongs to one call of its computation. Three things
+keep apart what a plain graph of instructions would mix up:
+
+* A combined collective has a node for each operand.
+* Where arrays are concatenated to be reduced together and are cut apart again, each part has nodes of its own.
+* The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
+  cycles, apart from texts that no compiler writes and from pairs of send and recv.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from typing import Union
+
+from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+from hlo_inspect.analysis.phases.products import MOVING, PRODUCTS, SUMMING, is_computing
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+
+MAX_COPIES = 3
+"""Calls are read as often as they are made, until this many times the rows of the module are read."""
+MAX_DEPTH = 400
+MAX_NESTING = 16
+MAX_JOINED = 8
+"""The arrays of a larger tuple that an operation takes whole are joined in one node."""
+
+PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
+"""What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
+
+
+class Parts:
+    """An array in parts along its first dimension: each is the value of a node, from its start up to that of the next one."""
+
+    __slots__ = ("joined", "nodes", "starts", "stop")
+
+    def __init__(self, starts: list[int], nodes: list[int], stop: int) -> None:
+        self.starts = starts
+        self.nodes = nodes
+        self.stop = stop
+        self.joined: int | None = None
+
+    def within(self, low: int, high: int) -> list[int]:
+        """The nodes of the parts that hold some of the range from `low` up to `high`."""
+        first, last = bisect_right(self.starts, low) - 1, bisect_left(self.starts, high)
+        return self.nodes[max(first, 0) : last]
+
+
+Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias that names itself
+"""A node, a tuple of values (or one node for all of it), an array in parts; `None` for what holds nothing, as a token."""
+
+
+class CallFrame:
+    """One call of a computation: the values of its rows, and the calls that they make. Its nodes are `first` to `stop`."""
+
+    __slots__ = ("arguments", "called", "caller", "first", "number", "pending", "results", "row", "stop", "values", "view")
+
+    def __init__(self, number: int, view: View, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> None:
+        self.number = number
+        self.view = view
+        self.arguments = arguments
+        self.caller = caller
+        self.values: list[Value] = [None] * len(view.rows)
+        self.called: dict[int, list[int]] = {}
+        self.row = 0
+        self.first = 0
+        self.stop = 0
+        self.pending: list[tuple[str, Sequence[Value]]] | None = None
+        self.results: list[Value] = []
+
+
+class ValueGraph:
+    """The nodes of a step by number: the nodes that each is made of, what it is, and the call and row that make it.
+
+    `is_ordered`: each node comes after those that it is made of.
+    """
+
+    def __init__(self) -> None:
+        self.operands: list[list[int]] = []
+        self.kinds = bytearray()
+        self.frame_of: list[int] = []
+        self.row_of: list[int] = []
+        self.frames: list[CallFrame] = []
+        self.frames_by_name: dict[str, list[CallFrame]] = {}
+        self.is_ordered = True
+        self.is_whole = True
+
+    def __len__(self) -> int:
+        return len(self.operands)
+
+    def result(self) -> Value:
+        """What the step returns."""
+        root = self.frames[0].view.root
+        return None if root is None else self.frames[0].values[root]
+
+    @staticmethod
+    def element(value: Value, index: Sequence[int]) -> Value:
+        """An element of a nested tuple."""
+        for number in index:
+            if isinstance(value, tuple):
+                value = value[number] if number < len(value) else None
+        return value
+
+
+def nodes_in(value: Value) -> list[int]:
+    """The nodes that a value holds, in order."""
+    if type(value) is int:
+        return [value]
+    found: list[int] = []
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, int):
+            found.append(top)
+        elif isinstance(top, tuple):
+            stack += reversed(top)
+        elif top is not None:
+            found += top.nodes
+    return found
+
+
+def read_values(views: Views, computation: str) -> ValueGraph:
+    """The values of one run of a computation whose parameters are the inputs."""
+    reader = _Reader(views)
+    reader.read(computation)
+    return reader.graph
+
+
+class _Reader:
+    def __init__(self, views: Views) -> None:
+        self.graph = ValueGraph()
+        self._views = views
+        self._left = MAX_COPIES * sum(len(one.rows) for one in views.computations.values()) + 1000
+        self._stack: list[CallFrame] = []
+        self._open_names: set[str] = set()
+        self._joined: dict[int, tuple[Value, int]] = {}
+        self._targets: dict[str, tuple[bool, bool]] = {}
+        self._sends: dict[str, int] = {}
+        self._receives: list[tuple[str, int]] = []
+
+    def read(self, computation: str) -> None:
+        self._enter(computation, None, None)
+        while self._stack:
+            frame = self._stack[-1]
+            if self._advance(frame):
+                self._leave(frame)
+        for meeting, node in self._receives:
+            sent = self._sends.get(meeting)
+            if sent is not None:
+                self.graph.operands[node].append(sent)
+                self.graph.is_ordered = self.graph.is_ordered and sent < node
+
+    # -- calls ----------------------------------------------------------------------------------------------------------
+
+    def _enter(self, name: str, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> bool:
+        """Starts a call; whether there is room for it."""
+        computation = self._views.computations.get(name)
+        if computation is None or name in self._open_names or len(self._stack) >= MAX_DEPTH:
+            return False
+        if len(computation.rows) > self._left:
+            self.graph.is_whole = False
+            return False
+        self._left -= len(computation.rows)
+        graph = self.graph
+        frame = CallFrame(len(graph.frames), self._views.of(name), arguments, caller)
+        frame.first = len(graph.operands)
+        graph.frames.append(frame)
+        graph.frames_by_name.setdefault(name, []).append(frame)
+        if caller is not None:
+            graph.frames[caller[0]].called.setdefault(caller[1], []).append(frame.number)
+        self._stack.append(frame)
+        self._open_names.add(name)
+        return True
+
+    def _leave(self, frame: CallFrame) -> None:
+        self._stack.pop()
+        self._open_names.discard(frame.view.computation.name)
+        frame.stop = len(self.graph.operands)
+        if self._stack:
+            root = frame.view.root
+            self._stack[-1].results.append(None if root is None else frame.values[root])
+
+    def _advance(self, frame: CallFrame) -> bool:
+        """Reads on up to the next call; whether the end is reached."""
+        view, values = frame.view, frame.values
+        opcodes = view.opcodes
+        graph = self.graph
+        all_operands, kinds, frames, rows = graph.operands, graph.kinds, graph.frame_of, graph.row_of
+        number, count = frame.number, len(opcodes)
+        operand_rows = view.operand_rows
+        row = frame.row
+        while row < count:
+            if frame.pending is not None:
+                if not self._called_all(frame, row):
+                    return False
+                row += 1
+                frame.row = row
+                continue
+            opcode = opcodes[row]
+            method = _METHODS.get(opcode)
+            if method is not None:
+                frame.row = row
+                values[row] = method(self, frame, row)
+                if frame.pending is None:
+                    row += 1
+                continue
+            made_of: list[int] = []
+            for source in operand_rows(row):
+                value = values[source] if source is not None else None
+                if type(value) is int:
+                    made_of.append(value)
+                elif value is not None:
+                    self._whole(value, made_of)
+            values[row] = len(all_operands)
+            all_operands.append(made_of)
+            kinds.append(_KINDS.get(opcode, 0))
+            frames.append(number)
+            rows.append(row)
+            row += 1
+        return True
+
+    def _called_all(self, frame: CallFrame, row: int) -> bool:
+        """Calls what an instruction runs, one after the other; whether all are done, with the value of the instruction."""
+        pending = frame.pending or []
+        while len(frame.results) < len(pending):
+            name, arguments = pending[len(frame.results)]
+            if self._enter(name, arguments, (frame.number, row)):
+                return False
+            frame.results.append(self._opaque(frame, row))
+        results, frame.pending, frame.results = frame.results, None, []
+        opcode = frame.view.opcodes[row]
+        if opcode == "while":
+            self._close_loop(frame.values[row], results[0])
+        elif opcode == "conditional":
+            frame.values[row] = self._either(frame, row, results)
+        else:
+            frame.values[row] = results[0]
+        return True
+
+    def _opaque(self, frame: CallFrame, row: int) -> Value:
+        """One node for a call that is not read."""
+        return self._node(frame, row, self._operands(frame, row))
+
+    # -- nodes ----------------------------------------------------------------------------------------------------------
+
+    def _node(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
+        graph = self.graph
+        node = len(graph.operands)
+        graph.operands.append(made_of)
+        graph.kinds.append(kind)
+        graph.frame_of.append(frame.number)
+        graph.row_of.append(row)
+        return node
+
+    def _whole(self, value: Value, made_of: list[int]) -> None:
+        """Adds the nodes of a value that is used as a whole."""
+        if isinstance(value, int):
+            made_of.append(value)
+            return
+        nodes = value.nodes if isinstance(value, Parts) else nodes_in(value)
+        if len(nodes) <= MAX_JOINED:
+            made_of += nodes
+            return
+        known = self._joined.get(id(value))
+        if known is None:
+            frame = self._stack[-1]
+            known = self._joined[id(value)] = (value, self._node(frame, frame.row, nodes, MOVES))
+        made_of.append(known[1])
+
+    def _argument(self, frame: CallFrame, row: int, number: int) -> Value:
+        """The value of one operand."""
+        view = frame.view
+        source = view.operand_rows(row)[number]
+        value = frame.values[source] if source is not None else None
+        if view.has_only_names(row):
+            return value
+        return ValueGraph.element(value, view.operands(row)[number].path)
+
+    def _arguments(self, frame: CallFrame, row: int) -> list[Value]:
+        view, values = frame.view, frame.values
+        if view.has_only_names(row):
+            return [values[source] for source in view.operand_rows(row) if source is not None]
+        return [self._argument(frame, row, number) for number in range(len(view.operand_rows(row)))]
+
+    def _operands(self, frame: CallFrame, row: int) -> list[int]:
+        """The nodes of all operands."""
+        made_of: list[int] = []
+        for value in self._arguments(frame, row):
+            if value is not None:
+                self._whole(value, made_of)
+        return made_of
+
+    def _leaves(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
+        """New nodes for the arrays of an input."""
+        if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
+            return tuple([self._leaves(frame, row, element, nesting + 1) for element in shape.elements])
+        return self._node(frame, row, [], PARAMETER)
+
+    @staticmethod
+    def _instruction(frame: CallFrame, row: int) -> Instruction | None:
+        try:
+            return frame.view.instruction(row)
+        except tokens.ScanError:
+            return None
+
+    # -- what only hands on ---------------------------------------------------------------------------------------------
+
+    def _parameter(self, frame: CallFrame, row: int) -> Value:
+        if frame.arguments is None:
+            return self._leaves(frame, row, frame.view.shapes[row])
+        number = frame.view.parameter_number(row)
+        return frame.arguments[number] if number is not None and number < len(frame.arguments) else None
+
+    def _get_element(self, frame: CallFrame, row: int) -> Value:
+        view = frame.view
+        if not view.operand_rows(row):
+            return None
+        whole, number = self._argument(frame, row, 0), view.element_number(row)
+        if not isinstance(whole, tuple):
+            return whole
+        return whole[number] if number is not None and number < len(whole) else None
+
+    def _tuple(self, frame: CallFrame, row: int) -> Value:
+        return tuple(self._arguments(frame, row))
+
+    def _first(self, frame: CallFrame, row: int) -> Value:
+        """The operand; of several a tuple of them."""
+        values = self._arguments(frame, row)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _only_first(self, frame: CallFrame, row: int) -> Value:
+        return self._argument(frame, row, 0) if frame.view.operand_rows(row) else None
+
+    def _nothing(self, frame: CallFrame, row: int) -> Value:
+        return None
+
+    def _bitcast(self, frame: CallFrame, row: int) -> Value:
+        value = self._only_first(frame, row)
+        if isinstance(value, Parts):
+            shape = frame.view.shapes[row]
+            if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
+                return self._join(frame, row, value)
+        return value
+
+    # -- calls, loops and branches --------------------------------------------------------------------------------------
+
+    def _call(self, frame: CallFrame, row: int) -> Value:
+        """A fusion, a call, or the start of an asynchronous computation."""
+        try:
+            called = frame.view.called(row)
+        except tokens.ScanError:
+            called = []
+        names = [one.name for one in called if one.role in {"run", "fused"}]
+        if not names:
+            return self._plain(frame, row)
+        frame.pending = [(names[0], self._arguments(frame, row))]
+        return None
+
+    def _while(self, frame: CallFrame, row: int) -> Value:
+        try:
+            called = frame.view.called(row)
+        except tokens.ScanError:
+            called = []
+        body = [one.name for one in called if one.role == "body"]
+        initial = self._only_first(frame, row)
+        if not body:
+            return self._plain(frame, row)
+        if isinstance(initial, tuple):
+            state: Value = tuple([self._node(frame, row, nodes_in(value), MOVES) for value in initial])
+        else:
+            state = self._node(frame, row, nodes_in(initial), MOVES)
+        frame.pending = [(body[0], (state,))]
+        return state
+
+    def _close_loop(self, state: Value, result: Value) -> None:
+        """The state is also what the body returns."""
+        operands = self.graph.operands
+        self.graph.is_ordered = False
+        if isinstance(state, tuple) and isinstance(result, tuple):
+            for one, new in zip(state, result, strict=False):
+                if isinstance(one, int) and new != one:
+                    operands[one] += nodes_in(new)
+            return
+        for one in nodes_in(state):
+            found: list[int] = []
+            self._whole(result, found)
+            operands[one] += found
+
+    def _conditional(self, frame: CallFrame, row: int) -> Value:
+        try:
+            called = frame.view.called(row)
+        except tokens.ScanError:
+            called = []
+        names = [(one.attribute, one.name) for one in called if one.role == "branch"]
+        arguments = self._arguments(frame, row)
+        if not names or len(arguments) != len(names) + 1:
+            return self._plain(frame, row)
+        frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
+        return None
+
+    def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
+        """One of the values of branches, which depends on the condition too."""
+        chosen = nodes_in(self._argument(frame, row, 0))
+        tuples = [result for result in results if isinstance(result, tuple)]
+        if len(tuples) == len(results) and len({len(one) for one in tuples}) == 1:
+            return tuple(
+                [
+                    self._node(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
+                    for ones in zip(*tuples, strict=True)
+                ]
+            )
+        return self._node(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
+
+    # -- operations -----------------------------------------------------------------------------------------------------
+
+    def _plain(self, frame: CallFrame, row: int) -> Value:
+        """An operation on whole operands."""
+        return self._node(frame, row, self._operands(frame, row), _KINDS.get(frame.view.opcodes[row], 0))
+
+    def _in_parts(self, frame: CallFrame, row: int) -> Value:
+        """An operation element by element, part by part where its operands are in the same parts."""
+        view, values = frame.view, frame.values
+        made_of: list[int] = []
+        parts: list[Parts] = []
+        for source in view.operand_rows(row):
+            value = values[source] if source is not None else None
+            if type(value) is int:
+                made_of.append(value)
+            elif isinstance(value, Parts):
+                parts.append(value)
+            elif value is not None:
+                return self._plain(frame, row)
+        kind = _KINDS.get(view.opcodes[row], 0)
+        if not parts:
+            return self._node(frame, row, made_of, kind)
+        first, size = parts[0], sum(len(one.nodes) for one in parts)
+        shape = view.shapes[row]
+        fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
+        if not fits or any(one.starts != first.starts for one in parts) or size > self._left:
+            return self._plain(frame, row)
+        self._left -= size
+        nodes = [self._node(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)]
+        return Parts(first.starts, nodes, first.stop)
+
+    def _concatenate(self, frame: CallFrame, row: int) -> Value:
+        view = frame.view
+        values = self._arguments(frame, row)
+        shape, instruction = view.shapes[row], self._instruction(frame, row)
+        if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
+            return self._plain(frame, row)
+        if instruction.attr("dimensions") != (0,):
+            return self._plain(frame, row)
+        starts, nodes, start = [], [], 0
+        for number, value in enumerate(values):
+            operand = view.operand_shape(row, number)
+            size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
+            if size is None:
+                return self._plain(frame, row)
+            made_of: list[int] = []
+            self._whole(value, made_of)
+            starts.append(start)
+            nodes.append(self._node(frame, row, made_of, MOVES))
+            start += size
+        return Parts(starts, nodes, start)
+
+    def _slice(self, frame: CallFrame, row: int) -> Value:
+        whole = self._only_first(frame, row)
+        instruction = self._instruction(frame, row) if isinstance(whole, Parts) else None
+        ranges = instruction.attr("slice") if instruction is not None else None
+        if not isinstance(whole, Parts) or not ranges:
+            return self._plain(frame, row)
+        low, high = ranges[0].start, ranges[0].limit
+        return self._node(frame, row, whole.within(low, high), MOVES)
+
+    def _join(self, frame: CallFrame, row: int, parts: Parts) -> int:
+        """One node for all parts of an array."""
+        if parts.joined is None:
+            parts.joined = self._node(frame, row, list(parts.nodes), MOVES)
+        return parts.joined
+
+    def _collective(self, frame: CallFrame, row: int) -> Value:
+        """A node for each operand, as combined collectives are several."""
+        view = frame.view
+        if TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start":
+            try:
+                if view.called(row):
+                    return self._call(frame, row)
+            except tokens.ScanError:
+                return self._plain(frame, row)
+        if len(view.operand_rows(row)) == 1:
+            return self._in_parts(frame, row)
+        values = self._arguments(frame, row)
+        if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
+            return self._plain(frame, row)
+        kind = _KINDS.get(view.opcodes[row], 0)
+        nodes: list[Value] = []
+        for value in values:
+            made_of: list[int] = []
+            self._whole(value, made_of)
+            nodes.append(self._node(frame, row, made_of, kind))
+        return tuple(nodes)
+
+    def _custom_call(self, frame: CallFrame, row: int) -> Value:
+        instruction = self._instruction(frame, row)
+        target = (instruction.attr("custom_call_target") or "") if instruction is not None else ""
+        known = self._targets.get(target)
+        if known is None:
+            known = self._targets[target] = (is_marker(target), is_computing(target))
+        if known[0] and frame.view.operand_rows(row):
+            return self._first(frame, row)
+        return self._node(frame, row, self._operands(frame, row), PRODUCT if known[1] else 0)
+
+    # -- send and recv --------------------------------------------------------------------------------------------------
+
+    def _send(self, frame: CallFrame, row: int) -> Value:
+        value = self._only_first(frame, row)
+        node = self._node(frame, row, nodes_in(value), COLLECTIVE | MOVES)
+        meeting = self._meeting(frame, row)
+        if meeting:
+            self._sends[meeting] = node
+        return node
+
+    def _recv(self, frame: CallFrame, row: int) -> Value:
+        node = self._node(frame, row, [], COLLECTIVE | MOVES)
+        meeting = self._meeting(frame, row)
+        if meeting:
+            self._receives.append((meeting, node))
+        return node
+
+    def _meeting(self, frame: CallFrame, row: int) -> str:
+        """Where a send and its recv meet: TPU slices exchange arrays over the network of their hosts by such pairs."""
+        instruction = self._instruction(frame, row)
+        attributes = (instruction.attr("frontend_attributes") or {}) if instruction is not None else {}
+        return attributes.get("_xla_host_transfer_rendezvous", "")
+
+
+_ENDS = tuple(name for name, one in TABLE.items() if one.half in {"update", "done"})
+_STARTS = tuple(name for name, one in TABLE.items() if one.half == "start" and not one.collective)
+_COLLECTIVES = tuple(
+    name
+    for name, one in TABLE.items()
+    if one.collective
+    and one.half in {"", "start"}
+    and one.collective not in {"send", "recv", "all-to-all", "ragged-all-to-all"}
+)
+_PARTWISE = tuple(name for name, one in TABLE.items() if one.is_elementwise and name not in {"add-dependency"})
+
+_METHODS: dict[str, Callable[[_Reader, CallFrame, int], Value]] = {
+    **dict.fromkeys(("convert", "copy", "reduce-precision"), _Reader._in_parts),
+    **dict.fromkeys(_STARTS, _Reader._call),
+    **dict.fromkeys(_ENDS, _Reader._only_first),
+    **dict.fromkeys(_COLLECTIVES, _Reader._collective),
+    "copy-start": _Reader._plain,
+    "add-dependency": _Reader._only_first,
+    "after-all": _Reader._nothing,
+    "domain": _Reader._only_first,
+    "bitcast": _Reader._bitcast,
+    "parameter": _Reader._parameter,
+    "get-tuple-element": _Reader._get_element,
+    "tuple": _Reader._tuple,
+    "opt-barrier": _Reader._first,
+    "fusion": _Reader._call,
+    "call": _Reader._call,
+    "while": _Reader._while,
+    "conditional": _Reader._conditional,
+    "concatenate": _Reader._concatenate,
+    "slice": _Reader._slice,
+    "custom-call": _Reader._custom_call,
+    "send": _Reader._send,
+    "recv": _Reader._recv,
+}
+for _name in _PARTWISE:
+    _METHODS.setdefault(_name, _Reader._in_parts)
+
+_KINDS = {
+    **dict.fromkeys(PRODUCTS, PRODUCT),
+    **dict.fromkeys(MOVING, MOVES),
+    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
+    "reduce": REDUCES | MOVES,
+    **{
+        name: COLLECTIVE | MOVES | (SUMS if one.collective in SUMMING else 0)
+        for name, one in TABLE.items()
+        if one.collective and one.half in {"", "start"}
+    },
+}
