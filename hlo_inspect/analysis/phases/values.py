@@ -127,12 +127,12 @@ def nodes_in(value: Value) -> list[int]:
 
 def read_values(views: Views, computation: str) -> ValueGraph:
     """The values of one run of a computation whose parameters are the inputs."""
-    reader = _Reader(views)
+    reader = _ValueReader(views)
     reader.read(computation)
     return reader.graph
 
 
-class _Reader:
+class _ValueReader:
     def __init__(self, views: Views) -> None:
         self.graph = ValueGraph()
         self._views = views
@@ -551,32 +551,32 @@ _COLLECTIVES = tuple(
 )
 _PARTWISE = tuple(name for name, one in TABLE.items() if one.is_elementwise and name not in {"add-dependency"})
 
-_METHODS: dict[str, Callable[[_Reader, CallFrame, int], Value]] = {
-    **dict.fromkeys(("convert", "copy", "reduce-precision"), _Reader._in_parts),
-    **dict.fromkeys(_STARTS, _Reader._call),
-    **dict.fromkeys(_ENDS, _Reader._only_first),
-    **dict.fromkeys(_COLLECTIVES, _Reader._collective),
-    "copy-start": _Reader._plain,
-    "add-dependency": _Reader._only_first,
-    "after-all": _Reader._nothing,
-    "domain": _Reader._only_first,
-    "bitcast": _Reader._bitcast,
-    "parameter": _Reader._parameter,
-    "get-tuple-element": _Reader._get_element,
-    "tuple": _Reader._tuple,
-    "opt-barrier": _Reader._first,
-    "fusion": _Reader._call,
-    "call": _Reader._call,
-    "while": _Reader._while,
-    "conditional": _Reader._conditional,
-    "concatenate": _Reader._concatenate,
-    "slice": _Reader._slice,
-    "custom-call": _Reader._custom_call,
-    "send": _Reader._send,
-    "recv": _Reader._recv,
+_METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
+    **dict.fromkeys(("convert", "copy", "reduce-precision"), _ValueReader._in_parts),
+    **dict.fromkeys(_STARTS, _ValueReader._call),
+    **dict.fromkeys(_ENDS, _ValueReader._only_first),
+    **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
+    "copy-start": _ValueReader._plain,
+    "add-dependency": _ValueReader._only_first,
+    "after-all": _ValueReader._nothing,
+    "domain": _ValueReader._only_first,
+    "bitcast": _ValueReader._bitcast,
+    "parameter": _ValueReader._parameter,
+    "get-tuple-element": _ValueReader._get_element,
+    "tuple": _ValueReader._tuple,
+    "opt-barrier": _ValueReader._first,
+    "fusion": _ValueReader._call,
+    "call": _ValueReader._call,
+    "while": _ValueReader._while,
+    "conditional": _ValueReader._conditional,
+    "concatenate": _ValueReader._concatenate,
+    "slice": _ValueReader._slice,
+    "custom-call": _ValueReader._custom_call,
+    "send": _ValueReader._send,
+    "recv": _ValueReader._recv,
 }
 for _name in _PARTWISE:
-    _METHODS.setdefault(_name, _Reader._in_parts)
+    _METHODS.setdefault(_name, _ValueReader._in_parts)
 
 _KINDS = {
     **dict.fromkeys(PRODUCTS, PRODUCT),
