@@ -252,11 +252,12 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
 }
 """
     found = lines(hlo_inspect.inspect(text, also=("cost", "optimizer")))
-    assert list(found) == ["", "compute", "collectives", "memory", "findings"]
+    assert list(found) == ["", "compute", "collectives", "memory", "largest", "findings"]
     assert found[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
     assert found["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
     assert found["collectives"] == "1 run, 1.00 KiB in, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
     assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), outputs beside them 512 B"
+    assert found["largest"] == "1.00 KiB f32[16,16] g"
     assert found["findings"].startswith("0 errors, ")
     quick = lines(hlo_inspect.inspect(text))
     assert quick[""] == "program with matrix multiplications: 2 parameters (1.50 KiB on each of 2 devices, mesh d0=2)"
