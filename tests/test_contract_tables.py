@@ -16,13 +16,19 @@ DATA = Path(__file__).parent / "data"
 ADAMW, CPU, GPU, TPU = "cpu/adamw_step.after", "cpu/collectives.after", "gpu/collectives.after", "tpu/gathered_matmul.after"
 UNUSED, ALIASES = "cpu/sgd_unused.after", "handmade/aliases"
 SCAN, GATHERED = "cpu/scan_forward.after", "gpu/gathered_matmul.after"
-MASTER = "cpu/bf16_master.after"
+MASTER, BF16 = "cpu/bf16_master.after", "tpu/bf16_master.after"
 FUSIONS, GROUPS = "handmade/fusions", "handmade/replica_groups"
 
 CALLS, ATTENTION = "handmade/custom_calls", "handmade/attention_in_a_loop"
 FMHA, TE = "__cudnn$fmhaSoftmax", "te_fused_attn_forward_ffi"
 
-COMMANDS = {"outputs": "params", "kernels": "top", "custom_calls": "custom-calls", "largest_arrays": "memory"}
+COMMANDS = {
+    "outputs": "params",
+    "kernels": "top",
+    "custom_calls": "custom-calls",
+    "largest_arrays": "memory",
+    "live_at_peak": "memory",
+}
 """The commands of tables that are called otherwise."""
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
@@ -85,6 +91,26 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "op_name": ((SCAN, 126, "stack"), (TPU, 147, "jit(step)/shard_map/all_gather")),
             "source": ((SCAN, 87, "/train/programs.py:154"), (TPU, 147, "/train/programs.py:217")),
             "line": ((SCAN, 126, 126), (TPU, 145, 145)),
+        },
+    ),
+    # live ranges: the schedules have 26 and 21 instructions, those of loops among them
+    "live_at_peak": (
+        "line",
+        {
+            "name": ((SCAN, 126, "param.4"), (BF16, 116, "all-reduce")),
+            "shape_index": ((SCAN, 87, "{}"), (BF16, 113, "{0}")),
+            "shape": ((SCAN, 126, "f32[3,4,8]"), (BF16, 107, "bf16[16,8]")),
+            # of TPU with tiles of 8 x 128 numbers
+            "bytes": ((SCAN, 126, 3 * 4 * 8 * 4), (BF16, 107, 8 * 128 * 2)),
+            "padding_bytes": ((SCAN, 126, 0), (BF16, 107, 8 * 128 * 2 - 16 * 8 * 2)),
+            "role": ((SCAN, 128, "constant"), (BF16, 127, "tuple table")),
+            "live_from": ((SCAN, 126, 0), (BF16, 107, 0)),
+            "live_to": ((SCAN, 126, 26), (BF16, 107, 21)),
+            "memory_space": ((SCAN, 126, 0), (BF16, 116, 1)),
+            "phase": ((SCAN, 126, "unknown"), (BF16, 116, "backward")),
+            "op_name": ((SCAN, 126, "stack"), (BF16, 107, "x")),
+            "source": ((SCAN, 87, "/train/programs.py:154"), (BF16, 116, "/train/programs.py:129")),
+            "line": ((SCAN, 126, 126), (BF16, 107, 107)),
         },
     ),
     "params": (

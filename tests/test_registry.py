@@ -25,6 +25,7 @@ NO_PASS = {
     "custom_call_tables",
     "headline",
     "kernel_tables",
+    "memory_page",
     "memory_tables",
     "modules",
     "grouping",

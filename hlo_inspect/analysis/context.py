@@ -11,13 +11,14 @@ from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collec
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
-from hlo_inspect.analysis.cost.labels import Labeller
+from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
 from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+from hlo_inspect.analysis.memory.live_arrays import LiveArray, LiveArrays
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory, find_program_memory
 from hlo_inspect.analysis.mesh import Mesh
@@ -31,10 +32,11 @@ from hlo_inspect.analysis.partition_specs import PartitionSpecs
 from hlo_inspect.analysis.phases.graph_phases import GraphPhases, may_update
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import NamedMesh
+from hlo_inspect.hlo.tokens import ScanError
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
@@ -154,11 +156,6 @@ class Context:
         return succeeded_parameters(self.module, self.optimizer, self.interface)
 
     @cached_property
-    def memory(self) -> ProgramMemory:
-        """Device memory, of a module that was read with its graph."""
-        return find_program_memory(self.module, self.views, self.interface)
-
-    @cached_property
     def fusions(self) -> list[Fusion]:
         return find_fusions(self.module)
 
@@ -200,9 +197,36 @@ class Context:
             yield from cost.named_phases
 
     @cached_property
+    def memory(self) -> ProgramMemory:
+        """Device memory, of a module that was read with its graph."""
+        return find_program_memory(self.module, self.views, self.interface)
+
+    @cached_property
+    def live_arrays(self) -> list[LiveArray]:
+        """What is live at the peak, the largest first; nothing where that is not known."""
+        device = self.memory.device
+        if device is None:
+            return []
+        roles = self.optimizer.roles if "optimizer" in self.also else {}
+        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of).find()
+
+    def labels_of(self, view: View, row: int) -> Labels:
+        """Kind, phase, source and scope of a row."""
+        labels = self._labeller.of(view, row)
+        try:
+            phase = self.phases.of(view.instruction(row)).phase
+        except ScanError:
+            return labels
+        return labels if phase == labels.phase else labels._replace(phase=phase)
+
+    @cached_property
+    def _labeller(self) -> Labeller:
+        return Labeller(self.module.frames)
+
+    @cached_property
     def largest_arrays(self) -> LargestArrays:
         """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
-        return LargestArrays(self.module, self.views, self._made_arrays, Labeller(self.module.frames))
+        return LargestArrays(self.module, self.views, self._made_arrays, self.labels_of)
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:
         overview = self.optimizer if "optimizer" in self.also else None

@@ -9,17 +9,27 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.memory_page import live_tables, memory_headline
 from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
 class Memory(Pass):
-    """Device memory: the largest arrays of any text, and what is copied between host and device.
+    """Device memory: does it fit, what is live at the peak, and the largest arrays of any text.
+
+    From a scheduled text it works out XLA's buffer assignment: what the program needs (arguments,
+    outputs, constants, temporaries), the peak and where it is, every array that is live there with what it is for, from when to
+    when it lives, padding and memory space, and the live bytes over the schedule. The rows add up to the peak. Roles come from
+    the optimizer, from phases and from what an array is to a parameter; a saved activation is written by the forward pass and
+    read by the backward pass. With --profile it says whether the program fits. On TPU HBM and the memories on the chip have
+    heaps of their own.
+
+    Without a schedule arguments and outputs alone are known, as logical sizes.
 
     The largest arrays are those that the text makes, alike ones in one row: what makes them, their bytes with the padding of
     tiles where the text has tiles, and what they are to a parameter of the entry: a copy, transpose, conversion or slice of it,
-    its gradient or its new value. Arrays below 1 % of the largest are left out. Before optimization XLA has yet to fuse, and
-    many of them will be in no memory. With --quick gradients are not known.
+    its gradient or its new value. Arrays below 1 % of the largest are left out. With --quick gradients and roles in the
+    optimizer are not known.
     """
 
     name = "memory"
@@ -51,9 +61,12 @@ class Memory(Pass):
         facts: dict[str, Value] = {f"memory.{name}": value for name, value in found.figures.items()}
         facts |= {f"memory.space.{space}.peak_bytes": value for space, value in found.spaces.items()}
         notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
-        return Section(facts, _tables(context), notes)
+        return Section(facts, _tables(context), notes, memory_headline(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
+    device = context.memory.device
+    if device is not None:
+        yield from live_tables(context, device)
     yield largest_arrays(context)
     yield from host_copies(context)

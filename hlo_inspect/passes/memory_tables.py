@@ -18,23 +18,26 @@ Group = Sequence[LargeArray]
 
 def largest_arrays(context: Context) -> Table:
     """Arrays that are alike in one row, the largest first."""
+    groups = array_groups(context.largest_arrays.found)
+    has_padding = any(group[0].shape.padded_bytes != group[0].shape.bytes for group in groups)
     columns = (
         Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
         Column("opcode", detail=4, get=lambda group: group[0].opcode),
         Column("shape", width=24, get=lambda group: str(group[0].shape)),
-        Column("bytes", "bytes", detail=3, get=lambda group: group[0].shape.bytes),
-        Column("padded_bytes", "bytes", get=lambda group: group[0].shape.padded_bytes),
+        Column("bytes", "bytes", detail=3 if has_padding else 0, get=lambda group: group[0].shape.bytes),
+        Column("padded_bytes", "bytes", detail=0 if has_padding else 9, get=lambda group: group[0].shape.padded_bytes),
         Column("count", "count", get=len),
         Column("total_bytes", "bytes", detail=3, get=lambda group: (group[0].shape.padded_bytes or 0) * len(group)),
         Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
         Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
         Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
-        Column("phase", detail=5, get=lambda group: group[0].labels.phase),
+        Column("phase", detail=5, get=_phases),
         Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
         Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
         Column("line", "number", detail=7, get=lambda group: group[0].line),
     )
-    return Table.of("largest_arrays", _title(context), columns, array_groups(context.largest_arrays.found))
+    rows = 8 if context.module.header.is_scheduled else 20
+    return Table.of("largest_arrays", _title(context), columns, groups, page_rows=rows)
 
 
 def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
@@ -45,15 +48,18 @@ def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
 
 def _title(context: Context) -> str:
     """What stands in memory as it is, and what XLA may fuse away."""
-    scheduled = context.module.header.is_scheduled
-    return "Largest arrays" if scheduled else "Largest arrays as written; XLA fuses some of them away"
+    is_optimized = context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
+    return "Largest arrays" if is_optimized else "Largest arrays as written; XLA fuses some of them away"
 
 
 def _alike(array: LargeArray) -> object:
     """What the arrays of one row have in common."""
-    layout, labels, relation = array.shape.layout, array.labels, array.relation
-    steps = relation.steps if relation is not None else None
-    return (array.opcode, str(array.shape), layout, steps, labels.phase, labels.source, labels.scope)
+    steps = array.relation.steps if array.relation is not None else None
+    return (array.opcode, str(array.shape), array.shape.padded_bytes, _space(array), steps, array.labels.source)
+
+
+def _phases(group: Group) -> str:
+    return ", ".join(dict.fromkeys(array.labels.phase for array in group))
 
 
 def _parameters(group: Group) -> str | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.layout import Grid, make_grid
+from hlo_inspect.report.curve import curve_lines, is_drawn
+from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
@@ -60,9 +61,15 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     findings = [] if options.quiet else list(_findings(report, options))
     if not report.answers_in_tables:
         yield from findings
-    grids = [make_grid(table, None, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
-    for grid in grids:
-        yield from _table(grid)
+    tables = shown_tables(report, options, for_people=True)
+    grids = []
+    for table in tables:
+        if is_drawn(table, options):
+            lines = curve_lines(table, PAGE_WIDTH, options.raw_bytes)
+            yield from ("", f"**{escape(table.title)}**", "", "```", *(line.replace("`", "'") for line in lines), "```")
+        else:
+            grids.append(make_grid(table, None, options.raw_bytes))
+            yield from _table(grids[-1])
     if report.answers_in_tables:
         yield from findings
     yield from _passages(report)

@@ -122,7 +122,8 @@ class Table(Shown):
     `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
     how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
     that is not `on_page`, without -v also one that is `only_verbose`, and show the table `page_as` of the same report in place
-    of this one, except where the user asks for single rows. `left_out` are the rows that a filter hides: they are in no total.
+    of this one, except where the user asks for single rows. They draw one that `is_curve`, except where it is asked for by its
+    name. `left_out` are the rows that a filter hides: they are in no total.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Table(Shown):
     page_as: str = ""
     on_page: bool = True
     only_verbose: bool = False
+    is_curve: bool = False
 
     @classmethod
     def of(
@@ -148,13 +150,14 @@ class Table(Shown):
         page_rows: int = 20,
         page_as: str = "",
         on_page: bool = True,
+        is_curve: bool = False,
     ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
         columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
         rows = tuple([tuple([get(item) for get in getters]) for item in items])
         shown = tuple(map(_without_getter, columns))
-        return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page)
+        return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     @property
     def total(self) -> Row | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import TextIO
 
 from hlo_inspect.errors import printable
+from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad
 from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table
 from hlo_inspect.report.options import RenderOptions, shown_tables
@@ -81,7 +82,8 @@ def _colored(lines: Iterable[Line]) -> str:
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     limit = None if options.width is None else width
-    grids = [make_grid(table, limit, options.raw_bytes) for table in shown_tables(report, options, for_people=True)]
+    tables = shown_tables(report, options, for_people=True)
+    grids = {table.name: make_grid(table, limit, options.raw_bytes) for table in tables if not is_drawn(table, options)}
     warnings, rows = split_headline(report)
     yield from _headline(warnings, options, width)
     yield from _module(report, width)
@@ -89,16 +91,20 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     findings = [] if options.quiet else list(_findings(report, options, width))
     if not report.answers_in_tables:
         yield from findings
-    yield from _tables(grids, width)
+    for drawn, together in groupby(tables, lambda table: is_drawn(table, options)):
+        if drawn:
+            yield from (line for table in together for line in _curve(table, options, width))
+        else:
+            yield from _tables([grids[table.name] for table in together], width)
     if report.answers_in_tables:
         yield from findings
     yield from _passages(report, width)
-    hidden = hidden_columns(grids)
+    hidden = hidden_columns(list(grids.values()))
     if hidden and options.verbose:
         yield []
         yield from _wrapped(hidden, width, style=_DIM)
     if not options.quiet:
-        yield from _notes(report, options, width, has_unknown(report, grids))
+        yield from _notes(report, options, width, has_unknown(report, list(grids.values())))
     if report.verdict is not None:
         yield []
         yield [(report.verdict.text, "bold green" if report.verdict.passed else "bold red")]
@@ -190,6 +196,12 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
         yield from _row(grid, grid.total, _HEADING)
     if grid.left_out is not None:
         yield from _row(grid, grid.left_out, _DIM)
+
+
+def _curve(table: Table, options: RenderOptions, width: int) -> Iterator[Line]:
+    yield []
+    yield [(table.title, _HEADING)]
+    yield from ([(line, "")] for line in curve_lines(table, width, options.raw_bytes))
 
 
 def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+
+DATA = Path(__file__).parents[1] / "data"
 
 HEADER = "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }, entry_computation_layout={()->()}\n"
 
@@ -188,3 +192,25 @@ ENTRY %e (a: f32[256]) -> f32[256] {
 """
     report = hlo_inspect.inspect(text, "memory")
     assert columns(report, "host_copies", "direction", "bytes") == [("to host", 1024), ("to device", 1024)]
+
+
+DUMPS = sorted(path for folder in ("cpu", "gpu", "tpu", "jax_0_5_0") for path in (DATA / folder).glob("*.after.txt"))
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_is_live_adds_up_to_the_peak(dump: Path) -> None:
+    report = hlo_inspect.inspect(dump, "memory", also=("optimizer",))
+    peak = report.facts["memory.peak_bytes"]
+    live = report.table("live_at_peak")
+    assert peak is not None
+    for table in ("live_at_peak", "live_at_peak_groups", "live_by_role", "live_by_source"):
+        found = report.table(table)
+        at = [column.name for column in found.columns].index("bytes")
+        assert found.total is not None
+        assert found.total[at] == peak
+    padding = [record["padding_bytes"] for record in live.records()]
+    assert sum(size for size in padding if isinstance(size, int)) == report.facts["memory.padding_bytes"]
+    curve = [size for (size,) in columns(report, "live_bytes", "bytes") if isinstance(size, int)]
+    assert max(curve, default=peak) == peak
+    for first, last in columns(report, "live_at_peak", "live_from", "live_to"):
+        assert first is None or (isinstance(first, int) and isinstance(last, int) and 0 <= first <= last)

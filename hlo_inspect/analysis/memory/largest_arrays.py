@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
-from hlo_inspect.analysis.cost.labels import Labeller, Labels
+from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
 from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED_TARGETS, Frames
 from hlo_inspect.analysis.optimizer.graph import Index
@@ -69,12 +69,16 @@ class LargestArrays:
     """
 
     def __init__(
-        self, module: Module, views: Views, made: Callable[[], Mapping[ArrayPlace, Relation]], labeller: Labeller
+        self,
+        module: Module,
+        views: Views,
+        made: Callable[[], Mapping[ArrayPlace, Relation]],
+        labels_of: Callable[[View, int], Labels],
     ) -> None:
         self._module = module
         self._views = views
         self._made = made
-        self._labeller = labeller
+        self._labels_of = labels_of
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         arrays = [(view, *one) for view, is_entry in self._computations() for one in _arrays(view, is_entry=is_entry)]
@@ -112,8 +116,11 @@ class LargestArrays:
 
     def _described(self, array: Made) -> LargeArray:
         view, row, element, shape = array
-        relation = self._relations.of((view.computation.name, row, element))
-        return LargeArray(view, row, element, shape, relation, self._labeller.of(view, row))
+        return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
+
+    def relation(self, view: View, row: int, element: Index) -> Relation | None:
+        """What the array that a row makes is to a parameter."""
+        return self._relations.of((view.computation.name, row, element))
 
     @cached_property
     def _relations(self) -> ParameterRelations:

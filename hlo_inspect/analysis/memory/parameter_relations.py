@@ -36,6 +36,9 @@ _WORDS = {
 
 _OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-slice", "pad", "scatter", "slice"})
 
+_JOINED_SLICES = "ConcatBitcast"
+"""A custom call of TPU: slices of one array that were copied one by one stand together again."""
+
 ArrayPlace = tuple[str, int, Index]
 """A computation, a row of it, and an index into the result of that row."""
 
@@ -120,6 +123,8 @@ class ParameterRelations:
         """Where the values of an array come from."""
         opcode = self._frames.opcode(place)
         if opcode in _OF_FIRST_OPERAND:
+            return self._frames.operand(place, 0)
+        if opcode == "custom-call" and self._frames.target(place) == _JOINED_SLICES:
             return self._frames.operand(place, 0)
         if opcode == "parameter" and place[0] in self._loops:
             return self._invariant(place)

@@ -1,0 +1,175 @@
+"""What is in device memory at the peak: by which instruction it is made, what it is for, from when to when it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
+from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
+from hlo_inspect.analysis.memory.uses import uses_of
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
+from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+
+ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
+    "activation", "weight copy", "temporary", "output", "constant", "tuple table",
+)  # fmt: skip
+"""Roles of what is no parameter, beside `gradient`, `new value` and copies of other parameters."""
+
+INPUT, INPUT_COPY, STATE_COPY = "input", "input copy", "state copy"
+
+_WEIGHTS = frozenset({"weight", "master_weight", "frozen"})
+_FIRST, _LATER = frozenset({FORWARD, LOSS}), frozenset({BACKWARD, RECOMPUTE})
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArray:
+    """What takes `bytes` at the peak. `time` is that of the instruction that makes it, or of one that writes it where the first
+    one has no source. `live_from` and `live_to` are times of the schedule, `None` for the constants of computations that are
+    applied to elements. `kind` is that of the allocation.
+    """
+
+    name: str
+    opcode: str
+    element: ShapeIndex
+    shape: Shape | None
+    bytes: int
+    padding: int
+    kind: str
+    role: str
+    space: int
+    live_from: int | None
+    live_to: int | None
+    labels: Labels
+    line: int | None
+    buffer: int | None = None
+    relation: Relation | None = None
+
+
+class LiveArrays:
+    """The arrays that are live at the peak of a program. They add up to its peak.
+
+    `parameter_roles`: of the optimizer's parameters. `relation_of`: what an array is to a parameter. `labels_of`: of a row.
+    """
+
+    def __init__(
+        self,
+        device: DeviceMemory,
+        parameter_roles: Mapping[tuple[int, Index], str],
+        relation_of: Callable[[View, int, Index], Relation | None],
+        labels_of: Callable[[View, int], Labels],
+    ) -> None:
+        self._device = device
+        self._roles = parameter_roles
+        self._relation_of = relation_of
+        self._labels_of = labels_of
+
+    def find(self) -> list[LiveArray]:
+        """The arrays, the largest first."""
+        device = self._device
+        rows = device.live_at_peak()
+        members = [one for row in rows if row.kind == "heap" for one in device.buffers.members[row.buffer]]
+        uses = uses_of(device.schedule, device.values, members)
+        found = [self._described(row, uses) for row in rows]
+        if device.thread_local.constant_bytes:
+            found.append(_applied_constants(device.thread_local.constant_bytes))
+        return sorted(found, key=lambda one: -one.bytes)
+
+    def describe(self, row: Live) -> LiveArray:
+        """One row with what is known of it."""
+        members = self._device.buffers.members[row.buffer]
+        return self._described(row, uses_of(self._device.schedule, self._device.values, members))
+
+    def _described(self, row: Live, uses: Mapping[int, Sequence[int]]) -> LiveArray:
+        device = self._device
+        value = self._named(row)
+        time = device.values.times[value]
+        view, number = device.schedule.view(time), device.schedule.rows[time]
+        element = () if time in device.schedule.wrapped else device.shape_index(value)
+        labels = self._labels_of(view, number)
+        relation = self._relation_of(view, number, element)
+        start, end = device.live_range(row.buffer)
+        return LiveArray(
+            view.rows[number][1],
+            view.opcodes[number],
+            element,
+            device.shape(row.value),
+            row.bytes,
+            row.padding if isinstance(device.shape(row.value), ArrayShape) else 0,
+            row.kind,
+            self._role(row, relation, uses),
+            row.space,
+            start,
+            end,
+            labels,
+            view.lines[number],
+            row.buffer,
+            relation,
+        )
+
+    def _named(self, row: Live) -> int:
+        """The value to name: the row's own, else the first of its buffer that has a source and the same size."""
+        device = self._device
+        if row.kind != "heap" or self._has_source(row.value):
+            return row.value
+        shape = str(device.shape(row.value))
+        written = (one for one in device.buffers.members[row.buffer] if str(device.shape(one)) == shape)
+        return next((one for one in written if self._has_source(one)), row.value)
+
+    def _has_source(self, value: int) -> bool:
+        time = self._device.values.times[value]
+        labels = self._labels_of(self._device.schedule.view(time), self._device.schedule.rows[time])
+        return labels.source != NOT_PRINTED and self._device.schedule.opcodes[time] not in {"while", "parameter"}
+
+    # -- roles ----------------------------------------------------------------------------------------------------------
+
+    def _role(self, row: Live, relation: Relation | None, uses: Mapping[int, Sequence[int]]) -> str:
+        if isinstance(self._device.shape(row.value), TupleShape):
+            return TABLE
+        if row.allocation is not None and row.allocation.parameter is not None:
+            return self._parameter_role(row.allocation.parameter, row.allocation.index)
+        if row.kind == "constant":
+            return CONSTANT
+        if relation is not None:
+            return self._role_by_relation(row, relation)
+        if row.kind == "output":
+            return OUTPUT
+        return ACTIVATION if self._is_saved(row, uses) else TEMPORARY
+
+    def _parameter_role(self, number: int, index: Index) -> str:
+        return self._roles.get((number, index), INPUT if self._roles else "parameter")
+
+    def _role_by_relation(self, row: Live, relation: Relation) -> str:
+        role = self._parameter_role(relation.parameter, ())
+        if GRADIENT in relation.steps:
+            return GRADIENT
+        if NEW_VALUE in relation.steps:
+            return NEW_VALUE
+        if row.kind == "output":
+            return OUTPUT
+        if role in {INPUT, "parameter"}:
+            return INPUT_COPY
+        return WEIGHT_COPY if role in _WEIGHTS else STATE_COPY
+
+    def _is_saved(self, row: Live, uses: Mapping[int, Sequence[int]]) -> bool:
+        """Whether the forward pass writes it and the backward pass reads it."""
+        device = self._device
+        members = device.buffers.members[row.buffer]
+        written = self._phases(device.values.times[one] for one in members)
+        if written.isdisjoint(_FIRST):
+            return False
+        return not _LATER.isdisjoint(self._phases(use for one in members for use in uses.get(one, ())))
+
+    def _phases(self, times: Iterable[int]) -> set[str]:
+        schedule = self._device.schedule
+        return {self._labels_of(schedule.view(time), schedule.rows[time]).phase for time in times}
+
+
+def _applied_constants(size: int) -> LiveArray:
+    labels = Labels("", "", NOT_PRINTED)
+    name = "(constants of computations that are applied)"
+    return LiveArray(name, "constant", (), None, size, 0, "constant", CONSTANT, 0, None, None, labels, None)

@@ -1,0 +1,55 @@
+"""How many bytes are live over the schedule of a program, with the phase and the loop of each part of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.schedule import ComputationRun
+from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.view import View
+
+MAX_POINTS = 512
+_LOOKED_AT = 16
+"""So many instructions of a part of the schedule are asked for their phase."""
+
+
+class CurvePoint(NamedTuple):
+    """A part of the schedule, from its first to its last time: the most bytes that are live at one of them. `phase` is the one
+    that most of its instructions have that have one, `loop` the innermost loop.
+    """
+
+    first: int
+    last: int
+    bytes: int
+    phase: str
+    loop: str
+
+
+def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> list[CurvePoint]:
+    """The static part and the heap whose highest point makes the peak, in parts of equal length."""
+    curve, schedule = device.curve(), device.schedule
+    count = min(len(curve) - 1, MAX_POINTS)
+    points = []
+    for number in range(count):
+        first, last = number * (len(curve) - 1) // count, (number + 1) * (len(curve) - 1) // count
+        phases: Counter[str] = Counter()
+        for time in range(first, last, max(1, (last - first) // _LOOKED_AT)):
+            phases[phase_of(schedule.view(time), schedule.rows[time])] += 1
+        phases.pop(UNKNOWN, None)
+        phase = phases.most_common(1)[0][0] if phases else UNKNOWN
+        loop = loop_around(device, schedule.run_at[(first + last - 1) // 2])
+        points.append(CurvePoint(first, last - 1, device.static_bytes + max(curve[first:last]), phase, loop))
+    return points
+
+
+def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
+    """The name of the while that runs a computation, directly or not; empty where none does."""
+    schedule = device.schedule
+    while run is not None and run.caller >= 0:
+        if run.role in {"body", "condition"}:
+            return schedule.name(run.caller)
+        run = schedule.run_at[run.caller]
+    return ""
