@@ -13,6 +13,7 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
+from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
 from hlo_inspect.analysis.mesh_axes import given_mesh
@@ -125,8 +126,9 @@ def _openable(source: Openable | HasText) -> Openable:
 
 
 class Inspection:
-    """What is asked of each input: the arguments of `inspect_all` except the source. One process of jaxlib serves the inputs
-    that are read in one `with` block.
+    """What is asked of each input: the arguments of `inspect_all` except the source, and `cost_model`, the one of Alpa's that
+    the pass `alpa` shows: its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). One process of jaxlib serves the
+    inputs that are read in one `with` block.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class Inspection:
         mesh: str | None = None,
         custom_calls: str | None = None,
         phases: PhasesFrom = "graph",
+        cost_model: Mapping[str, str | None] | None = None,
         also: Sequence[str] = (),
     ) -> None:
         self._arguments = {
@@ -151,6 +154,7 @@ class Inspection:
             "mesh": mesh,
             "custom_calls": custom_calls,
             "phases": phases,
+            "cost_model": cost_model,
             "also": also,
         }
         names = (passes,) if isinstance(passes, str) else tuple(passes)
@@ -179,6 +183,7 @@ class Inspection:
         self._profile = _profile(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
         self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
+        self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._xla = Xla()
         self.watcher: Watcher | None = None
         self.passed_over: list[str] = []
@@ -332,7 +337,9 @@ class Inspection:
             return module.name
         if self.watcher is not None:
             self.watcher.analysing(module.name)
-        context = Context(module, self._profile, self._mesh, self._also, self._user_rules, self._phases, read_graph)
+        context = Context(
+            module, self._profile, self._mesh, self._also, self._user_rules, self._phases, read_graph, self._cost_model
+        )
         return self._report(context, notes)
 
     def _report(self, context: Context, notes: Sequence[str]) -> Report:

@@ -307,6 +307,24 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
 }
 
+# All-reduces of f32[8,8] and of a tuple that begins with one; of f32[4,8]: two for each element. The mesh is 2x4, its first
+# axis has alpha 1 and beta 1, the second 1 and 0.1. scan_forward gathers, and reduces one number
+ALPA_FACTS: dict[str, tuple[Case, Case]] = {
+    "alpa.search_cost": (
+        (ADAMW, "alpa.search_cost", 2.0 * 64 + 2.0 * 64),
+        ("cpu/bf16_master.after", "alpa.search_cost", 2.0 * 32),
+    ),
+    "alpa.mesh_cost.<axis>": (
+        (ADAMW, "alpa.mesh_cost.d1", 1 + 0.1 * 2 * 3 / 4 * 256 + 0.01),
+        ("cpu/bf16_master.after", "alpa.mesh_cost.d0", 1 + 1 * 2 * 1 / 2 * 128 + 0.01),
+    ),
+    "alpa.collectives.<kind>": ((TPU, "alpa.collectives.all_gather", 4), (ADAMW, "alpa.collectives.total", 2)),
+    "alpa.nonscalar_collectives.<kind>": (
+        ("cpu/scan_forward.after", "alpa.nonscalar_collectives.total", 2 - 1),
+        (ADAMW, "alpa.nonscalar_collectives.all_reduce", 2),
+    ),
+}
+
 SIMAI, ASTRA_SIM = "workloads/simai", "workloads/astra_sim"
 WORKLOAD_FACTS: dict[str, tuple[Case, Case]] = {
     "workload.dialect": ((SIMAI, "workload.dialect", "simai"), (ASTRA_SIM, "workload.dialect", "astra-sim")),
@@ -394,8 +412,15 @@ def test_fact_of_a_workload(dump: str, fact: str, number: Value, command: str) -
     assert found == number
 
 
+@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in ALPA_FACTS.values() for case in cases])
+def test_fact_of_alpa(dump: str, fact: str, number: Value) -> None:
+    found = report(dump, "alpa").facts[fact]
+    assert type(found) is type(number)
+    assert found == pytest.approx(number, rel=1e-12)
+
+
 def test_the_facts_are_those_of_the_program() -> None:
-    assert {spec.name for spec in all_specs()} == set(FACTS) | NOT_KNOWN_YET | set(WORKLOAD_FACTS)
+    assert {spec.name for spec in all_specs()} == {*FACTS, *NOT_KNOWN_YET, *WORKLOAD_FACTS, *ALPA_FACTS}
 
 
 def test_what_is_not_known_yet_says_so() -> None:

@@ -77,7 +77,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("optimizer",),
     ("phases",),
     ("memory",),
-    ("program",),
+    ("program", "alpa"),
     ("context",),
 )
 

@@ -11,7 +11,7 @@ import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, WORKLOAD_PASSES
+from hlo_inspect.passes import ALPA, MODULE_FACTS, PASSES, WORKLOAD, WORKLOAD_PASSES
 from hlo_inspect.report import FORMATS
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.rules import RULES, rule_pages
@@ -54,9 +54,11 @@ TEST_OF_FORMAT = {"table": "terminal"}
 def test_each_file_of_passes_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
     of_workloads = {type(one).__module__.rpartition(".")[2] for one in WORKLOAD_PASSES}
-    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, *PASSES)} | of_workloads | NO_PASS
+    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, ALPA, *PASSES)} | of_workloads | NO_PASS
     assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one is not WORKLOAD} | {WORKLOAD.name} == of_workloads
-    assert all(type(one).__module__ == f"hlo_inspect.passes.{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES))
+    assert all(
+        type(one).__module__ == f"hlo_inspect.passes.{one.name.replace('-', '_')}" for one in (MODULE_FACTS, ALPA, *PASSES)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -86,7 +88,7 @@ def test_each_pass_is_a_command() -> None:
 
 def test_each_pass_has_its_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, *PASSES, WORKLOAD)} <= tests
+    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, ALPA, *PASSES, WORKLOAD)} <= tests
 
 
 def test_each_file_of_rules_is_on_the_list() -> None:

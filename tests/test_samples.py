@@ -288,3 +288,22 @@ def test_a_workload_is_no_module() -> None:
     with pytest.raises(hlo_inspect.InputError, match="workload file of a network simulator") as raised:
         hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "fusions")
     assert raised.value.path == str(SEEDS / f"{WORKLOAD}.txt")
+
+
+def test_alpa_s_search_cost_is_that_of_the_log() -> None:
+    facts = report(ALL_TO_ALL, "alpa").facts
+    assert facts["alpa.search_cost"] == 222130339.84
+    assert "cost : 222130339.84" in (SEEDS / f"{ALL_TO_ALL}.txt").read_text()
+    assert [facts[f"alpa.collectives.{name}"] for name in _TUPLE] == [2, 1, 0, 0, 1]
+
+
+def test_alpa_s_tuple_and_the_costs_of_its_mesh() -> None:
+    facts = report(GPT, "alpa").facts
+    assert [facts[f"alpa.collectives.{name}"] for name in _TUPLE] == [43, 43, 0, 0, 0]
+    assert [facts[f"alpa.nonscalar_collectives.{name}"] for name in _TUPLE] == [42, 42, 0, 0, 0]
+    assert facts["alpa.mesh_cost.d0"] == pytest.approx(45_505_543.03, abs=0.001)
+    assert facts["alpa.mesh_cost.d1"] == pytest.approx(55_790_018.00, abs=0.001)
+    assert [report(PIPESHARD, "alpa").facts[f"alpa.collectives.{name}"] for name in _TUPLE] == [0, 0, 0, 0, 0]
+
+
+_TUPLE = ("total", "all_reduce", "all_gather", "reduce_scatter", "all_to_all")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from hlo_inspect.analysis.alpa import CostModel
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
@@ -49,7 +50,8 @@ class Context:
 
     `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
-    asked for in the tables of others, `user_rules` those for custom calls. `phases_from` says what may tell phases: names
+    asked for in the tables of others, `user_rules` those for custom calls, `cost_model` Alpa's that a page
+    shows. `phases_from` says what may tell phases: names
     alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
     """
 
@@ -62,10 +64,12 @@ class Context:
         user_rules: UserRules = NO_USER_RULES,
         phases_from: PhasesFrom = "graph",
         read_graph: Callable[[], Module | None] | None = None,
+        cost_model: CostModel | None = None,
     ) -> None:
         self.module = module
         self.profile = profile
         self.also = also
+        self.cost_model = cost_model
         self._given_mesh = given_mesh
         self._user_rules = user_rules
         self._phases_from = phases_from

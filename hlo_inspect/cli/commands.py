@@ -16,6 +16,7 @@ from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
+    cost_model_options,
     fail_on_option,
     output_options,
     read_options,
@@ -25,7 +26,7 @@ from hlo_inspect.cli.options import (
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import InputError
-from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, all_specs, find_pass
+from hlo_inspect.passes import ALPA, MODULE_FACTS, PASSES, WORKLOAD, all_specs, find_pass
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
@@ -60,13 +61,16 @@ def _pass_commands(one: Question) -> list[click.Command]:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
         read = replace(read, phases="names") if quick else read
-        found = Inspected(inputs, (one.name,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        names = (one.name,) if read.cost_model is None else (one.name, ALPA.name)
+        found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
         ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
         deliver(_with_list(found, inputs) if ends_with_list else found, output)
         return found.status
 
     if one.also:
         run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
+    if one.cost_models:
+        run = cost_model_options(one.cost_models)(run)
     if one.writes:
         run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
     command = click.command(one.name, help=one.help(), short_help=one.summary())(run)
@@ -235,12 +239,12 @@ def passes_for(policy: Policy) -> list[str]:
     named = {rule.passes[0] for rule in RULES if rule.code in ignored}
     if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
         named.add(EVERY_LINE)
-    named |= {one.name for one in (*PASSES, WORKLOAD) if any(find_spec(fact, one.specs) for fact in facts)}
+    named |= {one.name for one in (*PASSES, ALPA, WORKLOAD) if any(find_spec(fact, one.specs) for fact in facts)}
     return [name for name in _all_names() if name in named] or [MODULE_FACTS.name]
 
 
 def _all_names() -> list[str]:
-    return [one.name for one in (*PASSES, WORKLOAD)]
+    return [one.name for one in (*PASSES, ALPA, WORKLOAD)]
 
 
 @click.command("profiles", short_help="List the hardware profiles, or show one with the sources of its figures.")

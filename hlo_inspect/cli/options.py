@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ class ReadOptions:
     phases: str
     strict: bool
     jobs: int
+    cost_model: dict[str, str | None] | None = None
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -137,6 +138,16 @@ def read_options(function: F) -> F:
     return _decorated(function, _READ)
 
 
+def cost_model_options(models: Iterable[str]) -> Callable[[F], F]:
+    """The options of a command that shows costs by a model; `take_read` collects them."""
+    options = (
+        click.option("--cost-model", type=click.Choice(tuple(models)), help="Add Alpa's costs, which have no unit."),
+        click.option("--alpha", metavar="AXIS=A,…", help="Alpa's alpha by mesh axis, as d0=1,d1=1."),
+        click.option("--beta", metavar="AXIS=B,…", help="Alpa's beta by mesh axis, as d0=1,d1=0.1."),
+    )
+    return lambda function: _decorated(function, options)
+
+
 def fail_on_option(function: F) -> F:
     help_text = "Exit with 1 when a finding of this severity or above is reported."
     return click.option("--fail-on", type=click.Choice(SEVERITIES), help=help_text)(function)
@@ -158,4 +169,9 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
     names = ("module", "stage", "profile", "mesh", "custom_calls", "phases", "strict", "jobs")
-    return ReadOptions(*(arguments.pop(name) for name in names))
+    values = {name: arguments.pop(name) for name in names}
+    model, alpha, beta = (arguments.pop(name, None) for name in ("cost_model", "alpha", "beta"))
+    if model is None and (alpha or beta):
+        raise click.UsageError("--alpha and --beta are of a --cost-model.")
+    chosen = {"name": model, "alpha": alpha, "beta": beta} if model is not None else None
+    return ReadOptions(**values, cost_model=chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.passes.alpa import Alpa
 from hlo_inspect.passes.base import Pass, WorkloadPass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
@@ -34,6 +35,9 @@ PASSES: tuple[Pass, ...] = (
     CustomCalls(),
 )
 
+ALPA = Alpa()
+"""What `--cost-model` adds; checks can name its facts. It is no command of its own."""
+
 WORKLOAD = WorkloadFile()
 """The pass about workload files that is a command of its own; the others answer those of modules of the same name."""
 
@@ -47,7 +51,7 @@ def find_workload_pass(name: str) -> WorkloadPass | None:
 
 def find_pass(name: str) -> Pass:
     """The pass of that name or alias; `UsageError` lists the names there are."""
-    for one in (*PASSES, MODULE_FACTS):
+    for one in (*PASSES, MODULE_FACTS, ALPA):
         if name in (one.name, *one.aliases):
             return one
     names = [one.name for one in (*PASSES, WORKLOAD)]
@@ -56,4 +60,4 @@ def find_pass(name: str) -> Pass:
 
 def all_specs() -> tuple[FactSpec, ...]:
     """Every fact that some pass can give."""
-    return tuple(spec for one in (MODULE_FACTS, *PASSES, WORKLOAD) for spec in one.specs)
+    return tuple(spec for one in (MODULE_FACTS, *PASSES, ALPA, WORKLOAD) for spec in one.specs)

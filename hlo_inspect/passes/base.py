@@ -18,7 +18,8 @@ class Question(ABC):
 
     `specs` names every fact that it gives. `includes` are passes whose facts and notes always belong to its answer, but not
     their tables; `also` are those that its command adds in the same way except with `--quick`, and which `inspect` adds where
-    they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
+    they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`),
+    `cost_models` the models that it can show costs by (`--cost-model`).
     """
 
     name: ClassVar[str]
@@ -27,6 +28,7 @@ class Question(ABC):
     also: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
+    cost_models: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def help(cls) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.alpa import MODELS
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
@@ -35,6 +36,7 @@ class Collectives(Pass):
 
     name = "collectives"
     asks_phases = True
+    cost_models = MODELS
     wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),

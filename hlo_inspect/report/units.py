@@ -28,6 +28,7 @@ _PRINTED: dict[Unit, dict[str, Fraction]] = {
     "bytes_per_s": {"B/s": Fraction(1), "MB/s": Fraction(10**6), "GB/s": Fraction(10**9)},
 }
 _STEPS = {unit: [(name, float(factor)) for name, factor in scale.items()] for unit, scale in _PRINTED.items()}
+_SHORT = 10**6  # six digits say what a smaller number without a unit is
 _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
 # What is read as well: decimal multiples of bytes; "us", and the Greek letter that looks like the micro sign.
 _ALSO_READ: dict[Unit, dict[str, Fraction]] = {
@@ -59,7 +60,8 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
     if unit == "share":
         return _share(value)
     separator = "" if unit == "number" else ","
-    return f"{value:{separator}}" if isinstance(value, int) else f"{value:{separator}.6g}"
+    digits = "" if isinstance(value, int) else ".2f" if _SHORT <= abs(value) < _LARGEST_QUANTITY else ".6g"
+    return f"{value:{separator}{digits}}"
 
 
 def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = False) -> str:

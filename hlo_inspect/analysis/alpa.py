@@ -1,0 +1,266 @@
+"""What Alpa's users count and compare: its communication primitives, the costs of its first search and of its device mesh.
+
+None of these is a time or has a unit: they are for comparing one program with another.
+
+* `count_communication_primitives` in alpa/util.py counts texts: `channel_id`, and each kind with `(` or `-start(` behind it.
+* `compute_compute_cost` and `compute_commuinication_cost` in paranum/shard_parallel.py of March 2021, Alpa's name then, match
+  lines by regular expressions: of a call of cuBLAS the last three two-dimensional f32 shapes behind the first `custom-call`, so
+  that the result counts only where the instruction is called so; the first operand of an all-reduce of two f32 dimensions, and
+  of an all-gather or all-to-all of three. Elements are counted, not bytes; groups are ignored; four devices are assumed.
+* `LogicalDeviceMesh` in alpa/shard_parallel/auto_sharding.py: alpha + beta x what a device sends, of the whole array's bytes,
+  and a constant for each kind that breaks ties. Several axes together are flattened: the largest alpha, the smallest beta.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import Runs
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
+from hlo_inspect.analysis.mesh import Mesh
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
+from hlo_inspect.hlo.wants import Wants
+
+CALL = "custom-call"
+_WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}
+_PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
+
+WANTS = Wants(opcodes=_WITH_CHANNEL | {CALL}, operands=RESIZING_OPCODES | {CALL})
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+"""The kinds that Alpa counts, in the order of its tuple."""
+
+_SCALAR_TYPES = ("f32", "f16")
+
+
+# -- the tuple --------------------------------------------------------------------------------------------------------------
+
+
+def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[str, int]:
+    """The tuple of `count_communication_primitives`, by name: `total` is how many instructions have a channel.
+
+    Without scalars all-reduces of one f32 or f16 are in neither the total nor their kind, whether they have a channel or not.
+    """
+    counts = {"total": sum(_has_channel(one) for one in module.with_opcodes(_WITH_CHANNEL))}
+    for kind in KINDS:
+        found = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
+        counts[kind.replace("-", "_")] = len(found)
+        if without_scalars and kind == "all-reduce":
+            scalars = sum(_is_scalar(one) for one in found)
+            counts["total"] -= scalars
+            counts["all_reduce"] -= scalars
+    return counts
+
+
+def _has_channel(instruction: Instruction) -> bool:
+    return instruction.attr("channel_id") is not None
+
+
+def _is_scalar(instruction: Instruction) -> bool:
+    first = _first_leaf(instruction.shape)
+    return first is not None and not first.dimensions and first.dtype in _SCALAR_TYPES
+
+
+def _first_leaf(shape: Shape | None) -> ArrayShape | None:
+    return next((leaf for _, leaf in array_leaves(shape)), None) if shape is not None else None
+
+
+# -- the search cost --------------------------------------------------------------------------------------------------------
+
+
+class SearchPart(NamedTuple):
+    """One kind of what the search counts: how many are matched, what they add up to, and what that costs."""
+
+    kind: str
+    matched: int
+    amount: int | None
+    factor: float | None
+    cost: float | None
+
+
+class SearchCost(NamedTuple):
+    """The cost of the search; `value` is `None` where its own assertion would fail, for the `reason`."""
+
+    parts: tuple[SearchPart, ...]
+    value: float | None
+    reason: str = ""
+
+
+GEMMS = "cuBLAS calls"
+_DEVICES = 4
+_SEARCHED = (("all-reduce", 2, 2.0), ("all-gather", 3, float(_DEVICES)), ("all-to-all", 3, 1.0))
+"""Kinds, how many dimensions the first operand has, and the factor of its elements."""
+
+
+def search_cost(module: Module) -> SearchCost:
+    """0.001 x the multiplications of cuBLAS calls + the elements of collectives."""
+    calls = (_multiplications(one) for one in module.with_opcodes(frozenset({CALL})))
+    parts = [_part(GEMMS, [amount for amount in calls if amount is not None], 0.001)]
+    for kind, rank, factor in _SEARCHED:
+        sizes = (_elements(one, rank) for one in module.with_opcodes(frozenset({kind})))
+        parts.append(_part(kind, [size for size in sizes if size is not None], factor))
+    permutes = sum(1 for _ in module.with_opcodes(_PERMUTES))
+    if permutes:
+        return SearchCost((*parts, SearchPart("collective-permute", permutes, None, math.inf, math.inf)), math.inf)
+    found, channels = sum(part.matched for part in parts[1:]), primitive_counts(module)["total"]
+    if found != channels:
+        reason = f"Alpa's assertion fails: it matches {found} collectives, and {channels} instructions have a channel"
+        return SearchCost((*parts, SearchPart("with a channel", channels, None, None, None)), None, reason)
+    return SearchCost(tuple(parts), sum(part.cost or 0.0 for part in parts))
+
+
+def _part(kind: str, amounts: Sequence[float], factor: float) -> SearchPart:
+    amount = sum(amounts)
+    return SearchPart(kind, len(amounts), int(amount), factor, factor * amount)
+
+
+def _multiplications(call: Instruction) -> float | None:
+    """M x N x K of a call of cuBLAS: the root of the product of three shapes' elements. `None` where none is matched."""
+    if "cublas" not in (call.attr("custom_call_target") or ""):
+        return None
+    shapes = [call.shape] if CALL in call.name else []
+    shapes += call.operand_shapes
+    leaves = [leaf for shape in shapes if shape is not None for _, leaf in array_leaves(shape)]
+    matrices = [leaf for leaf in leaves if leaf.dtype == "f32" and len(leaf.dimensions) == 2]
+    if len(matrices) < 3:
+        return None
+    first, second, third = (float(leaf.elements or 0) for leaf in matrices[-3:])
+    return math.sqrt(first * second * third)
+
+
+def _elements(collective: Instruction, rank: int) -> int | None:
+    """The elements of its first operand, where that is an f32 array of so many dimensions."""
+    shapes = collective.operand_shapes if collective.opcode in RESIZING_OPCODES else [collective.shape]
+    first = _first_leaf(shapes[0]) if shapes else None
+    return first.elements if first is not None and first.dtype == "f32" and len(first.dimensions) == rank else None
+
+
+# -- the cost of the device mesh --------------------------------------------------------------------------------------------
+
+MODELS = ("alpa-search", "alpa-mesh")
+
+_PAIR = re.compile(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
+_TIES = {"all-gather": 0.1, "all-reduce": 0.01, "reduce-scatter": 0.001, "all-to-all": 0.001}
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """The model that a page shows, and the user's alpha and beta by the names of mesh axes."""
+
+    name: str
+    alpha: Mapping[str, float] = field(default_factory=dict)
+    beta: Mapping[str, float] = field(default_factory=dict)
+
+
+def given_cost_model(name: str | None, alpha: str | None = None, beta: str | None = None) -> CostModel:
+    """The model of a user's options, alpha and beta written as `d0=1,d1=0.1`; `UsageError` for anything else."""
+    if name is None or name not in MODELS:
+        raise UsageError(f"there is no cost model {name!r}; there are: {', '.join(MODELS)}")
+    return CostModel(name, _coefficients("alpha", alpha), _coefficients("beta", beta))
+
+
+def _coefficients(name: str, text: str | None) -> dict[str, float]:
+    if text is None:
+        return {}
+    pairs = [_PAIR.fullmatch(part) for part in text.split(",")]
+    found = {pair[1]: float(pair[2]) for pair in pairs if pair}
+    if len(found) != len(pairs):
+        raise UsageError(f"{text!r} is no {name}: write it like d0=1,d1=0.1")
+    return found
+
+
+class MeshCost(NamedTuple):
+    """The cost of equal collectives along an axis: of one, and how often they run in one step."""
+
+    kind: str
+    axis: str | None
+    group_size: int | None
+    size: int | None
+    cost: float | None
+    runs: tuple[Runs, ...]
+
+    @property
+    def total(self) -> float | None:
+        """Of all runs; `None` where that is not known."""
+        exact = [one.exact for one in self.runs]
+        if self.cost is None or None in exact:
+            return None
+        return self.cost * sum(filter(None, exact))
+
+    @property
+    def least(self) -> float:
+        return (self.cost or 0.0) * sum(one.at_least for one in self.runs)
+
+
+def mesh_costs(
+    collectives: Iterable[Collective],
+    axes: Sequence[str | None],
+    runs_of: Callable[[str], Runs],
+    mesh: Mesh,
+    model: CostModel | None = None,
+) -> list[MeshCost]:
+    """The cost of each collective of a step by `LogicalDeviceMesh`, equal ones together, send and recv left out.
+
+    Collectives along no axis of the mesh have no cost, and neither have kinds for which there is no formula. `UsageError` for
+    an alpha or beta of an axis that the mesh does not have.
+    """
+    alpha, beta = _of_axes(mesh, model or CostModel(MODELS[1]))
+    found: dict[tuple[str, str | None, int | None, int | None], list[Runs]] = {}
+    for collective, axis in zip(collectives, axes, strict=True):
+        if not collective.is_point_to_point:
+            key = (collective.kind, axis, collective.group_size, _whole_bytes(collective))
+            found.setdefault(key, []).append(runs_of(collective.inner.computation.name))
+    rows = []
+    for (kind, axis, devices, size), runs in found.items():
+        names = axis.split(",") if axis else []
+        known = devices is not None and size is not None and kind in _TIES and bool(names)
+        cost = None
+        if known and devices is not None and size is not None:
+            cost = _one(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
+        rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
+    return sorted(rows, key=lambda row: -row.least)
+
+
+def _of_axes(mesh: Mesh, model: CostModel) -> tuple[dict[str, float], dict[str, float]]:
+    """Alpha and beta of each axis: the user's, else Alpa's, 1 and 1; of two axes the second's beta is 0.1, inside of a host."""
+    for given in (*model.alpha, *model.beta):
+        if given not in mesh.names:
+            names = ", ".join(mesh.names) or "none"
+            raise UsageError(f"the mesh has no axis {given!r}; there are: {names}")
+    alpha = dict.fromkeys(mesh.names, 1.0)
+    beta = dict.fromkeys(mesh.names, 1.0)
+    if len(mesh.names) == 2:
+        beta[mesh.names[1]] = 0.1
+    return alpha | dict(model.alpha), beta | dict(model.beta)
+
+
+def _whole_bytes(collective: Collective) -> int | None:
+    """The bytes of the whole array: of what is gathered the result, of an all-to-all those of all devices together."""
+    if collective.kind == "all-gather":
+        return collective.result_bytes
+    if collective.kind == "all-to-all":
+        devices = collective.group_size
+        return collective.operand_bytes * devices if collective.operand_bytes is not None and devices is not None else None
+    return collective.operand_bytes
+
+
+def _one(kind: str, devices: int, size: int, alpha: float, beta: float) -> float:
+    """Alpha + beta x (n-1)/n x bytes + a tie-breaker; an all-reduce twice that, an all-to-all by n, and penalised by n/2."""
+    factor = {"all-reduce": 2.0, "all-to-all": 1 / devices * (devices / 2)}.get(kind, 1.0)
+    return alpha + beta * factor * (devices - 1) / devices * size + _TIES[kind]
+
+
+def by_axis(costs: Iterable[MeshCost]) -> Iterator[tuple[str, list[MeshCost]]]:
+    """The costs along each axis, by its name."""
+    found: dict[str, list[MeshCost]] = {}
+    for one in costs:
+        if one.axis and one.kind in _TIES:
+            found.setdefault(one.axis, []).append(one)
+    yield from sorted(found.items())

@@ -1,0 +1,111 @@
+"""Alpa's counts and costs of the collectives of a module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.alpa import (
+    GEMMS,
+    KINDS,
+    MODELS,
+    WANTS,
+    MeshCost,
+    SearchCost,
+    by_axis,
+    mesh_costs,
+    primitive_counts,
+    search_cost,
+)
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes.base import Pass, with_lower_bound
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+
+_COUNTS = frozenset({"total", *(kind.replace("-", "_") for kind in KINDS)})
+_NO_UNIT = "Costs have no unit: they are for comparing, and no times"
+
+
+class Alpa(Pass):
+    """Alpa's communication primitives, the cost of its first search, and the costs of its device mesh.
+
+    No command of its own: `collectives --cost-model` shows it, and checks can name its facts.
+    """
+
+    name = "alpa"
+    wants = WANTS | Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
+    specs = (
+        FactSpec("alpa.search_cost", "number", "cost of Alpa's first search: 0.001 x multiplications + elements moved"),
+        FactSpec("alpa.mesh_cost.<axis>", "number", "alpha-beta cost of a step's collectives along a mesh axis"),
+        FactSpec("alpa.collectives.<kind>", "count", "communication primitives as Alpa counts them", _COUNTS),
+        FactSpec("alpa.nonscalar_collectives.<kind>", "count", "the same without all-reduces of one number", _COUNTS),
+    )
+
+    def run(self, context: Context) -> Section:
+        module = context.module
+        search = search_cost(module)
+        costs = mesh_costs(context.collectives, context.axes, context.call_graph.runs, context.mesh, context.cost_model)
+        facts: dict[str, Value] = {f"alpa.collectives.{name}": count for name, count in primitive_counts(module).items()}
+        without = primitive_counts(module, without_scalars=True)
+        facts |= {f"alpa.nonscalar_collectives.{name}": count for name, count in without.items()}
+        facts["alpa.search_cost"] = search.value
+        notes = [f"alpa.search_cost: {search.reason}"] if search.value is None else []
+        for axis, along in by_axis(costs):
+            totals = [one.total for one in along]
+            exact = None if None in totals else math.fsum(total for total in totals if total is not None)
+            with_lower_bound(facts, f"alpa.mesh_cost.{axis}", exact, math.fsum(one.least for one in along) or None)
+            if exact is None:
+                notes.append(f"alpa.mesh_cost.{axis}: {_why(along)}")
+        unpriced = sum(len(one.runs) for one in costs if one.cost is None)
+        if unpriced:
+            notes.append(f"{unpriced} collectives have no cost: they run along no mesh axis that is known, or have no formula")
+        return Section(facts, _tables(context, search, costs), [*notes, _NO_UNIT])
+
+
+def _why(along: list[MeshCost]) -> str:
+    """The first reason why a cost along an axis is not known."""
+    for one in along:
+        if one.cost is None:
+            return f"the bytes or devices of a {one.kind} are not known"
+        for runs in one.runs:
+            if not runs.is_exact:
+                return runs.reason
+    return "the text does not say"
+
+
+def _tables(context: Context, search: SearchCost, costs: list[MeshCost]) -> Iterator[Table]:
+    """The table of the model that was asked for."""
+    model = context.cost_model.name if context.cost_model is not None else None
+    if model in (MODELS[0], None):
+        yield _search_table(search)
+    if model in (MODELS[1], None):
+        yield _mesh_table(costs)
+
+
+def _search_table(search: SearchCost) -> Table:
+    columns = (
+        Column("kind", get=lambda part: part.kind),
+        Column("count", "count", get=lambda part: part.matched),
+        Column("amount", "count", optional=True, get=lambda part: part.amount),
+        Column("of", get=lambda part: "multiplications" if part.kind == GEMMS else "elements" if part.factor else ""),
+        Column("factor", "number", optional=True, get=lambda part: part.factor),
+        Column("cost", "number", summed=True, get=lambda part: part.cost),
+    )
+    return Table.of("alpa_search", "Cost of Alpa's search, without a unit", columns, search.parts, page_rows=0)
+
+
+def _mesh_table(costs: list[MeshCost]) -> Table:
+    cost = Column("cost", "number", summed=True, get=lambda row: row.total)
+    columns = (
+        Column("kind", get=lambda row: row.kind),
+        Column("axis", optional=True, get=lambda row: row.axis),
+        Column("group_size", "number", optional=True, get=lambda row: row.group_size),
+        Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
+        Column("whole_bytes", "bytes", get=lambda row: row.size),
+        Column("cost_of_one", "number", get=lambda row: row.cost),
+        cost,
+        cost.lower_bound(lambda row: row.least),
+    )
+    return Table.of("alpa_mesh", "Costs on Alpa's device mesh, without a unit", columns, costs)
