@@ -29,7 +29,7 @@ _FUSING = opcodes_that_call("fused")
 _CALLING = RUNNING_OPCODES | _FUSING | opcodes_that_call("custom")
 
 
-MAX_FIGURE = 10**1000
+MAX_FIGURE = 10**30
 
 _Figure = TypeVar("_Figure", bound=Hashable)
 
@@ -72,7 +72,7 @@ class Bounds(NamedTuple):
 def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
     """No text makes Python count with integers that grow with it, and print them."""
     if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
-        return Bounds(min(least, MAX_FIGURE), None, reason or "it is more than 10^1000")
+        return Bounds(min(least, MAX_FIGURE), None, reason or "it is more than 10^30")
     return Bounds(least, greatest, reason)
 
 

@@ -21,7 +21,6 @@ from hlo_inspect.hlo.sharding import (
     DeviceGroups,
     DeviceListError,
     Groups,
-    Iota,
     parse_sharding,
     shardy_meshes,
 )
@@ -165,9 +164,9 @@ class Participants:
     contradicts: bool = False
 
     @property
-    def groups(self) -> Groups:
-        """The groups as the text has them, empty for one group of all devices."""
-        return self.listed.groups if self.listed is not None else ()
+    def key(self) -> Groups | str:
+        """Equal for equal groups; empty for one group of all devices."""
+        return self.listed.key if self.listed is not None else ()
 
 
 def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
@@ -191,10 +190,9 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
 
 
 def _stray_in_groups(groups: DeviceGroups, mode: GroupMode, counts: DeviceCounts) -> str | None:
-    """What is wrong with the devices of groups. An iota list names each of its ids once."""
-    if isinstance(groups.listed, Iota):
-        return stray_device((groups.largest_id,), mode, counts)
-    return stray_device((device for group in groups.listed for device in group), mode, counts)
+    """What is wrong with the devices of groups. Compact ones name each of their ids once."""
+    devices = (groups.largest_id,) if groups.is_compact else (device for group in groups.groups for device in group)
+    return stray_device(devices, mode, counts)
 
 
 def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:

@@ -60,8 +60,8 @@ def has_groups(collective: Collective) -> bool:
 @dataclass(frozen=True)
 class Mesh:
     """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
-    `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why. `note` says why the names of a mesh
-    that the user gave cannot be used.
+    `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why; `given_up` is whether it was not looked
+    for because that would take too long. `note` says why the names of a mesh that the user gave cannot be used.
     """
 
     shape: tuple[int, ...] | None
@@ -69,6 +69,7 @@ class Mesh:
     names: tuple[str, ...] = ()
     reason: str = ""
     note: str = ""
+    given_up: bool = False
 
     @property
     def shape_text(self) -> str | None:

@@ -48,8 +48,10 @@ _NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _GIVEN_AXIS = re.compile(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
 
 
-MAX_NAMED = 1 << 21
-"""So many ids of devices are looked at for a mesh; 16,384 devices in a hundred lists are fewer."""
+LEAST_NAMED, MOST_NAMED = 1 << 17, 1 << 21
+"""So many ids of devices are looked at for a mesh in any module, and at most in a large one, where half as many as its text has
+bytes are: 16,384 devices in a hundred lists are fewer.
+"""
 
 
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
@@ -59,6 +61,9 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     reason = _why_no_mesh(module, collectives, counts, shardings)
     if devices is None or reason:
         return Mesh(None, reason=reason)
+    too_many = _too_many_ids(module, collectives, counts, shardings)
+    if too_many:
+        return Mesh(None, reason=too_many, given_up=True)
     mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
     if mesh.shape is None:
         return mesh
@@ -89,13 +94,17 @@ def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: Devi
     if stray is not None:
         return f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}"
     faults = (sharding_fault(sharding, counts, stated=module.header.states_devices) for sharding in shardings)
-    fault = next(filter(None, faults), None)
-    if fault is not None:
-        return fault
+    return next(filter(None, faults), "")
+
+
+def _too_many_ids(
+    module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
+) -> str:
+    """What is said where groups and shardings, written out, are out of proportion to the text; else nothing."""
     named = sum(groups.count for groups in {c.groups for c in collectives if isinstance(c.groups, DeviceGroups)})
-    if named * counts.slices + len(shardings) * devices > MAX_NAMED:
-        return f"its groups and shardings name devices more than {MAX_NAMED:,} times"
-    return ""
+    named = named * counts.slices + len(shardings) * (counts.devices or 0)
+    most = min(max(LEAST_NAMED, module.bytes // 2), MOST_NAMED)
+    return f"its groups and shardings name devices more than {most:,} times" if named > most else ""
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------

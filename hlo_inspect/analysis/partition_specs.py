@@ -6,6 +6,7 @@ module's mesh along which the parts lie. Axes of one device are left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
@@ -65,13 +66,17 @@ class PartitionSpecs:
         if sharding.kind not in {"named", "tiled"}:
             return () if sharding.kind == "replicated" else None
         named = _named(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
+        return self._along_axes(sharding) if named is None else named
+
+    def _along_axes(self, sharding: Sharding) -> Spec | None:
+        """The axes of the module's mesh. Devices are not written out for a mesh that is not known, or of another size."""
+        mesh = self._mesh()
+        if sharding.devices > 1 and (mesh.shape is None or sharding.devices > math.prod(mesh.shape)):
+            return None
         try:
-            return self._along_axes(list(_lines(sharding))) if named is None else named
+            lines = list(_lines(sharding))
         except DeviceListError:
             return None
-
-    def _along_axes(self, lines: list[Groups | None]) -> Spec | None:
-        mesh = self._mesh()
         found = [axis_of(groups, mesh) if groups is not None else () for groups in lines]
         known = [axes for axes in found if axes is not None]
         return tuple(tuple(mesh.names[axis] for axis in axes) for axes in known) if len(known) == len(found) else None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import tokens
@@ -19,6 +20,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 MAX_DEVICES = 1 << 20
 """More than any machine has; a text that names more is refused before it is expanded."""
+
+MAX_KEY_IDS = 1 << 12
 
 _NUMBER = r"\d{1,10}"
 _NUMBERS = rf"\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*"
@@ -120,6 +123,21 @@ class NamedMesh:
         """How many devices the axes have; 1 without axes."""
         return math.prod(size for _, size in self.axes)
 
+    def group_size(self, references: Iterable[AxisReference]) -> int:
+        """How many devices a group of `groups` has. None is written out; `DeviceListError` where there are no such groups."""
+        if self.device is not None:
+            return 1
+        total = self.size
+        if total > MAX_DEVICES or total == 0:
+            raise DeviceListError(f"a mesh of {total} devices")
+        steps = self._steps()
+        parts = sorted([_part_of_axis(steps, one) for one in references], key=lambda part: (part.stride, part.size))
+        if any(above.stride % (below.stride * below.size) for below, above in pairwise(parts) if above.size > 1):
+            raise DeviceListError("the mesh axes of the groups overlap")
+        if isinstance(self.device_ids, Iota):
+            self.device_ids.require(total)
+        return math.prod(part.size for part in parts)
+
     def groups(self, references: Iterable[AxisReference]) -> Groups:
         """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
         if self.device is not None:
@@ -208,25 +226,44 @@ def shardy_meshes(text: str) -> dict[str, NamedMesh]:
 # -- groups and pairs -------------------------------------------------------------------------------------------------------
 
 
+class MeshGroups(NamedTuple):
+    """The devices of a mesh that differ along these axes only."""
+
+    mesh: NamedMesh
+    references: tuple[AxisReference, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
     the text names.
 
-    `listed` are the groups as the text has them. An iota list, which is short and may stand for a million devices, is written
-    out when `groups` is read. `sizes` are those that groups have, `count` is how many ids they have together, and `largest_id`
-    is -1 where there are none.
+    `listed` are the groups as the text has them. An iota list or axes of a mesh, which are short and may stand for a million
+    devices, are written out when `groups` is read; they name each device once. `sizes` are those that groups have, `count` is
+    how many ids they have together, and `largest_id` is -1 where there are none.
     """
 
     text: str
-    listed: Groups | Iota
+    listed: Groups | Iota | MeshGroups
     sizes: frozenset[int]
     count: int
     largest_id: int
     mesh: NamedMesh | None = None
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether the text is shorter than the groups."""
+        return isinstance(self.listed, Iota | MeshGroups)
+
+    @property
+    def key(self) -> Groups | str:
+        """Equal for equal groups, but for long compact ones that are written in different ways."""
+        return self.text if self.is_compact and self.count > MAX_KEY_IDS else self.groups
+
     @cached_property
     def groups(self) -> Groups:
+        if isinstance(self.listed, MeshGroups):
+            return self.listed.mesh.groups(self.listed.references)
         if not isinstance(self.listed, Iota):
             return self.listed
         ids, (size,) = self.listed.ids(self.count), self.sizes
@@ -247,11 +284,17 @@ def parse_groups(text: str) -> DeviceGroups:
     printed = _MESH.match(plain)
     rest = plain[printed.end() :].strip() if printed is not None else ""
     if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
-        mesh = _mesh(printed)
-        return _listed(text, mesh.groups(_references(rest)), mesh)
+        return _along_mesh(text, _mesh(printed), _references(rest))
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
     return _listed(text, tuple(_integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
+
+
+def _along_mesh(text: str, mesh: NamedMesh, references: tuple[AxisReference, ...]) -> DeviceGroups:
+    size = mesh.group_size(references)
+    if mesh.device is not None or (isinstance(mesh.device_ids, tuple) and not isinstance(mesh.device_ids, Iota)):
+        return _listed(text, mesh.groups(references), mesh)
+    return DeviceGroups(text, MeshGroups(mesh, references), frozenset([size]), mesh.size, mesh.size - 1, mesh)
 
 
 def _listed(text: str, groups: Groups, mesh: NamedMesh | None = None) -> DeviceGroups:
@@ -373,7 +416,7 @@ class Sharding:
         """The devices by what they hold: each group has the same part. `None` where that cannot be known for
         so many partitions. Partitions are numbered as in the sharding.
         """
-        if not 0 < partitions <= MAX_DEVICES:
+        if not 0 < partitions <= MAX_DEVICES or (self.kind != "replicated" and self.devices != partitions):
             return None
         try:
             groups = self._copies(partitions)

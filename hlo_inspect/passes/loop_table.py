@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, Runs
@@ -72,16 +73,37 @@ def loops(context: Context, *, with_cost: bool = False) -> Table:
 
 def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     graph = context.call_graph
-    inside: dict[Instruction, list[Bounds]] = {loop.instruction: [NOTHING] * 4 for loop in graph.loops}
-    for computation, amounts in _amounts(context, with_cost=with_cost):
-        for around in graph.loops_around(computation):
-            inside[around] = [before.plus(more) for before, more in zip(inside[around], amounts, strict=True)]
+    inside = _inside(context, with_cost=with_cost)
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
         runs = graph.runs(loop.body) if loop.body is not None else Runs(0, None, "its body is not named")
         source = origin_of(instruction, context.module.frames).source
         yield _Row(loop, parent.name if parent is not None else "", runs, source, *inside[instruction])
+
+
+def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, list[Bounds]]:
+    """The figures of each loop: those of the computations that it is the innermost loop of, and those of the loops directly
+    inside of it, which are complete before the computation that holds the loop comes.
+    """
+    graph = context.call_graph
+    own: dict[str, list[Bounds]] = {}
+    for computation, amounts in _amounts(context, with_cost=with_cost):
+        own[computation] = _plus(own.get(computation, [NOTHING] * 4), amounts)
+    inside: dict[Instruction, list[Bounds]] = {loop.instruction: [NOTHING] * 4 for loop in graph.loops}
+    held: defaultdict[str, list[Instruction]] = defaultdict(list)
+    for instruction in inside:
+        held[instruction.computation.name].append(instruction)
+    for computation in reversed(graph.order):
+        around = next(graph.loops_around(computation), None)
+        if around is not None:
+            for more in (own.get(computation), *map(inside.__getitem__, held[computation])):
+                inside[around] = inside[around] if more is None else _plus(inside[around], more)
+    return inside
+
+
+def _plus(before: Sequence[Bounds], more: Sequence[Bounds]) -> list[Bounds]:
+    return [one.plus(other) for one, other in zip(before, more, strict=True)]
 
 
 def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[Bounds, Bounds, Bounds, Bounds]]]:

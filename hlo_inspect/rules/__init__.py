@@ -9,9 +9,11 @@ from hlo_inspect.rules.base import Rule, RulePage
 from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
 from hlo_inspect.rules.contradictory_devices import ContradictoryDevices
 from hlo_inspect.rules.dangling_alias import DanglingAlias
+from hlo_inspect.rules.excessive_runs import ExcessiveRuns
 from hlo_inspect.rules.invalid_custom_call_config import InvalidCustomCallConfig
 from hlo_inspect.rules.invalid_trip_count import InvalidTripCount
 from hlo_inspect.rules.mesh_mismatch import MeshMismatch
+from hlo_inspect.rules.mesh_not_sought import MeshNotSought
 from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 from hlo_inspect.rules.recursive_computation import RecursiveComputation
 from hlo_inspect.rules.replicated_optimizer_state import ReplicatedOptimizerState
@@ -36,8 +38,10 @@ RULES: tuple[Rule, ...] = (
     ContradictoryDevices(),
     ShardingDeviceCount(),
     MeshMismatch(),
+    MeshNotSought(),
     InvalidTripCount(),
     RecursiveComputation(),
+    ExcessiveRuns(),
     InvalidCustomCallConfig(),
     UnfollowedDataflow(),
     UndonatedOptimizerState(),

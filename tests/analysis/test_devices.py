@@ -137,9 +137,9 @@ def test_groups_that_contradict_the_program_have_no_size(mode: GroupMode, text: 
 
 def test_groups_keep_the_order_of_the_text() -> None:
     found = participants(spelled("{{1,0},{3,2}}"), FLATTENED, TWO_BY_FOUR)
-    assert found.groups == ((1, 0), (3, 2))
-    assert participants(spelled("[2,2]<=[2,2]T(1,0)"), FLATTENED, TWO_BY_FOUR).groups == ((0, 2), (1, 3))
-    assert participants(spelled("{}"), REPLICAS, TWO_BY_FOUR).groups == ()
+    assert found.key == ((1, 0), (3, 2))
+    assert participants(spelled("[2,2]<=[2,2]T(1,0)"), FLATTENED, TWO_BY_FOUR).key == ((0, 2), (1, 3))
+    assert participants(spelled("{}"), REPLICAS, TWO_BY_FOUR).key == ()
 
 
 @pytest.mark.parametrize("mode", list(GroupMode))
@@ -157,7 +157,7 @@ def test_replicas_with_an_unknown_number_of_partitions() -> None:
 
 def test_groups_that_make_no_sense_are_a_fault() -> None:
     found = participants(spelled("{{0,1},{2"), FLATTENED, TWO_BY_FOUR)
-    assert (found.groups, found.size) == ((), None)
+    assert (found.key, found.size) == ((), None)
     assert found.fault
 
 
@@ -176,7 +176,7 @@ def test_every_spelling_of_groups(read: Callable[[str], Context]) -> None:
     found = {one.start.name: one.participants for one in collectives if one.kind != "collective-permute"}
     assert found.pop("everybody").size == 8
     assert known.pop("everybody") == [list(range(8))]
-    assert {name: [list(group) for group in members.groups] for name, members in found.items()} == known
+    assert {name: [list(group) for group in members.key] for name, members in found.items()} == known
 
 
 # -- counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +32,7 @@ from hlo_inspect.analysis.mesh_axes import (
     given_mesh,
     mesh_of,
 )
-from hlo_inspect.hlo.sharding import DeviceListError, Groups, NamedMesh, parse_groups, parse_sharding
+from hlo_inspect.hlo.sharding import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups, parse_sharding
 from hlo_inspect.hlo.wants import Wants
 
 
@@ -493,4 +493,36 @@ def test_iota_lists_of_many_devices_are_not_written_out() -> None:
     assert report.facts["module.devices"] == 2 * 100_039
     assert report.facts["collectives.group_size.2.count"] == 40
     assert report.facts["mesh.shape"] is None
-    assert "mesh.shape: its groups and shardings name devices more than 2,097,152 times" in report.notes
+    assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p{i} = f32[1048576] parameter({i}), sharding={{devices=[{n}]<=[{n}]}}",
+        "p{i} = f32[1048576] parameter({i}), sharding={{devices=[{n},2]<=[2,{n}]T(1,0)}}",
+        "p{i} = f32[1048576] parameter({i}), sharding={{mesh['axis_0'={n}], [{{'axis_0'}}]}}",
+        "r{i} = f32[4] all-reduce(p), replica_groups=[{n},2]<=[2,{n}]T(1,0), to_apply=s",
+        "r{i} = f32[4] all-reduce(p), replica_groups=mesh['a'={n},'b'=2] {{'b'}}, to_apply=s",
+    ],
+)
+def test_short_lists_of_many_devices_are_not_written_out(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them stands for 500,000 ids, which are as many as the whole module may have, with what they are looked at for."""
+    written: list[int] = []
+
+    def ids(self: Iota, count: int) -> list[int]:
+        written.append(count)
+        return list(range(count))
+
+    def groups(self: NamedMesh, references: Iterable[AxisReference]) -> tuple[tuple[int, ...], ...]:
+        written.append(self.size)
+        return ()
+
+    monkeypatch.setattr(Iota, "ids", ids)
+    monkeypatch.setattr(NamedMesh, "groups", groups)
+    lines = "\n".join("  " + line.format(i=i, n=524_288 - i) for i in range(4))
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(9)\n{lines}\n}}\n"
+    (report,) = hlo_inspect.inspect_all(text, ("params", "collectives"), also=("optimizer",))
+    assert report.facts["mesh.shape"] is None
+    assert report.table("params").rows
+    assert sum(written) <= 131_072

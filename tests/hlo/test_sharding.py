@@ -331,3 +331,28 @@ def test_shardy_shardings() -> None:
         (NamedMesh(()), ()),
     ]
     assert parse_shardy_shardings("no sharding", meshes) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("{'a'}", 2),
+        ("{'b'}", 4),
+        ("{'a','b'}", 8),
+        ("{'b':(1)2}", 2),
+        ("{'b':(2)2,'a'}", 4),
+        ("{}", 1),
+        ("{'b':(1)2,'b':(2)2}", 4),
+    ],
+)
+def test_the_size_of_a_group_along_a_mesh(text: str, size: int) -> None:
+    found = parse_groups(f"mesh['a'=2,'b'=4] {text}")
+    assert (found.sizes, found.count, found.largest_id) == (frozenset([size]), 8, 7)
+    assert {len(group) for group in found.groups} == {size}
+    assert sorted(i for group in found.groups for i in group) == list(range(8))
+
+
+@pytest.mark.parametrize("text", ["{'a','a'}", "{'b':(1)2,'b'}", "{'b':(2)2,'b':(2)2}", "{'c'}", "{'b':(3)2}"])
+def test_axes_that_overlap_are_refused_without_a_group(text: str) -> None:
+    with pytest.raises(DeviceListError):
+        parse_groups(f"mesh['a'=2,'b'=4] {text}")

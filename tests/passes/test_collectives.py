@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.report.model import Report, Value
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=4
@@ -384,3 +385,35 @@ main.7 {
     assert [row[0] for row in report.table("collectives").rows] == ["b"]
     both = hlo_inspect.inspect(text, ("collectives", "params"))
     assert (both.facts["collectives.count"], both.facts["outputs.bytes"]) == (1, 64)
+
+
+def test_the_table_of_loops_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops in one another: what each runs is added to that of the next one around it, and to no other."""
+
+    def nested(depth: int) -> str:
+        shape, text = "(s32[], f32[4])", "HloModule m, num_partitions=2\n\n"
+        trips = 'condition=cond, backend_config={"known_trip_count":{"n":"2"}}'
+        sums = "add {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
+        text += sums + f"cond {{\n  p = {shape} parameter(0)\n  ROOT c = pred[] constant(true)\n}}\n"
+        inner = "copy(p)"
+        for i in reversed(range(depth)):
+            lines = [f"p = {shape} parameter(0)", "i = s32[] get-tuple-element(p), index=0", f"w = {shape} {inner}"]
+            lines += ["x = f32[4] get-tuple-element(w), index=1", f"r = f32[4] all-reduce(x), channel_id={i + 1}, to_apply=add"]
+            lines += [f"ROOT t = {shape} tuple(i, r)"]
+            text += f"body{i} {{\n  " + "\n  ".join(lines) + "\n}\n"
+            inner = f"while(p), body=body{i}, {trips}"
+        return text + f"ENTRY e {{\n  p = {shape} parameter(0)\n  ROOT w = {shape} {inner}\n}}\n"
+
+    calls: list[int] = []
+    plus = Bounds.plus
+
+    def counting(self: Bounds, more: Bounds) -> Bounds:
+        calls[-1] += 1
+        return plus(self, more)
+
+    monkeypatch.setattr(Bounds, "plus", counting)
+    for depth in (30, 60):
+        calls.append(0)
+        rows = hlo_inspect.inspect(nested(depth), "collectives").table("loops").records()
+        assert max(int(row["collectives"] or 0) for row in rows) == sum(2**n for n in range(1, depth + 1))
+    assert calls[1] < 2.5 * calls[0]

@@ -36,6 +36,8 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI204": ("devices=[2]<=[2]", "devices=[4]<=[4]"),
     "HI301": ("negate(b)", "negate(w)"),
     "HI501": ("many", "3"),
+    "HI206": ("[100000,2]<=[2,100000]T(1,0)", "[8,2]<=[2,8]T(1,0)"),
+    "HI507": ('body=outer, backend_config={"known_trip_count":{"n":"900000000000000000"}}', "body=outer"),
     "HI502": ("call(x), to_apply=again\n}\n\nENTRY", "negate(x)\n}\n\nENTRY"),
     "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),
     "HI504": ("subtract(w)", "subtract(w, g)"),

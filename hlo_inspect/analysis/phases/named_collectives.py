@@ -114,7 +114,7 @@ def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes
     for i in bare:
         collective, shape = collectives[i], collectives[i].result_shape
         if isinstance(shape, ArrayShape) and shape.dimensions and collective.kind == "all-reduce":
-            key = (collective.start.computation.name, shape.dimensions, collective.participants.groups, scopes[i].parameters)
+            key = (collective.start.computation.name, shape.dimensions, collective.participants.key, scopes[i].parameters)
             pairs.setdefault(key, {}).setdefault(scopes[i].primitive, []).append(i)
     for found in pairs.values():
         if len(found.get("reduce_max", ())) == len(found.get("reduce_sum", ())) == 1:
