@@ -330,7 +330,7 @@ class TestExitStatuses:
             (("check", COLLECTIVES, "--assert", "optimizer.name != adammw"), "did you mean 'adamw'"),
             (("check", COLLECTIVES, "--assert", "module.shapes == perdevice"), "did you mean 'per_device'"),
             (("check", COLLECTIVES, "--assert", "optimizer.name one of {lion, adammw}"), "never 'adammw'"),
-            (("rule", "HI566"), "did you mean 'HI506'"),
+            (("rule", "HI999"), "there is no rule 'HI999'"),
             (("rule", "unused-params"), "did you mean 'unused-parameter'"),
         ],
     )
