@@ -26,7 +26,6 @@ from hlo_inspect.analysis.optimizer.update import Update
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape
 
-MAX_PLACES = 200_000  # of a step that are looked at
 MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
@@ -326,7 +325,7 @@ class BackwardPasses:
         while stack:
             place = next(stack[-1], None)
             seen += 1
-            if place is None or seen > MAX_PLACES:
+            if place is None or seen > frames.max_places:
                 stack.pop()
                 continue
             opcode = frames.opcode(place)
@@ -337,7 +336,7 @@ class BackwardPasses:
                 yield place
             elif frames.step_back(place) is None:
                 self._hidden |= self._dependence.inputs(place)
-        if seen > MAX_PLACES:
+        if seen > frames.max_places:
             self._hidden = EVERYTHING
 
     def _rows_of_interest(self, frame: int) -> Iterator[Place]:

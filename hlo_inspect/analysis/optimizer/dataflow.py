@@ -22,7 +22,6 @@ from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import BackendConfig, SliceDimension
 
-MAX_PLACES = 400_000  # of one module, visited ones included: nested calls multiply
 MAX_SLICES = 64  # that are put together again
 MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 
@@ -84,11 +83,12 @@ class Dataflow:
                 found = self._step(top)
             if isinstance(found, int):
                 nodes[top] = found
-            elif active.isdisjoint(found) and top not in found and len(nodes) + len(active) < MAX_PLACES:
+            elif active.isdisjoint(found) and top not in found and len(nodes) + len(active) < frames.max_places:
                 active.add(top)
                 stack += found
             else:
-                is_cycle = len(nodes) + len(active) < MAX_PLACES
+                is_cycle = len(nodes) + len(active) < frames.max_places
+                frames.is_cut_short |= not is_cycle
                 nodes[top] = self.broken(top, "depends on itself" if is_cycle else "lies behind too many expressions to follow")
         return nodes[place]
 

@@ -15,8 +15,6 @@ from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
 
-MAX_PLACES = 500_000
-
 
 class InputDependence:
     """On which inputs a place depends: through products of matrices, reductions, loops and collectives.
@@ -46,7 +44,8 @@ class InputDependence:
                 stack.pop()
                 continue
             before = followed.get(top)
-            sources = EVERYTHING if len(known) >= MAX_PLACES else self._sources(top) if before is None else before
+            is_over = len(known) >= self._frames.max_places
+            sources = EVERYTHING if is_over else self._sources(top) if before is None else before
             if isinstance(sources, int):
                 known[top] = sources
                 continue

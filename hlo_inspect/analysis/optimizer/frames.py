@@ -19,8 +19,11 @@ from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
 
 MAX_DEPTH = 500  # of calls in calls
+CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_FAULTS = 1000
+LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
+MAX_VISITS = 4  # of each row, beside these
 
 UNCHANGED = frozenset(
     {
@@ -91,7 +94,8 @@ class Fault(NamedTuple):
 
 
 class Frames:
-    """The calls of a module's computations, by number.
+    """The calls of a module's computations, by number. `max_places` is how many places may be looked at, by the size of the
+    text; `is_cut_short` says that there were more, or something else that is not followed.
 
     An operand that nothing defines has a place too: its row is the complement of the row that uses it, its index the number of
     the operand.
@@ -100,6 +104,8 @@ class Frames:
     def __init__(self, views: Views) -> None:
         self.views = views
         self.faults: dict[Fault, None] = {}
+        self.is_cut_short = False
+        self.max_places = LEAST_PLACES + MAX_VISITS * sum(len(one.rows) for one in views.computations.values())
         self._frames: list[Frame] = []
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
@@ -121,18 +127,41 @@ class Frames:
         key = (place[0], place[1], computation)
         known = self._calls.get(key)
         if known is None:
+            reason = self._why_not(place[0], computation)
+            if reason:
+                self.give_up(place, reason)
+                return None
             known = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
             if known is not None:
                 self._calls[key] = known
         return known
 
+    def _why_not(self, caller: int, computation: str) -> str:
+        """Why a call is not followed; empty where it is."""
+        frame = self._frames[caller]
+        if frame.depth >= MAX_DEPTH:
+            return "lies in too many calls of calls"
+        is_checked = frame.depth % CHECKED_DEPTH == CHECKED_DEPTH - 1
+        while is_checked:
+            if frame.view.computation.name == computation:
+                return "calls a computation that it is part of"
+            if frame.caller is None:
+                break
+            frame = self._frames[frame.caller[0]]
+        return ""
+
     def _add(
         self, computation: str, arguments: tuple[Place, ...] | None, depth: int, caller: tuple[int, int] | None = None
     ) -> int | None:
-        if computation not in self.views.computations or depth > MAX_DEPTH:
+        if computation not in self.views.computations:
             return None
         self._frames.append(Frame(self.views.of(computation), arguments, depth, caller))
         return len(self._frames) - 1
+
+    def give_up(self, place: Place, reason: str) -> None:
+        """Notes what is not followed although the text may be right: then it is not known what all of the step does."""
+        self.note_fault(place, reason)
+        self.is_cut_short = True
 
     def note_fault(self, place: Place, reason: str) -> None:
         """Notes what could not be followed; of an operand without a name the instruction that uses it."""

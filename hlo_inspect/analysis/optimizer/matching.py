@@ -17,6 +17,7 @@ from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
 
 MAX_ROUNDS = 4
+MAX_STATES = 64  # of one array
 
 
 @dataclass(slots=True)
@@ -67,6 +68,8 @@ class Matcher:
             self._by_atom.setdefault(self.forms.leaf(array.old), array)
         beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
         self._definitions: dict[int, Sum] = {}
+        self._inputs: dict[int, int] = {}
+        self._values: dict[int, int] = {}
         self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
@@ -104,7 +107,7 @@ class Matcher:
             found = [w if w.claim else self._match(w.array) or w for w in found]
         if self.forms.is_cut_short:
             frames = self.flow.frames
-            frames.note_fault(frames.root(self.step.frame, ()), "has expressions too large to compare")
+            frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
         found = self._without_unseen(self._without_doubtful(found + self._odd_ones()))
         found = self._without_followers(found)
         frozen = self._frozen(without_gradient, found)
@@ -117,6 +120,20 @@ class Matcher:
         known = self._definitions.get(array.new)
         if known is None:
             known = self._definitions[array.new] = self.forms.definition(array.new)
+        return known
+
+    def _inputs_behind(self, array: StateArray) -> int:
+        """The inputs behind what is opaque in a new value, as bits."""
+        known = self._inputs.get(array.new)
+        if known is None:
+            known = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
+        return known
+
+    def _values_in(self, array: StateArray) -> int:
+        """The values of the training state in a new value, as bits."""
+        known = self._values.get(array.new)
+        if known is None:
+            known = self._values[array.new] = self.dependence.values(self.definition(array))
         return known
 
     def _inputs_of(self, leaf: int) -> int:
@@ -161,10 +178,7 @@ class Matcher:
 
     def _feeds_itself(self, array: StateArray) -> bool:
         """Whether the new value depends on the old one through something opaque: a gradient does."""
-        inputs = self.dependence.inputs(self.definition(array))
-        for state in self._states_of(array):
-            inputs |= self.dependence.inputs(state.form)
-        return bool(inputs & self._own(array))
+        return any(self._inputs_behind(one) & self._own(array) for one in self._chain_of(array))
 
     def _is_state(self, array: StateArray) -> bool:
         """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
@@ -185,8 +199,8 @@ class Matcher:
         """Arrays that gradients depend on and that have none: frozen weights, averages of weights that the loss reads."""
         read = 0
         for array in candidates:
-            for form in self._chain(array):
-                inputs = self.dependence.inputs(form)
+            for one in self._chain_of(array):
+                inputs = self._inputs_behind(one)
                 read |= inputs if inputs > 0 else 0
         possible = {id(array) for array in candidates}
         return [
@@ -196,12 +210,15 @@ class Matcher:
             and array.shape.elements != 1
             and id(array) not in possible
             and read & self._own(array)
-            and not any(self.dependence.inputs(form) for form in self._chain(array))
+            and not any(self._inputs_behind(one) for one in self._chain_of(array))
         ]
 
     def _chain(self, array: StateArray) -> list[Sum]:
         """The new value of an array and those of the states in it."""
-        return [self.definition(array), *(state.form for state in self._states_of(array))]
+        return [self.definition(one) for one in self._chain_of(array)]
+
+    def _chain_of(self, array: StateArray) -> list[StateArray]:
+        return [array, *(state.array for state in self._states_of(array))]
 
     def _hidden(self, weight: StateArray) -> int:
         """The inputs that hold states which can belong to a weight: a gradient never depends on these."""
@@ -217,7 +234,7 @@ class Matcher:
 
     def _primary(self, array: StateArray) -> StateArray:
         """Of arrays with the same new value the one whose old value it holds."""
-        values = self.dependence.values(self.definition(array))
+        values = self._values_in(array)
         return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
 
     # -- matching -------------------------------------------------------------------------------------------------------
@@ -370,16 +387,19 @@ class Matcher:
         seen = 0
         open_ = [array]
         while open_:
-            values = self.dependence.values(self.definition(open_.pop())) & ~seen
+            values = self._values_in(open_.pop()) & ~seen
             seen |= values
             for atom in self.dependence.atoms(values):
                 other = self._by_atom.get(atom)
                 if other is None or other is array or other.new in found or other.new in self._candidates:
                     continue
-                form = self.definition(other)
-                if other.shape.elements == 1 and not self.dependence.inputs(form) & self._own(array):
+                if other.shape.elements == 1 and not self._inputs_behind(other) & self._own(array):
                     continue  # a loss scale, a counter
-                found[other.new] = State(other, self.forms.leaf(other.old), self.forms.leaf(other.new), form)
+                if len(found) == MAX_STATES:
+                    self.flow.frames.give_up(array.place, "is made of too many others to compare")
+                    open_.clear()
+                    break
+                found[other.new] = State(other, self.forms.leaf(other.old), self.forms.leaf(other.new), self.definition(other))
                 open_.append(other)
         self._chains[array.new] = list(found.values())
         return self._chains[array.new]

@@ -28,7 +28,8 @@ Sum = dict[Monomial, float]
 ONE: Monomial = ()
 MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
 MAX_OPENED = 4096  # factors of a sum that is multiplied out
-MAX_WORK = 2_000_000  # terms of all forms together
+LEAST_WORK = 100_000  # factors of all forms together
+MAX_FACTORS = 50  # of each node of the graph, beside these
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +181,14 @@ class NormalForms:
         operands = self._operands(node)
         parts = tuple([self.form(arg) for arg in operands])
         form = self._total(parts) if operands is not args else self._operation(node, parts)
-        self._work += len(form)
+        self._work += len(form) * max(1, len(next(iter(form), ONE)))
         return form
 
     def _operands(self, node: int) -> Sequence[int]:
         """What a node is made of; of an addition of additions all that is added up, so that long sums are made once."""
         graph = self.graph
         args = graph.args[node]
-        if graph.ops[node] != "add" or not any(graph.ops[arg] == "add" for arg in args):
+        if graph.ops[node] != "add" or args[0] == args[1] or not any(graph.ops[arg] == "add" for arg in args):
             return args
         found: list[int] = []
         seen: set[int] = set()
@@ -195,6 +196,7 @@ class NormalForms:
         while stack and len(found) <= MAX_TERMS:
             top = stack.pop()
             if top in seen:
+                self._work += len(seen)
                 return args  # of shared sums, written out, there can be any number
             if graph.ops[top] == "add" and top not in self._cut and top not in self._forms:
                 seen.add(top)
@@ -214,7 +216,7 @@ class NormalForms:
     @property
     def is_cut_short(self) -> bool:
         """Whether there was more than can be looked at; what came last is opaque then."""
-        return self._work > MAX_WORK
+        return self._work > LEAST_WORK + MAX_FACTORS * len(self.graph.ops)
 
     def _operation(self, node: int, parts: tuple[Sum, ...]) -> Sum:
         op = self.graph.ops[node]

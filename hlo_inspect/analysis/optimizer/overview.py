@@ -97,7 +97,7 @@ class Overview:
     @property
     def is_complete(self) -> bool:
         """Whether all expressions could be compared."""
-        return not any(matcher.forms.is_cut_short for matcher in self.updates.matchers)
+        return not self.updates.flow.frames.is_cut_short
 
     @property
     def faults(self) -> list[Fault]:

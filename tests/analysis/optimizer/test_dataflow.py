@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from hlo_inspect.analysis import view
-from hlo_inspect.analysis.optimizer import dataflow
+from hlo_inspect.analysis.optimizer import frames
 from hlo_inspect.analysis.optimizer.dataflow import carried_element, constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.view import View
@@ -71,7 +71,7 @@ def test_a_chain_of_thousands() -> None:
 
 def test_calls_of_calls_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each computation calls the next one twice: 2 ** 40 values, one behind the other."""
-    monkeypatch.setattr(dataflow, "MAX_PLACES", 2000)
+    monkeypatch.setattr(frames, "LEAST_PLACES", 2000)
     level = "%f{0} (x{0}: f32[8]) -> f32[8] {{\n  %x{0} = f32[8]{{0}} parameter(0)\n"
     level += "  %a{0} = f32[8]{{0}} call(%x{0}), to_apply=%f{1}\n  ROOT %b{0} = f32[8]{{0}} call(%a{0}), to_apply=%f{1}\n}}\n"
     last = "%f40 (x40: f32[8]) -> f32[8] {\n  %x40 = f32[8]{0} parameter(0)\n  ROOT %s = f32[8]{0} sine(%x40)\n}\n"

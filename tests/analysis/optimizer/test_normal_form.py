@@ -112,7 +112,8 @@ def test_a_long_sum_is_made_at_once() -> None:
 
 
 def test_too_much_work_leaves_the_rest_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normal_form, "MAX_WORK", 50)
+    monkeypatch.setattr(normal_form, "LEAST_WORK", 50)
+    monkeypatch.setattr(normal_form, "MAX_FACTORS", 0)
     graph, nodes = leaves(40)
     total = nodes[0]
     for node in nodes[1:]:

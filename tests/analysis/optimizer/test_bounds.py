@@ -1,0 +1,69 @@
+"""What is given up where a text would take more than its size allows: a finding with its place, and facts that are unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect import Report, inspect
+from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.normal_form import NormalForms
+
+F = "f32[64]{0}"
+
+
+def report_of(*lines: str, before: str = "", aliases: int = 1) -> Report:
+    alias = ", ".join(f"{{{i}}}: ({i}, {{}}, may-alias)" for i in range(aliases))
+    body = "\n".join(f"  {line}" for line in lines)
+    return inspect(f"HloModule m, input_output_alias={{ {alias} }}\n\n{before}ENTRY e {{\n{body}\n}}\n", passes=["optimizer"])
+
+
+def chain_of_products(count: int) -> list[str]:
+    """Each weight is changed by a product of other weights, up to all of them."""
+    lines = [f"w{i} = {F} parameter({i})" for i in range(count)] + [f"x0 = {F} add(w0, w0)"]
+    lines += [f"x{i} = {F} multiply(x{i - 1}, w{i})" for i in range(1, count)]
+    lines += [f"s{i} = {F} subtract(w{i}, x{count - 1 - i})" for i in range(count)]
+    return [*lines, f"ROOT r = ({', '.join([F] * count)}) tuple({', '.join(f's{i}' for i in range(count))})"]
+
+
+def sums_and_products(count: int) -> list[str]:
+    """Written out, the last sum has a number of terms that grows with a power of two."""
+    lines = [f"a0 = {F} parameter(0)", f"b0 = {F} parameter(1)"]
+    for i in range(count):
+        lines += [f"a{i + 1} = {F} add(a{i}, b{i})", f"b{i + 1} = {F} multiply(a{i}, b{i})"]
+    return [*lines, f"ROOT r = ({F}, {F}) tuple(a{count}, b{count})"]
+
+
+def calling_itself(count: int) -> list[str]:
+    lines = [f"p = {F} parameter(0)", f"a0 = {F} call(p), to_apply=e"]
+    return [*lines, *(f"a{i + 1} = {F} multiply(a{i}, p)" for i in range(count)), f"ROOT r = {F} subtract(p, a{count})"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "aliases", "reason"),
+    [
+        (chain_of_products(100), 100, "is made of too many others to compare"),
+        (sums_and_products(40), 2, "has expressions too large to compare"),
+        (calling_itself(50), 1, "calls a computation that it is part of"),
+    ],
+)
+def test_what_is_given_up_is_a_finding_and_facts_are_unknown(lines: list[str], aliases: int, reason: str) -> None:
+    report = report_of(*lines, aliases=aliases)
+    assert [report.facts[f"optimizer.{name}"] for name in ("name", "update_count", "frozen_count")] == [None, None, None]
+    assert any(reason in finding.message for finding in report.findings)
+
+
+def test_a_few_states_are_not_too_many() -> None:
+    report = report_of(*chain_of_products(20), aliases=20)
+    assert report.facts["optimizer.name"] is not None
+    assert not report.findings
+
+
+def test_a_sum_with_itself_many_times_over_is_walked_once() -> None:
+    """Each of 1,000 sums adds the one before to itself: what is done grows with their number, not with its square."""
+    graph = Graph()
+    total = graph.input((0, 0, ()), 8)
+    for _ in range(1000):
+        total = graph.make("add", (total, total))
+    forms = NormalForms(graph)
+    assert forms.form(total) == {((forms.leaf(0), 1.0),): 2.0**1000}
+    assert not forms.is_cut_short
