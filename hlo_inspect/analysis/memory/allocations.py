@@ -89,7 +89,6 @@ class _Assigner:
         self._starting: list[dict[int, list[int]]] = []
         self._ending: list[dict[int, list[int]]] = []
         self._of_space: dict[int, int] = {}
-        self._places: dict[int, dict[int, int]] = {}
 
     def run(self) -> Assignment:
         facts, found = self._facts, self._found
@@ -266,21 +265,8 @@ class _Assigner:
         time, place = facts.values.times[later], facts.values.places[later]
         if facts.schedule.opcodes[time] == "copy":
             return False
-        for operand in facts.schedule.operands[time]:
-            operand_place = self._place(operand, earlier) if operand >= 0 else None
-            if operand_place is not None and facts.may_overwrite(operand, operand_place, time, place):
-                return True
-        return False
-
-    def _place(self, time: int, value: int) -> int | None:
-        """Where in a result a value stands."""
-        result = self._facts.values.results[time]
-        if isinstance(result, int):
-            return 0 if result == value else None
-        known = self._places.get(time)
-        if known is None:
-            known = self._places[time] = {one: place for place, one in reversed(list(enumerate(result)))}
-        return known.get(value)
+        operand, operand_place = facts.ranges.last_positions[earlier]
+        return operand in facts.schedule.operands[time] and facts.may_overwrite(operand, operand_place, time, place)
 
 
 def _between(start: int, end: int) -> tuple[int, int]:

@@ -14,6 +14,10 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.allocations import BufferFacts
 
 
+_TAKES_OVER_NOTHING = frozenset({"copy", "tuple", "constant", "parameter", "dot", "convolution", "broadcast", "concatenate"})
+"""What has no operand that it may be written over; the list only saves time."""
+
+
 @dataclass(slots=True)
 class Interval:
     """One value in the heap: its buffer, from which tick of the trace to which one. `base` is the interval whose memory it
@@ -72,6 +76,8 @@ class _Simulation:
         self._now = 0
         self._live: dict[int, int] = {}
         self._changes_to_peak = 0
+        self._candidates_at = -1
+        self._found_candidates: list[int] = []
 
     def run(self) -> Trace:
         facts, trace = self._facts, self._trace
@@ -105,20 +111,28 @@ class _Simulation:
     def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
         """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
         facts = self._facts
-        values, of, members = facts.values, facts.buffers.of, facts.buffers.members
-        time, place = values.times[value], values.places[value]
-        if not going or facts.schedule.opcodes[time] == "copy":
+        time, place = facts.values.times[value], facts.values.places[value]
+        if not going or facts.schedule.opcodes[time] in _TAKES_OVER_NOTHING:
             return None
-        operands = facts.schedule.operands[time]
-        for operand in operands:
-            if operand < 0:
-                continue
-            given = values.top(operand)
-            if given not in going or len(members[of[given]]) > 1 or values.times[given] not in operands:
-                continue
-            if facts.may_overwrite(values.times[given], values.places[given], time, place):
+        for given in self._candidates(time, going):
+            operand = facts.values.times[given]
+            if given in going and facts.may_overwrite(operand, facts.values.places[given], time, place):
                 return given
         return None
+
+    def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
+        """The operands of what runs at a time that are freed then, in the order of the operands."""
+        if self._candidates_at != time:
+            facts = self._facts
+            members, of = facts.buffers.members, facts.buffers.of
+            operands = facts.schedule.operands[time]
+            tops = dict.fromkeys(facts.values.top(operand) for operand in operands if operand >= 0)
+            defining = set(operands)
+            self._found_candidates = [
+                one for one in tops if one in going and len(members[of[one]]) == 1 and facts.values.times[one] in defining
+            ]
+            self._candidates_at = time
+        return self._found_candidates
 
     # -- events ---------------------------------------------------------------------------------------------------------
 

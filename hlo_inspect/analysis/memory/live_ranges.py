@@ -19,35 +19,53 @@ _READS_NOTHING = frozenset({"tuple", "domain", "call"})
 
 @dataclass(frozen=True, slots=True)
 class LiveRanges:
-    """By value the first and the last time at which it is live."""
+    """By value the first and the last time at which it is live, and the last result that it is (time and place)."""
 
     starts: list[int]
     ends: list[int]
+    last_positions: list[tuple[int, int]]
 
 
 def find_live_ranges(schedule: Schedule, values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
     """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by number and place, that an
     output takes the place of.
     """
-    whole, table = _reads(schedule)
-    starts, ends = [0] * len(values.times), [-1] * len(values.times)
-    for value, time in enumerate(values.times):
-        run = schedule.run_at[time]
-        starts[value] = run.start if schedule.opcodes[time] == "parameter" else time
-        if run.asynchronous is not None:
-            start = run.asynchronous.caller
-            ends[value] = schedule.done.get(start, start)
+    starts, ends, positions = _definitions(schedule, values)
     for time, result in enumerate(values.results):
         run = schedule.run_at[time]
-        here = max(run.end if run.root == time else time, whole[time])
+        here = run.end if run.root == time else time
+        for place, value in enumerate((result,) if isinstance(result, int) else result):
+            if ends[value] < here:
+                ends[value], positions[value] = here, (time, place)
+    whole, table = _reads(schedule)
+    for time, result in enumerate(values.results):
         if isinstance(result, int):
-            ends[result] = max(ends[result], here, table[time])
+            ends[result] = max(ends[result], whole[time], table[time])
             continue
-        for value in result:
-            ends[value] = max(ends[value], here)
+        read = whole[time]
+        if read >= 0:
+            for value in result:
+                ends[value] = max(ends[value], read)
         ends[result[0]] = max(ends[result[0]], table[time])
     _extend_parameters(schedule, values, aliased, ends)
-    return LiveRanges(starts, ends)
+    return LiveRanges(starts, ends, positions)
+
+
+def _definitions(schedule: Schedule, values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Starts, ends and last positions of values as far as their definition says it: a parameter is there from the start of its
+    computation, a root to its end, what an asynchronous computation defines until that is done.
+    """
+    starts, ends = list(values.times), list(values.times)
+    for value, time in enumerate(values.times):
+        run = schedule.run_at[time]
+        if schedule.opcodes[time] == "parameter":
+            starts[value] = run.start
+        if run.root == time:
+            ends[value] = run.end
+        if run.asynchronous is not None:
+            start = run.asynchronous.caller
+            ends[value] = max(ends[value], schedule.done.get(start, run.end))
+    return starts, ends, list(zip(values.times, values.places, strict=True))
 
 
 def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ platforms (`gpu_overwriting`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from hlo_inspect.analysis.memory.gpu_overwriting import GpuHints
 from hlo_inspect.analysis.memory.in_place import InPlace
@@ -86,20 +87,20 @@ class Overwriting:
 
     def _by_opcode(self, operand: int, user: int, user_place: int) -> bool:
         schedule = self._schedule
-        opcode = schedule.opcodes[user]
-        numbers = [number for number, one in enumerate(schedule.operands[user]) if one == operand]
+        opcode, operands = schedule.opcodes[user], schedule.operands[user]
+        if opcode in _ALWAYS:
+            return True
         if opcode in _WRITTEN:
-            return numbers == [_WRITTEN[opcode]]
+            number = _WRITTEN[opcode]
+            return len(operands) > number and operands[number] == operand and operands.count(operand) == 1
         if opcode == "fusion":
-            return self._fusion(user, numbers[0])
+            return self._fusion(user, operands.index(operand))
         if opcode == "all-reduce":
-            return self._platform.is_tpu and (len(schedule.operands[user]) == 1 or user_place - 1 in numbers)
+            return self._platform.is_tpu and (len(operands) == 1 or operands[user_place - 1] == operand)
         if opcode == "sort":
-            is_its_own = len(schedule.operands[user]) == 1 or (len(numbers) == 1 and user_place == numbers[0] + 1)
+            is_its_own = len(operands) == 1 or (operands[user_place - 1] == operand and operands.count(operand) == 1)
             return is_its_own and len(self.users(operand)) == 1
-        if opcode == "call":
-            return self._call(operand, user)
-        return opcode in ("while", "conditional") or _is_elementwise_on(opcode, numbers[0])
+        return opcode == "call" and self._call(operand, user)
 
     def _call(self, operand: int, user: int) -> bool:
         """The operand is used by the call and by the root of what is called, element by element."""
@@ -110,8 +111,7 @@ class Overwriting:
         root, value = runs[0].root, self._values.top(operand)
         uses = [
             (one, number)
-            for time, result in enumerate(self._values.results)
-            if result == value
+            for time in self._standing.get(value, ())
             for one in self.users(time)
             for number, given in enumerate(schedule.operands[one])
             if given == time
@@ -119,6 +119,15 @@ class Overwriting:
         return len(uses) == 2 and any(
             one == root and _is_elementwise_on(schedule.opcodes[root], number) for one, number in uses
         )
+
+    @cached_property
+    def _standing(self) -> Mapping[int, list[int]]:
+        """By value of an array the times of the results that it is."""
+        standing: dict[int, list[int]] = {}
+        for time, result in enumerate(self._values.results):
+            if isinstance(result, int):
+                standing.setdefault(result, []).append(time)
+        return standing
 
     def users(self, time: int) -> list[int]:
         """The times of what uses a result."""
@@ -189,6 +198,9 @@ def _is_other_addend(fused: View, number: int) -> bool:
     uses = [one for row in fused.users[other] for one in fused.operand_rows(row) if one == other]
     return len(uses) == 1
 
+
+_ALWAYS = ELEMENTWISE | {"while", "conditional"}
+"""What may be written over any operand of the same shape."""
 
 _WRITTEN: Mapping[str, int] = {"dynamic-update-slice": 0, "scatter": 0, "set-dimension-size": 0, "triangular-solve": 1}
 

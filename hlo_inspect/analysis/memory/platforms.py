@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from hlo_inspect.hlo.module import Module
 
@@ -42,6 +43,8 @@ class Platform:
 _GPU_MARKS = (
     "operation_queue_id",
     "force_earliest_schedule",
+    "scheduling_name=",
+    "kind=kInput",
     "gemm_backend_config",
     "fusion_backend_config",
     "collective_backend_config",
@@ -53,33 +56,37 @@ _GPU_MARKS = (
     "cu_threefry",
 )
 _TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
+_CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", "TopK", "blas_", "lapack_")
+_GPU_FUSED = re.compile(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
+"""How GPU calls the computation of a fusion: by what it does."""
 
 
 def find_platform(module: Module, given: PlatformName | None = None) -> Platform:
     """The platform that was `given`, else the one whose marks the text has, else CPU."""
     if given is not None:
-        return _platform(given, "--platform", module)
+        return _platform(given, "--platform")
     if any(":T(" in text for text in module.heads):
-        return _platform("tpu", "tiles in layouts", module)
-    tails = (row[3] for computation in module.computations.values() for row in computation.rows)
-    name, mark = _marked(tails)
-    return _platform(name, mark, module)
+        return _platform("tpu", "tiles in layouts")
+    if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
+        return _platform("gpu", "fingerprint_before_lhs")
+    return _platform(*_marked(row[3] for computation in module.computations.values() for row in computation.rows))
 
 
 def _marked(tails: Iterable[str]) -> tuple[PlatformName, str]:
+    """The platform of the first row that tells it."""
     for tail in tails:
-        if "backend_config=" not in tail and "custom_call_target=" not in tail:
+        if "=" not in tail:
             continue
-        for mark in _GPU_MARKS:
-            if mark in tail:
-                return "gpu", mark
-        for mark in _TPU_MARKS:
-            if mark in tail:
-                return "tpu", mark
+        for name, marks in (("gpu", _GPU_MARKS), ("cpu", _CPU_MARKS), ("tpu", _TPU_MARKS)):
+            for mark in marks:
+                if mark in tail:
+                    return cast("PlatformName", name), mark
+        if _GPU_FUSED.search(tail):
+            return "gpu", "names of fused computations"
     return "cpu", "no mark of another platform"
 
 
-def _platform(name: PlatformName, mark: str, module: Module) -> Platform:
+def _platform(name: PlatformName, mark: str) -> Platform:
     if name == "tpu":
         return Platform(name, mark, pointer_bytes=4, table_alignment=512)
     return Platform(name, mark, keeps_trace=name != "cpu")
