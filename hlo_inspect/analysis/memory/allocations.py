@@ -59,6 +59,7 @@ class BufferFacts:
     tables: frozenset[int]
     positions: Sequence[int]
     may_overwrite: Callable[[int, int, int, int], bool]
+    reuses_allocations: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +173,7 @@ class _Assigner:
     def _assign(self, buffer: int) -> None:
         """`AssignSingleHloBuffer`: an operand's allocation, else the smallest that fits, else the heap."""
         facts = self._facts
-        free = self._free(buffer) if self._reusable else 0
+        free = self._free(buffer) if self._reusable and facts.reuses_allocations else 0
         if free:
             for number in self._of_operands(buffer):
                 if free >> number & 1 and self._touches_well(buffer, number):

@@ -284,6 +284,7 @@ class _Analysis:
             frozenset(v for v, p in enumerate(values.places) if self._is_table(schedule, values, v)),
             self._positions(schedule, orders),
             overwriting.may_overwrite,
+            self._platform.reuses_allocations,
         )
         presets = PRESET_SPACES if self._platform.is_tpu else frozenset()
         assignment = assign(facts, presets)

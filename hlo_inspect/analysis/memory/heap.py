@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import BufferFacts
 
-
-_TAKES_OVER_NOTHING = frozenset({"copy", "tuple", "constant", "parameter", "dot", "convolution", "broadcast", "concatenate"})
+_TAKES_OVER_NOTHING = frozenset(["copy", "tuple", "constant", "parameter", "dot", "convolution", "broadcast", "concatenate"])
 """What has no operand that it may be written over; the list only saves time."""
 
 
