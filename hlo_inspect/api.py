@@ -321,11 +321,11 @@ class Inspection:
             raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
         with without_collection():
             workload = read_workload(source)
-        policy = workload.header.policy
-        if self._pattern is not None and self._pattern.search(policy) is None:
-            return policy
-        notes = [one for one in (note, source.note) if one is not None]
-        return report_on_workload(workload, self._command, self._about_workloads, notes)
+            policy = workload.header.policy
+            if self._pattern is not None and self._pattern.search(policy) is None:
+                return policy
+            notes = [one for one in (note, source.note) if one is not None]
+            return report_on_workload(workload, self._command, self._about_workloads, notes)
 
     def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
         """The modules of a source that was read without `--strict`."""

@@ -59,12 +59,13 @@ class WorkloadFile(WorkloadPass):
 
 
 def _tables(totals: WorkloadTotals) -> Iterator[Table]:
-    yield workload_tables.equal_rows(totals)
+    rows = workload_tables.equal_row_list(totals)
+    yield workload_tables.equal_rows(totals, rows)
     yield workload_tables.by_pass(totals)
     yield workload_tables.by_collective(totals)
     yield from workload_tables.unknown_words(totals)
     yield workload_tables.by_group(totals)
-    yield workload_tables.by_layer(totals)
+    yield workload_tables.by_layer(totals, rows)
     yield workload_tables.header_keys(totals)
 
 

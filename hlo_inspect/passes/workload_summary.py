@@ -26,4 +26,4 @@ def _tables(totals: WorkloadTotals) -> Iterator[Table]:
     yield workload_tables.by_collective(totals)
     yield from workload_tables.unknown_words(totals)
     yield workload_tables.by_group(totals)
-    yield workload_tables.by_layer(totals)
+    yield workload_tables.by_layer(totals, workload_tables.equal_row_list(totals))

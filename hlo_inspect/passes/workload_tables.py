@@ -98,24 +98,44 @@ def _group(name: str) -> str:
 
 
 class _EqualRow(NamedTuple):
-    """Equal rows with what they compute and move together."""
+    """Equal rows with what they compute and move together: values, `None` where a part is not known, and what is known."""
 
     row: WorkloadRow
     times: int
     line: int
-    compute: PartialSum
-    size: PartialSum
+    compute: int | None
+    compute_least: int
+    size: int | None
+    size_least: int
+
+
+EqualRowList = list[_EqualRow]
+
+
+def equal_row_list(totals: WorkloadTotals) -> EqualRowList:
+    """The rows that are different, with their sums."""
+    return [_equal(totals, row, equal) for row, equal in totals.workload.distinct.items()]
 
 
 def _equal(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> _EqualRow:
-    compute, size = PartialSum(), PartialSum()
+    compute = size = 0
+    knows_compute = knows_size = True
     for name, time, word, amount in row.cells:
-        compute.add(time, equal.count)
+        if time is None:
+            knows_compute = False
+        else:
+            compute += time
         if word is None:
-            size.add(None)
-        elif word != NONE and totals.label(name, word).kind is not None:
-            size.add(amount, equal.count)
-    return _EqualRow(row, equal.count, equal.line, compute, size)
+            knows_size = False
+        elif word != NONE and totals.collective(name, word).label.kind is not None:
+            if amount is None:
+                knows_size = False
+            else:
+                size += amount
+    compute, size = compute * equal.count, size * equal.count
+    return _EqualRow(
+        row, equal.count, equal.line, compute if knows_compute else None, compute, size if knows_size else None, size
+    )
 
 
 def _bounded(column: Column, of: Callable[[object], PartialSum]) -> tuple[Column, Column]:
@@ -139,46 +159,60 @@ def _field(at: int) -> Callable[[_EqualRow], Value]:
     return lambda equal: equal.row[at]
 
 
-def equal_rows(totals: WorkloadTotals) -> Table:
+_COMPUTE = Column("compute", "count", summed=True, get=lambda equal: equal.compute)
+_SIZE = Column("bytes", "bytes", summed=True, get=lambda equal: equal.size)
+
+
+def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """Rows of the file, equal ones together, those first that move most."""
-    rows = [_equal(totals, row, equal) for row, equal in totals.workload.distinct.items()]
-    rows.sort(key=lambda equal: (-equal.size.least, -equal.compute.least))
     columns = (
         Column("name", width=20, get=lambda equal: equal.row.name),
         Column("rows", "count", summed=True, get=lambda equal: equal.times),
-        *_bounded(Column("compute", "count", summed=True), lambda equal: equal.compute),  # type: ignore[attr-defined]
-        *_bounded(Column("bytes", "bytes", summed=True), lambda equal: equal.size),  # type: ignore[attr-defined]
+        _COMPUTE,
+        _COMPUTE.lower_bound(lambda equal: equal.compute_least),
+        _SIZE,
+        _SIZE.lower_bound(lambda equal: equal.size_least),
         *_fields(),
     )
     title = f"Rows, equal ones together, by bytes (compute in {time_unit(totals)})"
-    return Table.of("workload", title, columns, rows)
+    ordered = sorted(rows, key=lambda equal: (-equal.size_least, -equal.compute_least))
+    return Table.of("workload", title, columns, ordered)
 
 
-class _LayerRows(NamedTuple):
+class _LayerRows:
     """Rows whose names differ in numbers only."""
 
-    name: str
-    members: list[_EqualRow]
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows = 0
+        self.compute = PartialSum()
+        self.size = PartialSum()
 
-    def compute(self) -> PartialSum:
-        return together(member.compute for member in self.members)
+    def add(self, equal: _EqualRow) -> None:
+        self.rows += equal.times
+        for found, value, least in (
+            (self.compute, equal.compute, equal.compute_least),
+            (self.size, equal.size, equal.size_least),
+        ):
+            found.least += least
+            found.is_complete = found.is_complete and value is not None
 
-    def size(self) -> PartialSum:
-        return together(member.size for member in self.members)
 
-
-def by_layer(totals: WorkloadTotals) -> Table:
+def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """One row a layer name, numbers in it left out."""
-    layers: dict[str, list[_EqualRow]] = {}
-    for row, equal in totals.workload.distinct.items():
-        layers.setdefault(_DIGITS.sub("#", row.name), []).append(_equal(totals, row, equal))
-    found = [_LayerRows(name, members) for name, members in layers.items()]
-    found.sort(key=lambda layer: -layer.compute().least)
+    layers: dict[str, _LayerRows] = {}
+    for equal in rows:
+        name = _DIGITS.sub("#", equal.row.name)
+        layer = layers.get(name)
+        if layer is None:
+            layer = layers[name] = _LayerRows(name)
+        layer.add(equal)
+    found = sorted(layers.values(), key=lambda layer: -layer.compute.least)
     columns = (
         Column("layer", width=20, get=lambda layer: layer.name),
-        Column("rows", "count", summed=True, get=lambda layer: sum(member.times for member in layer.members)),
-        *_bounded(Column("compute", "count", summed=True), lambda layer: layer.compute()),  # type: ignore[attr-defined]
-        *_bounded(Column("bytes", "bytes", summed=True), lambda layer: layer.size()),  # type: ignore[attr-defined]
+        Column("rows", "count", summed=True, get=lambda layer: layer.rows),
+        *_bounded(Column("compute", "count", summed=True), lambda layer: layer.compute),  # type: ignore[attr-defined]
+        *_bounded(Column("bytes", "bytes", summed=True), lambda layer: layer.size),  # type: ignore[attr-defined]
     )
     return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, found)
 
@@ -209,7 +243,7 @@ def by_collective(totals: WorkloadTotals) -> Table:
         Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
         Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
         *_DECLARED,
-        *_wire_columns(totals, lambda row: row.one.wire_bytes),  # type: ignore[attr-defined]
+        *_wire_columns(totals, lambda row: row.wire_bytes),  # type: ignore[attr-defined]
     )
     return Table.of("workload_collectives", "Collectives by pass and group", columns, rows)
 
@@ -221,18 +255,10 @@ def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
         yield Table.of("workload_unknown", "Words that no client knows, in no total", (*_LABEL, *_DECLARED), rows)
 
 
-def _declared(totals: WorkloadTotals, *, known: bool) -> list[_DeclaredRow]:
+def _declared(totals: WorkloadTotals, *, known: bool) -> list[CollectiveSum]:
     """Collectives in the order of their passes, the largest first."""
-    found = [(label, one) for label, one in totals.collectives.items() if (label.kind is not None) == known and one.count]
-    found.sort(key=lambda one: (PASSES.index(one[0].pass_name), -one[1].size.least))
-    return [_DeclaredRow(label, one) for label, one in found]
-
-
-class _DeclaredRow(NamedTuple):
-    """A collective as rows declare it, with its sum."""
-
-    label: CollectiveLabel
-    one: CollectiveSum
+    found = [one for one in totals.collectives if (one.label.kind is not None) == known]
+    return sorted(found, key=lambda one: (PASSES.index(one.label.pass_name), -one.size.least))
 
 
 _LABEL = (
@@ -240,8 +266,8 @@ _LABEL = (
     Column("collective", get=lambda row: row.label.word),
 )
 _DECLARED = (
-    Column("count", "count", summed=True, get=lambda row: row.one.count),
-    *_bounded(Column("bytes", "bytes", summed=True), lambda row: row.one.size),  # type: ignore[attr-defined]
+    Column("count", "count", summed=True, get=lambda row: row.count),
+    *_bounded(Column("bytes", "bytes", summed=True), lambda row: row.size),  # type: ignore[attr-defined]
 )
 
 
@@ -294,10 +320,13 @@ def cells(totals: WorkloadTotals) -> Table:
     found: dict[_CellKey, list[int]] = {}
     for row, equal in totals.workload.distinct.items():
         for name, _, word, size in row.cells:
-            if word is not None and word != NONE and totals.label(name, word).kind is not None:
-                known = found.setdefault(_CellKey(row.name, totals.label(name, word), size), [0, equal.line])
-                known[0] += equal.count
-    rows = [_CellSite(cell, count, line, totals.wire_bytes(cell.label, cell.size)) for cell, (count, line) in found.items()]
+            label = totals.collective(name, word).label if word is not None and word != NONE else None
+            if label is not None and label.kind is not None:
+                found.setdefault(_CellKey(row.name, label, size), [0, equal.line])[0] += equal.count
+    rows = [
+        _CellSite(cell, count, line, totals.collective(cell.label.pass_name, cell.label.word).wire(cell.size))
+        for cell, (count, line) in found.items()
+    ]
     rows.sort(key=lambda site: -site.times * (site.cell.size or 0))
     columns = (
         Column("name", width=20, get=lambda site: site.cell.name),

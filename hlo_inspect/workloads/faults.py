@@ -10,9 +10,9 @@ from hlo_inspect.errors import Location
 from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.workloads.header import PIPELINE_BYTES, REQUIRED
 from hlo_inspect.workloads.reader import HEADER, EqualRows
-from hlo_inspect.workloads.row import WorkloadCell, WorkloadRow
-from hlo_inspect.workloads.totals import CollectiveLabel, WorkloadTotals
-from hlo_inspect.workloads.vocabulary import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, group_of, kind_of, suffix_of
+from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.vocabulary import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, group_of, suffix_of
 
 UNKNOWN_COLLECTIVE, TIME_OVERFLOW, GROUPS_MISMATCH, NOT_ISSUED = "HI603", "HI604", "HI606", "HI607"
 
@@ -25,8 +25,10 @@ def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
     """Each fault once, with its first place, how often it occurs and the bytes that it is about."""
     yield from ((problem, 0) for problem in _of_header(totals))
     found: dict[tuple[str, str], tuple[Problem, int, int]] = {}
+    of_words = _FaultsOfWords(totals)
     for row, equal in totals.workload.distinct.items():
-        for code, message, size in _of_row(totals, row, equal):
+        faults = [*of_words.faults(row, equal), *_of_times(row)]
+        for code, message, size in faults:
             first, times, at_stake = found.get((code, message), (None, 0, 0))
             problem = first or Problem(code, message, Location(totals.workload.path, equal.line), row.name)
             found[code, message] = (problem, times + equal.count, at_stake + size * equal.count)
@@ -75,41 +77,66 @@ def _is(words: list[str]) -> str:
     return "are" if len(words) > 1 else "is"
 
 
-def _of_row(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> Iterator[tuple[str, str, int]]:
-    """Code, message and bytes of what is wrong with a row; messages of equal faults are equal."""
-    for time in (*(cell.time for cell in row.cells), row.update_time):
+def _of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int]]:
+    for time in (row.forward_time, row.input_time, row.weight_time, row.update_time):
         if time is not None and time >= _NEAR:
-            yield TIME_OVERFLOW, f"{time} reaches {MAX_TIME}: SimAI ends without an error and without times", 0
-    issued = _issued_passes(totals, row, equal)
-    for cell in row.cells:
-        if cell.word in (None, NONE):
-            continue
-        fault = _of_word(totals, cell)
-        size = cell.size or 0
-        if fault:
-            yield UNKNOWN_COLLECTIVE, fault, size
-        elif cell.pass_name not in issued:
-            policy = row.policy or totals.workload.header.policy
-            where = "but in the first row" if policy == MICRO else f"in the {cell.pass_name.replace('_', '-')} pass"
-            yield NOT_ISSUED, f"{policy} runs no collective {where}: {cell.word} moves nothing", size
+            yield TIME_OVERFLOW, f"{_about(time)} reaches {MAX_TIME}: SimAI ends without an error and without times", 0
 
 
-def _of_word(totals: WorkloadTotals, cell: WorkloadCell) -> str | None:
-    word = cell.word or ""
-    label: CollectiveLabel = totals.label(cell.pass_name, word)
-    if kind_of(word) is None:
+def _about(time: int) -> str:
+    """The time in two digits, so that times of many rows are one finding."""
+    return f"about {float(f'{time:.1e}'):,.0f}" if time > MAX_TIME else str(time)
+
+
+class _FaultsOfWords:
+    """What is wrong with the collectives of rows: of those with the same words the same."""
+
+    def __init__(self, totals: WorkloadTotals) -> None:
+        self._totals = totals
+        self._first_line = totals.workload.lines_of_rows[0] if totals.workload.rows else 0
+        self._known: dict[tuple[object, ...], list[tuple[str, str, int]]] = {}
+
+    def faults(self, row: WorkloadRow, equal: EqualRows) -> Iterator[tuple[str, str, int]]:
+        """Code, message and bytes of each fault; messages of equal faults are equal."""
+        is_first = equal.line == self._first_line
+        key = (is_first, row.forward_word, row.input_word, row.weight_word, row.policy)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = list(self._find(row, is_first=is_first))
+        for code, message, at in known:
+            size = row[at]
+            yield code, message, size if isinstance(size, int) else 0
+
+    def _find(self, row: WorkloadRow, *, is_first: bool) -> Iterator[tuple[str, str, int]]:
+        """The faults, each with the place of the size in the row."""
+        issued = _issued_passes(self._totals, row, is_first=is_first)
+        for (name, _, word, _), at in zip(row.cells, (4, 7, 10), strict=True):
+            if word is None or word == NONE:
+                continue
+            fault = _of_word(self._totals, name, word)
+            if fault:
+                yield UNKNOWN_COLLECTIVE, fault, at
+            elif name not in issued:
+                policy = row.policy or self._totals.workload.header.policy
+                where = "but in the first row" if policy == MICRO else f"in the {name.replace('_', '-')} pass"
+                yield NOT_ISSUED, f"{policy} runs no collective {where}: {word} moves nothing", at
+
+
+def _of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
+    """Why a collective moves nothing."""
+    label = totals.collective(pass_name, word).label
+    if label.kind is None:
         return f"{word} is no collective that a client knows: it moves nothing"
     if totals.workload.header.dialect == "astra-sim":
         return f"{word}: ASTRA-sim 1.0 knows no suffix, and moves nothing" if suffix_of(word) else None
     if totals.has_groups and label.group is None:
         return f"{word}: SimAI finds no group for it, so that it takes no time"
-    return f"{word}: its suffix names no group" if group_of(word, cell.pass_name) is None and suffix_of(word) else None
+    return f"{word}: its suffix names no group" if group_of(word, pass_name) is None and suffix_of(word) else None
 
 
-def _issued_passes(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> frozenset[str]:
+def _issued_passes(totals: WorkloadTotals, row: WorkloadRow, *, is_first: bool) -> frozenset[str]:
     """The passes of a row whose collectives use some dimension of the network."""
     policy = totals.workload.header.policy
-    is_first = equal.line == totals.workload.lines_of_rows[0]
     if policy == CUSTOMIZED:
         policy = row.policy or policy
     if policy in DLRM and is_first:

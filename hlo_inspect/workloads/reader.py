@@ -127,7 +127,7 @@ class _Reader:
             self._take_row(workload, text)
 
     def _take_row(self, workload: Workload, text: str) -> None:
-        row = clean_row(split_fields(text), with_policy=self._with_policy)
+        row = clean_row(text, with_policy=self._with_policy)
         if row is not None:
             if len(self._known) < _KEPT_LINES:
                 self._known[text] = row

@@ -23,13 +23,8 @@ _DEPENDENCY = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_]")
 
 
-class WorkloadCell(NamedTuple):
-    """One pass of a row: compute time, collective and size, `None` where the text does not say."""
-
-    pass_name: str
-    time: int | None
-    word: str | None
-    size: int | None
+WorkloadCell = tuple[str, int | None, str | None, int | None]
+"""One pass of a row: its name, compute time, collective and size, `None` where the text does not say."""
 
 
 class WorkloadRow(NamedTuple):
@@ -50,9 +45,13 @@ class WorkloadRow(NamedTuple):
     policy: str | None = None
 
     @property
-    def cells(self) -> tuple[WorkloadCell, ...]:
+    def cells(self) -> tuple[WorkloadCell, WorkloadCell, WorkloadCell]:
         """The three passes."""
-        return tuple(WorkloadCell(name, *self[at : at + 3]) for name, at in zip(PASSES, (2, 5, 8), strict=True))  # type: ignore[arg-type]
+        return (
+            (PASSES[0], self.forward_time, self.forward_word, self.forward_size),
+            (PASSES[1], self.input_time, self.input_word, self.input_size),
+            (PASSES[2], self.weight_time, self.weight_word, self.weight_size),
+        )
 
 
 class RowFault(NamedTuple):
@@ -67,23 +66,25 @@ def split_fields(text: str) -> list[str]:
     return text.split() if text.isascii() else _TOKEN.findall(text)
 
 
-def clean_row(fields: list[str], *, with_policy: bool) -> WorkloadRow | None:
-    """The row that the fields are; `None` where something is wrong with them."""
-    if len(fields) != FIELDS + with_policy:
+def clean_row(text: str, *, with_policy: bool) -> WorkloadRow | None:
+    """The row of a line; `None` where something can be wrong with it."""
+    match = (_ROW_WITH_POLICY if with_policy else _ROW).fullmatch(text)
+    if match is None:
         return None
-    name, dependency, *rest = fields
-    if not _DEPENDENCY.fullmatch(dependency):
-        return None
-    values: list[int | str | None] = []
-    for at, field in enumerate(rest[: FIELDS - 2]):
-        value = _word(field) if at in _WORDS else _number(field)
-        if value is None:
-            return None
-        values.append(value)
-    return WorkloadRow(name, int(dependency), *values, rest[-1] if with_policy else None)  # type: ignore[call-arg, arg-type]
+    name, dependency, ft, fw, fs, it, iw, ins, wt, ww, ws, update, *policy = match.groups()
+    times_and_sizes = (int(ft), fw, int(fs), int(it), iw, int(ins), int(wt), ww, int(ws), int(update))
+    return WorkloadRow(name, int(dependency), *times_and_sizes, *policy)
 
 
-_WORDS = (1, 4, 7)  # of the fields after the dependency
+_WORDS = (1, 4, 7)
+"""Which of the fields after the dependency are collectives."""
+
+_BLANKS = r"[ \t\r\f\v]"
+_DIGITS = r"([0-9]{1,19})"  # fewer than fill 64 bits
+_CELL = rf"{_DIGITS}{_BLANKS}++([A-Za-z_][^ \t\r\f\v]*+){_BLANKS}++{_DIGITS}{_BLANKS}++"
+_FIELDS = rf"{_BLANKS}*+([^ \t\r\f\v]++){_BLANKS}++(-?[0-9]{{1,18}}){_BLANKS}++{_CELL * 3}{_DIGITS}"
+_ROW = re.compile(rf"{_FIELDS}{_BLANKS}*+", re.ASCII)
+_ROW_WITH_POLICY = re.compile(rf"{_FIELDS}{_BLANKS}++([^ \t\r\f\v]++){_BLANKS}*+", re.ASCII)
 
 
 def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[RowFault]] | None:
@@ -137,10 +138,6 @@ def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) 
         if values[-1] is None:
             yield RowFault(_why_no_number(field), column)
     values += [None] * (FIELDS - 2 - len(values))
-
-
-def _word(field: str) -> str | None:
-    return field if _WORD.match(field) else None
 
 
 def _number(field: str) -> int | None:

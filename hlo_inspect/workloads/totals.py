@@ -56,9 +56,19 @@ class CollectiveSum:
     where the number of devices is not.
     """
 
+    label: CollectiveLabel
+    devices: int | None
     count: int = 0
     size: PartialSum = field(default_factory=PartialSum)
     wire_bytes: PartialSum = field(default_factory=PartialSum)
+
+    def wire(self, size: int | None) -> int | None:
+        """What one device has to send for one with a bandwidth-optimal algorithm, rounded up: 2(n-1)/n of the size for an
+        all-reduce in a group of n devices, (n-1)/n for the others. Sizes are those of whole arrays, as SimAI has them.
+        """
+        if size is None or self.devices is None:
+            return 0 if size == 0 else None
+        return -(-size * (self.devices - 1) * (2 if self.label.kind == "allreduce" else 1) // self.devices)
 
 
 class WorkloadTotals:
@@ -68,13 +78,12 @@ class WorkloadTotals:
         self.workload = workload
         self.parallelism = Parallelism(workload.header)
         self.compute = {name: PartialSum() for name in (*PASSES, UPDATE)}
-        self.collectives: dict[CollectiveLabel, CollectiveSum] = {}
+        self.has_groups = workload.header.policy == FORWARD_IN_BACKWARD
         self.unreadable: dict[str, int] = dict.fromkeys(PASSES, 0)
         """Cells of a pass of which the collective cannot be read."""
         self.first_unknown: int | None = None
         """The line of the first row of which a field is not known."""
-        self._labels: dict[tuple[str, str], CollectiveLabel] = {}
-        self.has_groups = workload.header.policy == FORWARD_IN_BACKWARD
+        self._by_word: dict[str, dict[str, CollectiveSum]] = {name: {} for name in PASSES}
         for row, equal in workload.distinct.items():
             self._add(row, equal.count)
             if self.first_unknown is None and None in row[2:12]:
@@ -87,59 +96,51 @@ class WorkloadTotals:
             if word is None:
                 self.unreadable[name] += times
             elif word != NONE:
-                label = self.label(name, word)
-                known = self.collectives[label]
-                known.count += times
-                known.size.add(size, times)
-                known.wire_bytes.add(self.wire_bytes(label, size), times)
+                one = self._by_word[name].get(word) or self.collective(name, word)
+                one.count += times
+                one.size.add(size, times)
+                one.wire_bytes.add(one.wire(size), times)
 
-    def label(self, pass_name: str, word: str) -> CollectiveLabel:
-        """What a collective is, by the pass and the word of its cell."""
-        found = self._labels.get((pass_name, word))
+    def collective(self, pass_name: str, word: str) -> CollectiveSum:
+        """The collectives of a pass that have this word."""
+        found = self._by_word[pass_name].get(word)
         if found is None:
             kind = kind_of(word)
             group = group_of(word, pass_name) if self.has_groups and kind is not None else None
-            found = self._labels[pass_name, word] = CollectiveLabel(pass_name, word, kind, group)
-            self.collectives[found] = CollectiveSum()
+            whole = self.workload.header.dialect == "simai" and kind is not None
+            devices = self.parallelism.sizes.get(group or "") if whole else None
+            found = self._by_word[pass_name][word] = CollectiveSum(CollectiveLabel(pass_name, word, kind, group), devices)
         return found
 
-    def wire_bytes(self, label: CollectiveLabel, size: int | None) -> int | None:
-        """What one device has to send with a bandwidth-optimal algorithm, rounded up; SimAI's sizes are those of whole arrays.
-
-        2(n-1)/n of the size for an all-reduce, (n-1)/n for the others, in a group of n devices.
-        """
-        devices = self.parallelism.sizes.get(label.group or "")
-        if self.workload.header.dialect != "simai" or size is None or label.kind is None or devices is None:
-            return 0 if size == 0 else None
-        return -(-size * (devices - 1) * (2 if label.kind == "allreduce" else 1) // devices)
+    @property
+    def collectives(self) -> Iterator[CollectiveSum]:
+        """Those of each pass and word."""
+        return (one for words in self._by_word.values() for one in words.values() if one.count)
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
-    @property
-    def known(self) -> Iterator[tuple[CollectiveLabel, CollectiveSum]]:
-        """Those of a kind that some client knows."""
-        return ((label, one) for label, one in self.collectives.items() if label.kind is not None)
-
     def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """The bytes of collectives that clients know, of one pass, kind or group where it is named."""
-        return self._of(together(one.size for _, one in self._chosen(pass_name, kind, group)), pass_name)
+        return self._of(together(one.size for one in self._chosen(pass_name, kind, group)), pass_name)
 
     def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """The bytes that one device sends for them."""
-        return self._of(together(one.wire_bytes for _, one in self._chosen(pass_name, kind, group)), pass_name)
+        return self._of(together(one.wire_bytes for one in self._chosen(pass_name, kind, group)), pass_name)
 
     def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """How many there are."""
-        return self._of(PartialSum(sum(one.count for _, one in self._chosen(pass_name, kind, group))), pass_name)
+        return self._of(PartialSum(sum(one.count for one in self._chosen(pass_name, kind, group))), pass_name)
 
     def unknown_size(self) -> PartialSum:
         """The bytes of collectives that no client knows."""
-        return self._of(together(one.size for label, one in self.collectives.items() if label.kind is None), "")
+        return self._of(together(one.size for one in self.collectives if one.label.kind is None), "")
 
-    def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[tuple[CollectiveLabel, CollectiveSum]]:
-        for label, one in self.known:
-            if pass_name in ("", label.pass_name) and kind in ("", label.kind) and group in ("", label.group):
-                yield label, one
+    def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[CollectiveSum]:
+        for one in self.collectives:
+            label = one.label
+            is_meant = pass_name in ("", label.pass_name) and kind in ("", label.kind) and group in ("", label.group)
+            if is_meant and label.kind is not None:
+                yield one
 
     def _of(self, found: PartialSum, pass_name: str) -> PartialSum:
         """The sum, without an end where a cell of the pass cannot be read."""

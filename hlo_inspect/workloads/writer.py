@@ -78,9 +78,9 @@ def _losses(totals: WorkloadTotals, target: Dialect) -> Iterator[str]:
     if workload.header.dialect != target:
         yield from _losses_of_header(totals) if target == "astra-sim" else _missing_of_header(workload)
         for row, equal in workload.distinct.items():
-            for cell in row.cells:
-                if cell.word not in (None, NONE):
-                    reason = _loss_of_cell(totals, cell.pass_name, str(cell.word), cell.size, target)
+            for name, _, word, size in row.cells:
+                if word is not None and word != NONE:
+                    reason = _loss_of_cell(totals, name, word, size, target)
                     if reason:
                         times = f" ({equal.count:,} rows)" if equal.count > 1 else ""
                         yield f"{row.name} on line {equal.line}{times}: {reason}"
