@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
+from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.errors import (
     HloInspectError,
@@ -72,7 +73,7 @@ class HasText(Protocol):
     def as_text(self) -> Callable[..., str | None]: ...
 
 
-def inspect_all(
+def inspect_all(  # noqa: PLR0913 - each is an option of its own
     source: Openable | HasText,
     passes: str | Sequence[str] = ("summary",),
     *,
@@ -83,6 +84,8 @@ def inspect_all(
     mesh: str | None = None,
     custom_calls: str | None = None,
     phases: PhasesFrom = "graph",
+    platform: PlatformName | None = None,
+    name: str | None = None,
     also: Sequence[str] = (),
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
@@ -95,10 +98,11 @@ def inspect_all(
     chooses another file of a dump directory; `profile` is the accelerator to compute times for; `mesh` names the axes of the
     device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of custom calls. `phases` says what may tell the
     phase of an instruction: `names` alone, or also the `graph` of values where names leave it open; a first pass without the
-    passes of its command, such as `summary` without `also`, asks names alone. Raises `InputError` for what cannot be read or
-    holds no such module, under `strict` a `ParseError` for what XLA's parser refuses, `UsageError` for an
-    unknown pass and for a mesh or rules that cannot be read, and its subclass `MissingExtraError` when the extra `[xla]` is
-    needed.
+    passes of its command, such as `summary` without `also`, asks names alone. `platform` (`cpu`, `gpu`, `tpu`) is what the
+    program was compiled for, where its marks mislead, and `name` the instruction that `memory` is asked about. Raises
+    `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses,
+    `UsageError` for an unknown pass or instruction and for a mesh or rules that cannot be read, and its subclass
+    `MissingExtraError` when the extra `[xla]` is needed.
     """
     with Inspection(
         passes,
@@ -109,6 +113,8 @@ def inspect_all(
         mesh=mesh,
         custom_calls=custom_calls,
         phases=phases,
+        platform=platform,
+        name=name,
         also=also,
     ) as inspection:
         yield from inspection.reports(_openable(source))
@@ -131,7 +137,7 @@ class Inspection:
     inputs that are read in one `with` block.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as inspect_all
         self,
         passes: str | Sequence[str],
         *,
@@ -143,6 +149,8 @@ class Inspection:
         custom_calls: str | None = None,
         phases: PhasesFrom = "graph",
         cost_model: Mapping[str, str | None] | None = None,
+        platform: PlatformName | None = None,
+        name: str | None = None,
         also: Sequence[str] = (),
     ) -> None:
         self._arguments = {
@@ -155,6 +163,8 @@ class Inspection:
             "custom_calls": custom_calls,
             "phases": phases,
             "cost_model": cost_model,
+            "platform": platform,
+            "name": name,
             "also": also,
         }
         names = (passes,) if isinstance(passes, str) else tuple(passes)
@@ -182,6 +192,8 @@ class Inspection:
         self._strict = strict
         self._profile = _profile(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
+        self._platform = platform
+        self._name = name
         self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._xla = Xla()
@@ -338,7 +350,16 @@ class Inspection:
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         context = Context(
-            module, self._profile, self._mesh, self._also, self._user_rules, self._phases, read_graph, self._cost_model
+            module,
+            self._profile,
+            self._mesh,
+            self._also,
+            self._user_rules,
+            self._phases,
+            read_graph,
+            self._cost_model,
+            self._platform,
+            self._name,
         )
         return self._report(context, notes)
 
@@ -397,7 +418,7 @@ def _profile(name_or_path: str | None) -> HardwareProfile | None:
     return load_profile(name_or_path)
 
 
-def inspect(
+def inspect(  # noqa: PLR0913 - as inspect_all
     source: Openable | HasText,
     passes: str | Sequence[str] = ("summary",),
     *,
@@ -408,6 +429,8 @@ def inspect(
     mesh: str | None = None,
     custom_calls: str | None = None,
     phases: PhasesFrom = "graph",
+    platform: PlatformName | None = None,
+    name: str | None = None,
     also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
@@ -424,6 +447,8 @@ def inspect(
             mesh=mesh,
             custom_calls=custom_calls,
             phases=phases,
+            platform=platform,
+            name=name,
             also=also,
         )
     )

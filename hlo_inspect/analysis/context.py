@@ -21,6 +21,7 @@ from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transf
 from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, LiveArrays
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
+from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory, find_program_memory
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
@@ -53,6 +54,7 @@ class Context:
     asked for in the tables of others, `user_rules` those for custom calls, `cost_model` Alpa's that a page
     shows. `phases_from` says what may tell phases: names
     alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
+    `platform` is the one that the user names, `name` the instruction that a question is about.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class Context:
         phases_from: PhasesFrom = "graph",
         read_graph: Callable[[], Module | None] | None = None,
         cost_model: CostModel | None = None,
+        platform: PlatformName | None = None,
+        name: str | None = None,
     ) -> None:
         self.module = module
         self.profile = profile
@@ -74,6 +78,8 @@ class Context:
         self._user_rules = user_rules
         self._phases_from = phases_from
         self._read_graph = read_graph
+        self._platform = platform
+        self.name = name
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -203,7 +209,7 @@ class Context:
     @cached_property
     def memory(self) -> ProgramMemory:
         """Device memory, of a module that was read with its graph."""
-        return find_program_memory(self.module, self.views, self.interface)
+        return find_program_memory(self.module, self.views, self.interface, self._platform)
 
     @cached_property
     def live_arrays(self) -> list[LiveArray]:

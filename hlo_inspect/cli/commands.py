@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
+from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected, with_name
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
@@ -47,7 +47,13 @@ def _pass_commands(one: Question) -> list[click.Command]:
     @output_options
     @read_options
     @fail_on_option
-    @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
+    @click.argument(
+        "inputs",
+        metavar="INPUT... [NAME]" if one.takes_name else "INPUT...",
+        nargs=-1,
+        shell_complete=completion.files,
+        required=True,
+    )
     def run(
         inputs: tuple[str, ...],
         fail_on: Severity | None,
@@ -57,6 +63,9 @@ def _pass_commands(one: Question) -> list[click.Command]:
         **arguments: Any,  # noqa: ANN401 - click hands over all options
     ) -> int:
         output, read = take_output(arguments), take_read(arguments)
+        if one.takes_name:
+            inputs, name = with_name(inputs)
+            read = replace(read, name=name)
         if to is not None:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also

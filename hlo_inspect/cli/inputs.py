@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Report, Severity
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
+
+
+_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
+
+
+def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The inputs, and the name of an instruction that follows them: the last argument, where no such file exists."""
+    *files, last = inputs
+    if files and _NAME.fullmatch(last) and not Path(last).exists():
+        return tuple(files), last
+    return tuple(inputs), None
 
 
 class Inspected:

@@ -37,7 +37,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is read, and how strictly."""
+    """What is read, and how strictly. `name` is the instruction that is asked about, of commands that take one."""
 
     module: str | None
     stage: str | None
@@ -45,9 +45,11 @@ class ReadOptions:
     mesh: str | None
     custom_calls: str | None
     phases: str
+    platform: str | None
     strict: bool
     jobs: int
     cost_model: dict[str, str | None] | None = None
+    name: str | None = None
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -117,6 +119,11 @@ _READ = (
         "graph of values too.",
     ),
     click.option(
+        "--platform",
+        type=click.Choice(("cpu", "gpu", "tpu")),
+        help="What the program was compiled for, where its marks in the text mislead: device memory depends on it.",
+    ),
+    click.option(
         "--strict",
         is_flag=True,
         help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
@@ -168,7 +175,7 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
 
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    names = ("module", "stage", "profile", "mesh", "custom_calls", "phases", "strict", "jobs")
+    names = ("module", "stage", "profile", "mesh", "custom_calls", "phases", "platform", "strict", "jobs")
     values = {name: arguments.pop(name) for name in names}
     model, alpha, beta = (arguments.pop(name, None) for name in ("cost_model", "alpha", "beta"))
     if model is None and (alpha or beta):

@@ -20,6 +20,7 @@ class Question(ABC):
     their tables; `also` are those that its command adds in the same way except with `--quick`, and which `inspect` adds where
     they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`),
     `cost_models` the models that it can show costs by (`--cost-model`).
+    A command that `takes_name` can be asked about one instruction: its name follows the inputs.
     """
 
     name: ClassVar[str]
@@ -29,6 +30,7 @@ class Question(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
     cost_models: ClassVar[tuple[str, ...]] = ()
+    takes_name: ClassVar[bool] = False
 
     @classmethod
     def help(cls) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
+from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.buffer_tables import buffer_tables
 from hlo_inspect.passes.memory_page import live_tables, memory_headline
 from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
@@ -30,9 +32,14 @@ class Memory(Pass):
     tiles where the text has tiles, and what they are to a parameter of the entry: a copy, transpose, conversion or slice of it,
     its gradient or its new value. Arrays below 1 % of the largest are left out. With --quick gradients and roles in the
     optimizer are not known.
+
+    With NAME, an instruction, it shows the life of the buffers that hold its result: defined, written, read, freed, and what
+    lies in the same place at other times.
     """
 
     name = "memory"
+    takes_name = True
+    asks_phases = True
     also = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
     specs = (
@@ -66,6 +73,11 @@ class Memory(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     device = context.memory.device
+    if context.name is not None:
+        if device is None:
+            raise UsageError(f"when {context.name} lives is not known: {context.memory.reason}")
+        yield from buffer_tables(context, device, context.name)
+        return
     if device is not None:
         yield from live_tables(context, device)
     yield largest_arrays(context)

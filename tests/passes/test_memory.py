@@ -214,3 +214,50 @@ def test_what_is_live_adds_up_to_the_peak(dump: Path) -> None:
     assert max(curve, default=peak) == peak
     for first, last in columns(report, "live_at_peak", "live_from", "live_to"):
         assert first is None or (isinstance(first, int) and isinstance(last, int) and 0 <= first <= last)
+
+
+LIFE = """HloModule m, is_scheduled=true
+
+ENTRY %main (p: f32[256]) -> f32[256] {
+  %p = f32[256]{0} parameter(0)
+  %a = f32[256]{0} exponential(%p)
+  %b = f32[256]{0} sine(%a)
+  %c = f32[256]{0} cosine(%a)
+  %d = f32[256]{0} add(%b, %c)
+  %e = f32[256]{0} tan(%d)
+  ROOT %f = f32[256]{0} add(%e, %d)
+}
+"""
+
+
+def test_the_life_of_a_buffer() -> None:
+    """`a` is read at times 2 and 3; it lies where the output comes to lie at time 6, as XLA uses that memory before."""
+    report = hlo_inspect.inspect(LIFE, "memory", name="%a")
+    assert columns(report, "buffers", "bytes", "allocation", "live_from", "live_to") == [(1024, "output", 1, 3)]
+    assert columns(report, "buffer_events", "time", "event", "by") == [
+        (1, "defined", "a"),
+        (2, "read", "b"),
+        (3, "read", "c"),
+        (3, "freed", "c"),
+    ]
+    assert ("f", 6, 7) in columns(report, "buffer_shared_with", "name", "live_from", "live_to")
+
+
+def test_the_life_of_a_parameter_lasts_to_the_end() -> None:
+    report = hlo_inspect.inspect(LIFE, "memory", name="p")
+    assert columns(report, "buffers", "allocation", "live_from", "live_to") == [("parameter 0", 0, 7)]
+    assert columns(report, "buffer_events", "event", "by")[-1] == ("freed", "(the end of the program)")
+
+
+def test_an_instruction_that_is_not_there() -> None:
+    with pytest.raises(hlo_inspect.UsageError, match="g is no instruction of the schedule of m"):
+        hlo_inspect.inspect(LIFE, "memory", name="g")
+    with pytest.raises(hlo_inspect.UsageError, match="when a lives is not known: the text is no schedule"):
+        hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", name="a")
+
+
+def test_the_platform_can_be_named() -> None:
+    """An index table of one pointer more or less: TPU rounds it up, and arrays without tiles to 1024 elements."""
+    report = hlo_inspect.inspect(LIFE, "memory", platform="tpu")
+    assert report.facts["memory.argument_bytes"] == 4096
+    assert hlo_inspect.inspect(LIFE, "memory").facts["memory.argument_bytes"] == 1024

@@ -1,0 +1,102 @@
+"""The life of one buffer: where it is defined, written, read and freed, and with what it shares its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.memory.allocations import Allocation
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
+from hlo_inspect.analysis.memory.uses import uses_of
+from hlo_inspect.hlo.header import ShapeIndex
+
+Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
+
+
+class BufferEvent(NamedTuple):
+    """What an instruction does with a buffer at a time of the schedule."""
+
+    time: int
+    what: Happening
+
+
+class BufferLife(NamedTuple):
+    """A buffer with a value of the instruction that was asked for. `live` is what takes its bytes, `offset` where it lies in
+    its allocation, or in the heap of its memory space. `shared` are the buffers that lie in the same place at other times.
+    """
+
+    element: ShapeIndex
+    live: Live
+    offset: int
+    start: int
+    end: int
+    events: list[BufferEvent]
+    shared: list[int]
+
+
+def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
+    """The lives of the buffers that hold what an instruction of that name returns, in the order of its result."""
+    schedule = device.schedule
+    lives: dict[int, BufferLife] = {}
+    for time in range(schedule.end):
+        if time not in schedule.wrapped and schedule.name(time) == name:
+            for place, value in enumerate(device.values.of(time)):
+                buffer = device.buffers.of[value]
+                if buffer not in lives and device.sizes[buffer]:
+                    element = device.trees.index(schedule.shapes[time], place)
+                    lives[buffer] = _life(device, buffer, value, element)
+    return list(lives.values())
+
+
+def names_of(device: DeviceMemory) -> Iterator[str]:
+    """The names of all instructions of the schedule."""
+    schedule = device.schedule
+    return (schedule.name(time) for time in range(schedule.end) if time not in schedule.wrapped)
+
+
+def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) -> BufferLife:
+    allocation = device.assignment.of.get(buffer)
+    space = device.spaces[buffer]
+    kind = allocation.kind if allocation is not None else "heap"
+    size = device.sizes[buffer]
+    live = Live(size, 0, kind, space, value, buffer, allocation)
+    offset, shared = _place(device, buffer, allocation)
+    start, end = device.live_range(buffer)
+    return BufferLife(element, live, offset, start, end, _events(device, buffer, end), shared)
+
+
+def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
+    """What happens to a buffer, in the order of time."""
+    members = device.buffers.members[buffer]
+    defined = sorted({device.values.times[one] for one in members})
+    uses = uses_of(device.schedule, device.values, members)
+    read = {use for one in members for use in uses.get(one, ())}
+    events = [BufferEvent(time, "defined" if time == defined[0] else _rewritten(device, time)) for time in defined]
+    events += [BufferEvent(time, "read") for time in read if time not in set(defined[1:])]
+    events.append(BufferEvent(end, "freed"))
+    return sorted(events, key=lambda one: (one.time, one.what == "freed"))
+
+
+def _rewritten(device: DeviceMemory, time: int) -> Happening:
+    """What the definition of a further value of a buffer is: a write in place, or the way round a loop."""
+    return "passed on" if device.schedule.opcodes[time] in {"while", "parameter", "conditional", "call"} else "written in place"
+
+
+def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> tuple[int, list[int]]:
+    """Where a buffer lies, and the other buffers that lie there too."""
+    if allocation is not None:
+        return allocation.offsets.get(buffer, 0), [one for one in allocation.buffers if one != buffer]
+    heap = device.heaps[device.spaces[buffer]]
+    intervals, offsets = heap.trace.intervals, heap.packing.offsets
+    bases = {intervals[one].base for one in device.buffers.members[buffer] if one in intervals}
+    own = [offsets[base] for base in bases if base in offsets]
+    if not own:
+        return 0, []
+    offset, size = own[0], device.sizes[buffer]
+    others: dict[int, None] = {}
+    for value, interval in intervals.items():
+        other = device.buffers.of[value]
+        at = offsets.get(interval.base)
+        if other != buffer and at is not None and at < offset + size and offset < at + device.sizes[other]:
+            others[other] = None
+    return offset, list(others)
