@@ -3,7 +3,7 @@
     node = configs.read("profile.yaml")                        # or parse(text, path)
     fields = node.fields(allowed=("name", "peak"), required=("name",))
     fields["name"].text()                                      # text(), choice(options), items(), entries()
-    raise fields["peak"].error("the peak must be positive")    # UsageError with path, line, column and the line itself
+    raise fields["peak"].error("the peak must be positive")    # UsageError with path, line, column and the key
 
 A getter raises `UsageError` where the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
 refused. The kind of a scalar is what it looks like: a plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false`
@@ -27,20 +27,27 @@ if TYPE_CHECKING:
 Kind = Literal["text", "number", "bool", "null", "list", "mapping"]
 
 MAX_DEPTH = 20
+MAX_BYTES = 1 << 20
+MAX_SHOWN = 60
+_KEY = re.compile(r"[ \t]*+(?:-[ \t]++)*+[\w.\-]{1,60}[ \t]*+:(?=[ \t]|$)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as the end of a line
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """The file that nodes come from; `lines` are its lines, which errors show."""
+    """The file that nodes come from. Of its `lines` errors show the keys alone where it `is_private`."""
 
     path: str
     lines: tuple[str, ...]
+    is_private: bool = True
 
     def error(self, message: str, line: int, column: int) -> UsageError:
-        """An error at a 1-based line and column."""
+        """An error at a 1-based line and column. A file may be another one than was meant, and hold secrets."""
         shown = self.lines[line - 1] if line <= len(self.lines) else None
+        if shown is not None and self.is_private:
+            key = _KEY.match(shown)
+            shown = key[0] if key is not None else None
         return UsageError(message, Location(self.path, line, column), shown)
 
 
@@ -73,7 +80,8 @@ class Node:
         names = list(options)
         chosen = self.text()
         if chosen not in names:
-            raise self.error(f"{chosen!r} is not one of {', '.join(names)}{did_you_mean(chosen, names)}")
+            written = chosen[:MAX_SHOWN]
+            raise self.error(f"{written!r} is not one of {', '.join(names)}{did_you_mean(written, names)}")
         return chosen
 
     def items(self) -> tuple[Node, ...]:
@@ -90,8 +98,8 @@ class Node:
         found = {}
         for key, value in self.entries():
             if key.scalar not in names:
-                known = ", ".join(names)
-                raise key.error(f"unknown key {key.scalar!r}; the keys here are {known}{did_you_mean(key.scalar, names)}")
+                known, written = ", ".join(names), key.scalar[:MAX_SHOWN]
+                raise key.error(f"unknown key {written!r}; the keys here are {known}{did_you_mean(written, names)}")
             found[key.scalar] = value
         missing = [name for name in required if name not in found]
         if missing:
@@ -100,7 +108,7 @@ class Node:
 
     def _expect(self, kind: Kind) -> Node:
         if self.kind != kind:
-            written = f" {self.scalar!r}" if self.scalar else ""
+            written = f" {self.scalar[:MAX_SHOWN]!r}" if self.scalar else ""
             hint = "; put it in quotes if it is meant as text" if kind == "text" and self.kind in ("number", "bool") else ""
             raise self.error(f"expected a value of kind {kind}, found {self.kind}{written}{hint}")
         return self
@@ -118,11 +126,15 @@ def shipped_configs(kind: str) -> Path:
 def read(path: str | Path) -> Node:
     """The root node of a YAML file; `UsageError` where the file cannot be read."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", Location(str(path))) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"is not UTF-8 text (byte {error.start})", Location(str(path))) from error
+        with Path(path).open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, which no configuration is", Location(str(path)))
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise UsageError(f"is not UTF-8 text (byte {error.start})", Location(str(path))) from error
+        raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
     return parse(text, str(path))
 
 
@@ -132,7 +144,7 @@ def parse(text: str, path: str) -> Node:
 
     file = ConfigFile(path, tuple(_LINE_BREAK.split(text)))
     try:
-        return _document(yaml.parse(text, Loader=yaml.SafeLoader), file)
+        return _document(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = f"not valid YAML: {error.problem or error.context}"
@@ -161,6 +173,8 @@ def _document(events: Iterator[yaml.Event], file: ConfigFile) -> Node:
         root = _node(event, events, file, MAX_DEPTH)
     if root is None:
         raise UsageError("is empty", Location(file.path))
+    if root.kind not in ("mapping", "list"):
+        raise root.error("expected keys with values, found one text")
     return root
 
 
@@ -193,7 +207,7 @@ def _distinct(pairs: list[tuple[Node, Node]]) -> tuple[tuple[Node, Node], ...]:
         if key.kind in ("list", "mapping"):
             raise key.error("a key must be text")
         if key.scalar in lines:
-            raise key.error(f"duplicate key {key.scalar!r}, first on line {lines[key.scalar]}")
+            raise key.error(f"duplicate key {key.scalar[:MAX_SHOWN]!r}, first on line {lines[key.scalar]}")
         lines[key.scalar] = key.line
     return tuple(pairs)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hlo_inspect import configs
 from hlo_inspect.errors import Location, UsageError
@@ -93,10 +94,47 @@ def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | Non
     assert part in message
 
 
-def test_the_error_shows_the_line() -> None:
+def test_the_error_shows_the_key_and_no_value() -> None:
     with pytest.raises(UsageError) as caught:
         configs.parse("a: 1\nbb: *x\n", "some.yaml")
-    assert str(caught.value).splitlines()[1:] == ["  bb: *x", "      ^"]
+    assert str(caught.value).splitlines()[1:] == ["  bb:", "      ^"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "root:$6$secret:19000:0:99999:7:::\ndaemon:*:19000\n",
+        "-----BEGIN KEY-----\nsecret\nsecret\n-----END KEY-----\n",
+        "TOKEN=secret\nOTHER=secret\n",
+        "token: secret\npassword: {deep: secret}\n",
+        "password: secret: secret\n",
+        "a: [secret, secret\n",
+        "a: 'secret\n",
+        '{"token": "secret"}',
+        "- token: secret\n",
+        "a: secret\n\tb: secret\n",
+        'x: "\\secret"\n',
+    ],
+)
+def test_no_value_of_another_file_is_printed(text: str) -> None:
+    """Whoever names the wrong file finds nothing of it in a log but a key."""
+    with pytest.raises(UsageError) as caught:
+        configs.parse(text, "some.yaml").fields(allowed=("checks",))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    path.write_text("a: 1\n" * 250_000)
+    with pytest.raises(UsageError, match="is larger than 1 MiB"):
+        configs.read(path)
+
+
+def test_libyaml_reads_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: 1\nb:\n  - {c: 'x'}\n  - |\n    text\nd: ~\n"
+    found = configs.parse(text, "some.yaml")
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert str(configs.parse(text, "some.yaml")) == str(found)
 
 
 def test_fields_name_the_keys_there_are() -> None:

@@ -18,6 +18,8 @@ from hlo_inspect.analysis.hardware_figures import Figure, ProfileContents, Sourc
 from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
 
+MAX_EXTENDED = 20
+
 Engine = Literal["matmul", "vector"]
 
 
@@ -119,6 +121,8 @@ def _contents(path: Path, extended_by: tuple[Path, ...]) -> ProfileContents:
         return parse_contents(root, None)
     base = _base(extends, path.parent)
     chain = (*extended_by, path.resolve())
+    if len(chain) > MAX_EXTENDED:
+        raise extends.error(f"the profile extends more than {MAX_EXTENDED} others, one after the other")
     if base.resolve() in chain:
         names = " -> ".join(file.name for file in (*chain, base))
         raise extends.error(f"the profile extends itself: {names}")

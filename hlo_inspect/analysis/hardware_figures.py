@@ -186,12 +186,16 @@ def _figure(
 
 
 def _quantity(node: Node, unit: Unit) -> int:
-    """A positive number in the base unit; a plain number is in it already."""
+    """A positive number in the base unit. A plain number is in it already, except of a bandwidth, which is stated in bits as
+    often as in bytes.
+    """
     match = _QUANTITY.fullmatch(node.scalar) if node.kind in ("number", "text") else None
     if match is None:
         written = repr(node.scalar) if node.scalar else f"a {node.kind}"
         raise node.error(f"{written} is not {_EXAMPLES[unit]}")
     factors = _UNITS[unit]
+    if not match["unit"] and unit == "bytes_per_s":
+        raise node.error(f"{node.scalar!r} has no unit: write {_EXAMPLES[unit]}")
     if match["unit"] and match["unit"] not in factors:
         raise node.error(f"{match['unit']!r} is no unit of {_EXAMPLES[unit]}{did_you_mean(match['unit'], factors)}")
     value = Fraction(match["number"]) * factors.get(match["unit"], 1)

@@ -81,7 +81,7 @@ def parse_policy(text: str, path: str) -> Policy:
 
 def parse_assertion(text: str) -> Assertion:
     """An assertion as `--assert` takes it: the fact, then the expression."""
-    written = ConfigFile("--assert", (text,))
+    written = ConfigFile("--assert", (text,), is_private=False)
     match = _ASSERTION.fullmatch(text)
     if match is None:
         raise written.error("an assertion is a fact and an expression: `collectives.count == 0`", 1, 1)

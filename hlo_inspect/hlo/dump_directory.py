@@ -83,7 +83,15 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     stage that no file has.
     """
     root = Path(str(directory))
-    files = _files(root)
+    closed: list[OSError] = []
+    files = _files(root, closed)
+    yield from _chosen(root, files, stage) if files or not closed else ()
+    if closed:
+        folder = closed[0].filename
+        raise InputError(f"cannot be read: {closed[0].strerror or closed[0]}", Location(str(folder)))
+
+
+def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
     modules: dict[tuple[int, Path, str], list[Path]] = {}  # processes that share a directory count alike
     for path, match in _dumps(files):
         name = match["stem"].partition(".")[0]
@@ -116,12 +124,11 @@ def _at(root: Path) -> Location:
     return Location(str(root))
 
 
-def _files(root: Path) -> list[Path]:
-    """Every file in the directory and below it, by name."""
-    try:
-        return sorted(path for path in root.rglob("*") if not path.is_dir())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", _at(root)) from error
+def _files(root: Path, closed: list[OSError]) -> list[Path]:
+    """Every file in the directory and below it, by name; why folders cannot be looked into goes to `closed`."""
+    walked = os.walk(root, onerror=closed.append)
+    found = (Path(folder, name) for folder, _, names in walked for name in names)
+    return sorted(path for path in found if not path.is_dir())
 
 
 def _dumps(files: Iterable[Path]) -> list[tuple[Path, re.Match[str]]]:

@@ -60,6 +60,7 @@ _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x80", "a Python pickle"),
 )
 _TENSORFLOW_OPERATION = re.compile(rb"[A-Z_]\w*+")
+_LETTERS = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 _CONTROL = re.compile(rb"[\0-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -77,6 +78,20 @@ def convertible_format(start: bytes) -> Format | None:
 def _is_before_module(start: bytes) -> bool:
     """Whether this is the start of MLIR whose list of locations is longer than it."""
     return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
+
+
+def wide_encoding(start: bytes) -> str:
+    """UTF-16 or UTF-32 where the first bytes of an input are such text, with a byte-order mark or without; else nothing."""
+    if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "UTF-32"
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    start = start[:64]
+    letters = sum(map(start.count, _LETTERS))
+    for name, width in (("UTF-32", 4), ("UTF-16", 2)):  # ASCII letters, each with zeros
+        if letters > 4 and start.count(0) == len(start) // width * (width - 1) == letters * (width - 1):
+            return name
+    return ""
 
 
 def is_binary(start: bytes) -> bool:

@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Protocol, cast
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError
-from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like
+from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like, wide_encoding
 from hlo_inspect.hlo.protobuf import MAX_BYTES
 
 PIECE_BYTES = 1 << 18
@@ -33,6 +33,7 @@ Openable = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes] |
 Converter = Callable[["Source", bytes], bytes]
 """HLO text for the bytes of a source of a convertible format."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HLO_HEADER = re.compile(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
 _INVALID_LINE = re.compile("[\udc80-\udcff][^\n]*")  # one match a line
 
@@ -158,11 +159,14 @@ class Source:
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
-            if chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise self._error("is UTF-16 text; convert it to UTF-8 first")
+            encoding = wide_encoding(chunk)
+            if encoding:
+                raise self._error(f"is {encoding} text; convert it to UTF-8 first")
             if is_binary(chunk):
                 raise self._error(f"is a binary file without HLO{what_binary_looks_like(chunk)}")
-            return chunk.removeprefix(b"\xef\xbb\xbf"), stream
+            while chunk.startswith(_BYTE_ORDER_MARK):  # files that were joined have several
+                chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
+            return chunk, stream
         whole = self._read_whole(chunk, stream)
         if self.format is Format.MLIR and _HLO_HEADER.search(whole):  # a log that prints StableHLO and then HLO
             self.format = None
@@ -239,7 +243,7 @@ def open_source(source: Openable) -> Source:
         return Source("<stdin>", _standard_input)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        again = path.is_file()
+        again = os.path.isfile(path)  # noqa: PTH113 - a name that no file can have is none
         return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
@@ -257,18 +261,29 @@ def _nothing() -> IO[bytes]:
     raise OSError(errno.ENOENT, "the name of the input is empty")
 
 
-def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
-    import zstandard
+class _Frame(Protocol):
+    """A decompressor of one stream: `needs_input` is false while there is more of what it was given."""
 
-    return cast("IO[bytes]", _ZstdFile(stream, zstandard.ZstdDecompressor().decompressobj))
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-class _ZstdFile:
-    """Reads zstd frames, one after the other. The package's own reader does not notice when the last one is cut off."""
+class _FramesFile:
+    """Reads compressed streams, one after the other, with zeros between them at most. The readers of the libraries do not all
+    notice what is no stream behind the last one, or that this is cut off.
+    """
 
     STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
 
-    def __init__(self, stream: IO[bytes], new_frame: Callable[[], Any]) -> None:
+    def __init__(self, stream: IO[bytes], new_frame: Callable[[], _Frame]) -> None:
         self._chunks = self._decompress(stream, new_frame)
 
     def read(self, size: int) -> bytes:
@@ -278,12 +293,16 @@ class _ZstdFile:
             size -= len(chunk)
         return b"".join(parts)
 
-    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], Any]) -> Iterator[bytes]:
+    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], _Frame]) -> Iterator[bytes]:
         frame = None
         while compressed := stream.read(self.STEP):
-            while compressed:
-                frame = frame or new_frame()
-                if chunk := frame.decompress(compressed):
+            while compressed or (frame is not None and not frame.needs_input):
+                if frame is None:
+                    compressed = compressed.lstrip(b"\0")
+                    if not compressed:
+                        break
+                    frame = new_frame()
+                if chunk := frame.decompress(compressed, PIECE_BYTES):
                     yield chunk
                 compressed = frame.unused_data
                 frame = None if frame.eof else frame
@@ -291,9 +310,40 @@ class _ZstdFile:
             raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
 
+class _ZstdFrame:
+    """A frame of the package zstandard, which gives all that it was given at once."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._frame.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._frame.unused_data)
+
+    def decompress(self, data: bytes, _max_length: int, /) -> bytes:
+        return bytes(self._frame.decompress(data))
+
+
+def _frames(stream: IO[bytes], new_frame: Callable[[], _Frame]) -> IO[bytes]:
+    return cast("IO[bytes]", _FramesFile(stream, new_frame))
+
+
+def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
+    _ZstdFrame()  # an import that fails has to do so here
+    return _frames(stream, _ZstdFrame)
+
+
 _DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", lambda stream: cast("IO[bytes]", gzip.GzipFile(fileobj=stream))),
-    (b"BZh", lambda stream: cast("IO[bytes]", bz2.BZ2File(stream))),
-    (b"\xfd7zXZ\x00", lambda stream: cast("IO[bytes]", lzma.LZMAFile(stream))),  # noqa: SIM115 - the reader closes it
+    (b"BZh", lambda stream: _frames(stream, bz2.BZ2Decompressor)),
+    (b"\xfd7zXZ\x00", lambda stream: _frames(stream, lzma.LZMADecompressor)),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )

@@ -248,6 +248,21 @@ EXTENDING_ERRORS = [
 ]
 
 
+def test_a_long_chain_of_extensions_is_refused(tmp_path: Path) -> None:
+    for number in range(1200):
+        write(tmp_path, f"p{number}.yaml", f"extends: p{number + 1}.yaml\n")
+    with pytest.raises(UsageError, match="extends more than 20 others"):
+        load_profile(tmp_path / "p0.yaml")
+
+
+def test_a_bandwidth_without_a_unit_is_refused(tmp_path: Path) -> None:
+    """Bits or bytes, giga or tera: a plain number does not say."""
+    figures = "memory:\n  bandwidth: {value: 3350000000000, source: ours}\n"
+    path = write(tmp_path, "mine.yaml", f"extends: tpu-v4\n{figures}" + OURS)
+    with pytest.raises(UsageError, match="'3350000000000' has no unit: write a bandwidth such as"):
+        load_profile(path)
+
+
 @pytest.mark.parametrize(("text", "message", "place"), EXTENDING_ERRORS)
 def test_errors_of_extending(tmp_path: Path, text: str, message: str, place: tuple[int, int]) -> None:
     path = write(tmp_path, "mine.yaml", text)

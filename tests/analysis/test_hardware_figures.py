@@ -126,7 +126,7 @@ ERRORS = {
     "duplicate source": ("sources:\n", f"sources:\n{SOURCE}\n", "a second source with the id 'sheet'", (17, 10)),
     "duplicate key": ("maker: Test\n", "maker: Test\nmaker: Other\n", "duplicate key 'maker'", (3, 1)),
     "alias": ("vector: {}", "vector: *m", "an alias (*name) is not allowed", (5, 9)),
-    "syntax": ("title: Test chip", "title: Test: chip", "mapping values are not allowed here", (1, 12)),
+    "syntax": ("title: Test chip", "title: Test: chip", "mapping values are not allowed", (1, 12)),
 }  # fmt: skip
 
 

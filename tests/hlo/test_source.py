@@ -247,3 +247,35 @@ def test_the_start_goes_on_after_the_first_piece() -> None:
     source = open_source(b"\n\x05hello")
     assert list(source.pieces()) == ["\n", "\x05hello\n"]
     assert source.start == "\n\x05hello\n"
+
+
+@pytest.mark.parametrize("form", COMPRESSORS)
+@pytest.mark.parametrize("rubbish", [b"x", b"rubbish behind it", b"\0\0\0\0x", b"\x1f\x8b", TEXT.encode() * 2000])
+def test_rubbish_behind_a_compressed_stream_is_refused(form: str, rubbish: bytes) -> None:
+    data = COMPRESSORS[form](TEXT.encode())
+    assert "cannot be read to its end" in refused(data + rubbish)
+
+
+@pytest.mark.parametrize("form", COMPRESSORS)
+@pytest.mark.parametrize("between", [b"", b"\0" * 8, b"\0" * 9000])
+def test_streams_that_were_joined_are_read_with_the_zeros_between_them(form: str, between: bytes) -> None:
+    data = COMPRESSORS[form](TEXT.encode()) + between
+    assert read(data + data) == 2 * TEXT
+
+
+@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
+def test_a_stream_that_grows_is_read_in_parts(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 MB of one line are a few hundred bytes."""
+    monkeypatch.setattr(source, "PIECE_BYTES", 1 << 16)
+    text = TEXT * 200_000
+    longest = max(map(len, open_source(COMPRESSORS[form](text.encode())).pieces()))
+    assert longest <= 1 << 17
+
+
+@pytest.mark.parametrize("encoding", ["utf-32", "utf-32-le", "utf-32-be", "utf-16", "utf-16-le", "utf-16-be"])
+def test_wide_encodings_are_named(encoding: str) -> None:
+    assert f"is {encoding[:6].upper()} text; convert it to UTF-8 first" in refused(TEXT.encode(encoding))
+
+
+def test_several_byte_order_marks_are_taken_off() -> None:
+    assert read(b"\xef\xbb\xbf" * 2 + TEXT.encode()) == TEXT
