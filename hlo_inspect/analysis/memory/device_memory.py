@@ -347,8 +347,17 @@ class _Analysis:
             if time is None or given is None or output is None:
                 self._faults.append(MemoryFault("an alias of the header names what is not there", line, None, of_aliases=True))
                 continue
+            self._check_alias(alias.parameter, schedule.shapes[time], given, schedule.shapes[entry.root], output)
             found[alias.parameter, given] = values.of(entry.root)[output], values.of(time)[given]
         return found
+
+    def _check_alias(self, number: int, parameter: Shape | None, given: int, result: Shape | None, output: int) -> None:
+        """An output takes the place of a parameter of the same size only."""
+        sizes = Sizes(self._platform)
+        old, new = sizes.bytes(self._trees.part(parameter, given)), sizes.bytes(self._trees.part(result, output))
+        if old is not None and new is not None and old != new:
+            message = f"an alias of the header joins parameter {number}, of {old} bytes, with an output of {new}"
+            self._faults.append(MemoryFault(message, self._module.first_line, None, of_aliases=True))
 
     def _outputs(self, schedule: Schedule, values: Values, buffers: Buffers) -> frozenset[int]:
         root = schedule.runs[0].root

@@ -69,13 +69,9 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
 def computation_order(schedule: Schedule, order_in_text: Mapping[str, int]) -> dict[ComputationRun, float]:
     """The place of each computation in the text; one that is not printed stands before the one that runs it."""
     found: dict[ComputationRun, float] = {}
-    for run in reversed(schedule.runs):
+    for run in schedule.runs:  # an enclosing one comes before those that it has
         if run.view is not None:
             found[run] = order_in_text[run.name]
-    for run in schedule.runs:
-        if run.view is None:
-            caller = schedule.run_at[run.caller]
-            while caller.view is None:
-                caller = schedule.run_at[caller.caller]
-            found[run] = found[caller] - 0.5
+        elif run.enclosing is not None:
+            found[run] = found[run.enclosing] - 0.5
     return found

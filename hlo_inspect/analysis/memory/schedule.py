@@ -11,7 +11,7 @@ its parameters and its root take times here too, as in XLA.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
@@ -24,7 +24,8 @@ Role = Literal["entry", "body", "condition", "branch", "call", "async"]
 MISSING = -1
 """The time of an operand that is not defined before its use."""
 
-_RUNNING = frozenset({"while", "call", "conditional", "async-start"})
+_WRAPPING = {f"{opcode}-start": opcode for opcode in ("while", "call", "conditional")}
+_RUNNING = frozenset({"while", "call", "conditional", "async-start", *_WRAPPING})
 
 
 class MemoryFault(NamedTuple):
@@ -46,7 +47,7 @@ class ComputationRun:
 
     `arguments`: the times of what its parameters are. `caller`: the time of the instruction that runs it, -1 for the entry.
     `times`: by row of its view. `parameters`: times by number. `asynchronous`: the run of the computation that an async-start
-    wraps, in which this one is.
+    wraps, in which this one is. `enclosing`: of one that is not printed the run that has the async-start.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ComputationRun:
     times: list[int] = field(default_factory=list)
     parameters: dict[int, int] = field(default_factory=dict)
     asynchronous: ComputationRun | None = None
+    enclosing: ComputationRun | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -95,9 +97,9 @@ class Schedule:
     def view(self, time: int) -> View:
         """The view that has the row of a time."""
         run = self.run_at[time]
-        while run.view is None:
-            run = self.run_at[run.caller]
-        return run.view
+        while run.view is None and run.enclosing is not None:
+            run = run.enclosing
+        return cast("View", run.view)  # the entry has one
 
     def line(self, time: int) -> int:
         return self.view(time).lines[self.rows[time]]
@@ -125,6 +127,7 @@ class _Flattener:
         self._known: dict[str, ComputationRun] = {}
         self._schedule = Schedule()
         self._waiting: list[_Pending] = []
+        self._entered: dict[tuple[str, int], tuple[tuple[int, ...], ComputationRun | None]] = {}
 
     def flatten(self, module: Module) -> Schedule:
         schedule = self._schedule
@@ -179,7 +182,12 @@ class _Flattener:
             called = view.called(row)
         except tokens.ScanError:
             return ()
-        operands = self._operands(run, view, row)
+        operands, inner = self._operands(run, view, row), None
+        if view.opcodes[row] in _WRAPPING:
+            inner = self._open_wrapped(run, row, view.opcodes[row], operands)
+        self._entered[run.name, row] = operands, inner
+        if inner is not None:
+            operands, run = tuple(inner.parameters.values()), inner
         wanted: list[tuple[str, Role, tuple[int, ...]]] = []
         branch = 0
         for callee in called:
@@ -234,11 +242,15 @@ class _Flattener:
         """Gives a row its time, after what it runs."""
         schedule = self._schedule
         opcode = view.opcodes[row]
-        operands = self._operands(run, view, row) if opcode != "parameter" else ()
+        operands, inner = self._entered.pop((run.name, row), (None, None))
+        if operands is None:
+            operands = self._operands(run, view, row) if opcode != "parameter" else ()
         kind = TABLE.get(opcode)
         if kind is not None and kind.is_wrapper:
             if kind.half == "start":
-                begun = (self._wrapped(run, row, kind.base, operands, view.shapes[row]),)
+                inner = inner or self._open_wrapped(run, row, opcode, operands)
+                self._close_wrapped(inner, row, kind.base, view.shapes[row], begun)
+                begun = (inner,)
             opcode = f"async-{kind.half}"
         time = self._append(run, row, opcode, view.shapes[row], operands)
         run.times.append(time)
@@ -252,29 +264,37 @@ class _Flattener:
                 schedule.done[start] = time
         elif opcode == "get-tuple-element":
             schedule.elements[time] = view.element_number(row) or 0
+        self._note_called(time, begun)
+
+    def _note_called(self, time: int, begun: tuple[ComputationRun, ...]) -> None:
         if begun:
-            schedule.called[time] = begun
+            self._schedule.called[time] = begun
             for one in begun:
                 if one.caller < 0:
                     one.caller = time
 
-    def _wrapped(
-        self, run: ComputationRun, row: int, opcode: str, operands: tuple[int, ...], shape: Shape | None
-    ) -> ComputationRun:
-        """The computation that a short spelling of an async-start wraps."""
+    def _open_wrapped(self, run: ComputationRun, row: int, opcode: str, operands: tuple[int, ...]) -> ComputationRun:
+        """The computation that a short spelling of an async-start wraps, with its parameters."""
         schedule = self._schedule
-        inner = ComputationRun(opcode, None, "async", operands, schedule.end)
+        inner = ComputationRun(opcode, None, "async", operands, schedule.end, enclosing=run)
         inner.asynchronous = inner
         schedule.runs.append(inner)
         for number, time in enumerate(operands):
             given = schedule.shapes[time] if time >= 0 else None
             inner.parameters[number] = self._append(inner, row, "parameter", given, ())
+        schedule.wrapped.update(inner.parameters.values())
+        return inner
+
+    def _close_wrapped(
+        self, inner: ComputationRun, row: int, opcode: str, shape: Shape | None, begun: tuple[ComputationRun, ...]
+    ) -> None:
+        """The root of that computation, after what it runs."""
+        schedule = self._schedule
         result = subshape(shape, (1,)) if shape is not None else None
         inner.root = self._append(inner, row, opcode, result, tuple(inner.parameters.values()))
-        inner.times = list(range(inner.start, schedule.end))
         inner.end = schedule.end
-        schedule.wrapped.update(inner.times)
-        return inner
+        schedule.wrapped.add(inner.root)
+        self._note_called(inner.root, begun)
 
     def _append(self, run: ComputationRun, row: int, opcode: str, shape: Shape | None, operands: tuple[int, ...]) -> int:
         schedule = self._schedule

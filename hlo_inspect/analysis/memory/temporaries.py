@@ -18,12 +18,12 @@ def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignm
     if space in assignment.heaps:
         sizes.append(heap)
     total = 0
-    for size in _partitioned([*sizes, *[None] * thread_local]):
+    for size in partitioned([*sizes, *[None] * thread_local]):
         total = -(-total // alignment) * alignment + size
     return total
 
 
-def _partitioned(sizes: list[int | None]) -> list[int]:
+def partitioned(sizes: list[int | None]) -> list[int]:
     """The sizes in the order in which `std::partition` of libstdc++ leaves them behind the others."""
     first, last = 0, len(sizes)
     while True:

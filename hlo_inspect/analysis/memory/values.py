@@ -123,7 +123,7 @@ class _Dataflow:
 
     def _given(self, time: int) -> Result | None:
         """The result of an operand, `None` where that is missing."""
-        return self._values.results[time] if time >= 0 else None
+        return self._values.results[time] if 0 <= time < len(self._values.results) else None
 
     def _operand(self, time: int, number: int = 0) -> Result | None:
         operands = self._schedule.operands[time]

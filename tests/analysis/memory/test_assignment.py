@@ -1,0 +1,310 @@
+"""Allocations, in-place results, the heap and its packing, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.heap import Interval
+from hlo_inspect.analysis.memory.in_place import InPlace, Pair
+from hlo_inspect.analysis.memory.occupancy import Occupancy
+from hlo_inspect.analysis.memory.packing import pack
+from hlo_inspect.analysis.memory.platforms import Platform
+from hlo_inspect.analysis.memory.sizes import Sizes
+from hlo_inspect.analysis.memory.temporaries import partitioned
+from hlo_inspect.hlo.shape_text import ShapeTable
+from hlo_inspect.hlo.wants import Wants
+from tests.analysis.memory.test_schedule_and_ranges import LOOP
+
+GRAPH = Wants(graph=True, entry=True)
+GPU_MARK = 'backend_config={"operation_queue_id":"0"}'
+
+
+@pytest.fixture
+def device(read: Callable[..., Context]) -> Callable[[str], DeviceMemory]:
+    def found(text: str) -> DeviceMemory:
+        memory = read(text, GRAPH).memory
+        assert memory.device is not None, memory.reason
+        return memory.device
+
+    return found
+
+
+def names(device: DeviceMemory, kind: str) -> list[set[str]]:
+    """What lies in each allocation of a kind."""
+    members = device.buffers.members
+    return [
+        {device.place(device.values.times[value]).name for buffer in one.buffers for value in members[buffer]}
+        for one in device.assignment.allocations
+        if one.kind == kind
+    ]
+
+
+def in_heap(device: DeviceMemory, space: int = 0) -> set[str]:
+    heap = device.heaps.get(space)
+    return {device.place(device.values.times[value]).name for value in heap.trace.intervals} if heap is not None else set()
+
+
+def test_a_loop(device: Callable[[str], DeviceMemory]) -> None:
+    """Two parameters and the result of 16 bytes, three constants of 4, a table of three pointers; in the heap the counter of 4
+    bytes and, in the next 64, the condition of 1.
+    """
+    found = device(LOOP)
+    assert (found.argument_bytes, found.output_bytes, found.alias_bytes, found.constant_bytes) == (32, 16, 0, 12)
+    assert in_heap(found) == {"i0", "c", "b", "next", "loop", "go"}
+    assert (found.live_peak_bytes, found.heap_bytes) == (4 + 1, 64 + 1)
+    assert found.temp_bytes == 64 + 65  # the table lies before the heap
+    assert found.peak_bytes == 32 + 16 + 12 + 5
+    assert found.xla_peak_bytes == 32 + 16 + 12
+    assert found.needed_bytes == 32 + 16 + 12 + 129
+
+
+UPDATE = """HloModule update, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+
+%fused (a: f32[8], b: f32[2], at: s32[]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  %b = f32[2]{0} parameter(1)
+  %at = s32[] parameter(2)
+  %minus = f32[2]{0} negate(%b)
+  ROOT %d = f32[8]{0} dynamic-update-slice(%a, %minus, %at)
+}
+
+ENTRY %main (state: f32[8], x: f32[2], i: s32[]) -> f32[8] {
+  %state = f32[8]{0} parameter(0)
+  %x = f32[2]{0} parameter(1)
+  %i = s32[] parameter(2)
+  %twice = f32[2]{0} add(%x, %x)
+  ROOT %new = f32[8]{0} UPDATE
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["dynamic-update-slice(%state, %twice, %i)", "fusion(%state, %twice, %i), kind=kLoop, calls=%fused"]
+)
+def test_an_update_in_place(device: Callable[[str], DeviceMemory], how: str) -> None:
+    found = device(UPDATE.replace("UPDATE", how))
+    assert names(found, "parameter") == [{"state", "new"}, {"x"}, {"i"}]
+    assert (found.argument_bytes, found.output_bytes, found.alias_bytes, found.temp_bytes) == (32 + 8 + 4, 32, 32, 8)
+
+
+ROOTS = {
+    "the update itself": ("f32[8]", "ROOT %r = f32[8]{0} dynamic-update-slice(%a, %b, %at)", [Pair(0, (), ())]),
+    "behind a bitcast": (
+        "f32[2,4]",
+        "%d = f32[8]{0} dynamic-update-slice(%a, %b, %at)\n  ROOT %r = f32[2,4]{1,0} bitcast(%d)",
+        [Pair(0, (), ())],
+    ),
+    "in a tuple": (
+        "(f32[2], f32[8])",
+        "%d = f32[8]{0} dynamic-update-slice(%a, %b, %at)\n  ROOT %r = (f32[2]{0}, f32[8]{0}) tuple(%b, %d)",
+        [Pair(0, (), (1,))],
+    ),
+    "of something computed": (
+        "f32[8]",
+        "%n = f32[8]{0} negate(%a)\n  ROOT %r = f32[8]{0} dynamic-update-slice(%n, %b, %at)",
+        [],
+    ),
+    "of a computed bitcast": (
+        "f32[8]",
+        "%n = f32[8]{0} bitcast(%a)\n  ROOT %r = f32[8]{0} dynamic-update-slice(%n, %b, %at)",
+        [Pair(0, (), ())],
+    ),
+    "none": ("f32[8]", "ROOT %r = f32[8]{0} negate(%a)", []),
+}
+
+
+@pytest.mark.parametrize("which", ROOTS)
+def test_which_parameter_a_fusion_writes_to(read: Callable[..., Context], which: str) -> None:
+    result, root, pairs = ROOTS[which]
+    text = f"""HloModule m
+
+%fused (a: f32[8], b: f32[2], at: s32[]) -> {result} {{
+  %a = f32[8]{{0}} parameter(0)
+  %b = f32[2]{{0}} parameter(1)
+  %at = s32[] parameter(2)
+  {root}
+}}
+"""
+    context = read(text, GRAPH)
+    assert list(InPlace(context.views, frozenset({"bitcast"})).of_fused("fused")) == pairs
+
+
+DONATED = """HloModule donated, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+
+ENTRY %main (a: f32[64], b: f32[64]) -> f32[64] {
+  %a = f32[64]{0} parameter(0)
+  %b = f32[64]{0} parameter(1)
+  %sum = f32[64]{0} add(%a, %b)
+  %wave = f32[64]{0} cosine(%b)
+  ROOT %v = f32[64]{0} multiply(%wave, %sum)
+}
+"""
+
+
+def test_a_temporary_lies_in_a_donated_parameter(device: Callable[[str], DeviceMemory]) -> None:
+    """The parameter is read last by sum, at time 2, and v is written at 4: wave fits between, then sum does not."""
+    found = device(DONATED)
+    assert names(found, "parameter") == [{"a", "v", "wave"}, {"b"}]
+    assert in_heap(found) == {"sum"}
+    assert (found.temp_bytes, found.peak_bytes) == (256, 512 + 256)
+
+
+def test_without_donation_both_need_memory(device: Callable[[str], DeviceMemory]) -> None:
+    """One of them lies in the output, which is not written before."""
+    found = device(DONATED.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
+    assert names(found, "output") == [{"v", "wave"}]
+    assert (found.output_bytes, found.alias_bytes, found.temp_bytes) == (256, 0, 256)
+
+
+def test_a_copy_never_lies_on_what_it_copies(device: Callable[[str], DeviceMemory]) -> None:
+    """Wave would fit between a and v; sum, which nothing reads, is over at once and takes the place of a."""
+    found = device(DONATED.replace("multiply(%wave, %sum)", "copy(%wave)"))
+    assert names(found, "parameter") == [{"a", "v", "sum"}, {"b"}]
+    assert in_heap(found) == {"wave"}
+
+
+CHAIN = """HloModule chain, is_scheduled=true
+
+%fused (f: f32[64]) -> f32[64] {
+  %f = f32[64]{0} parameter(0)
+  ROOT %g = f32[64]{0} INSIDE
+}
+
+ENTRY %main (x: f32[64]) -> f32[] {
+  %x = f32[64]{0} parameter(0)
+  %one = f32[64]{0} sine(%x)
+  %two = f32[64]{0} SECOND
+  ROOT %r = f32[] custom-call(%two), custom_call_target="sum"
+}
+"""
+LOOPED = "fusion(%one), kind=kLoop, calls=%fused"
+
+
+@pytest.mark.parametrize(
+    ("second", "inside", "buffers"),
+    [
+        ("cosine(%one)", "negate(%f)", 1),
+        ("copy(%one)", "negate(%f)", 2),
+        ("reverse(%one), dimensions={0}", "negate(%f)", 2),
+        (LOOPED, "negate(%f)", 1),
+        (LOOPED, "reverse(%f), dimensions={0}", 2),
+        (LOOPED.replace("kLoop", "kOutput"), "negate(%f)", 2),
+        (f"{LOOPED}, {GPU_MARK}", "negate(%f)", 1),
+        (f"{LOOPED}, {GPU_MARK}", "copy(%f)", 2),
+        (f"{LOOPED}, {GPU_MARK}", "reverse(%f), dimensions={0}", 2),
+        ("sort(%one), dimensions={0}, to_apply=%less", "negate(%f)", 1),
+        ('custom-call(%one), custom_call_target="f", output_to_operand_aliasing={{}: (0, {})}', "negate(%f)", 1),
+        ('custom-call(%one), custom_call_target="f"', "negate(%f)", 2),
+    ],
+)
+def test_what_is_written_over_its_operand(
+    device: Callable[[str], DeviceMemory], second: str, inside: str, buffers: int
+) -> None:
+    """Where the second value may not take the place of the first one, both are live when it is written."""
+    found = device(CHAIN.replace("SECOND", second).replace("INSIDE", inside))
+    assert found.live_peak_bytes == buffers * 256
+
+
+SPACES = """HloModule spaces, is_scheduled=true
+
+ENTRY %main (p: f32[256,128]) -> f32[256,128] {
+  %p = f32[256,128]{1,0:T(8,128)} parameter(0)
+  %slow = f32[256,128]{1,0:T(8,128)} custom-call(%p), custom_call_target="a"
+  %fast = f32[256,128]{1,0:T(8,128)S(1)} copy(%p)
+  %more = f32[512,128]{1,0:T(8,128)S(1)} custom-call(%fast), custom_call_target="b"
+  ROOT %result = f32[256,128]{1,0:T(8,128)} custom-call(%slow, %more), custom_call_target="c"
+}
+"""
+
+
+def test_heaps_of_two_memory_spaces(device: Callable[[str], DeviceMemory]) -> None:
+    """The peak is that of the higher heap, not of their sum: 131072 bytes in HBM, three times as much in VMEM."""
+    found = device(SPACES)
+    array = 256 * 128 * 4
+    assert (found.platform.name, found.platform.mark) == ("tpu", "tiles in layouts")
+    assert {space: heap.trace.peak for space, heap in found.heaps.items()} == {0: array, 1: 3 * array}
+    assert found.peak_bytes == 2 * array + 3 * array
+    assert found.temp_bytes == array
+    assert found.space_peak_bytes() == {0: 3 * array, 1: 3 * array}
+    live = found.live_at_peak()
+    assert sum(row.bytes for row in live) == found.peak_bytes
+    assert found.peak_time == 3
+
+
+def test_the_curve_has_its_highest_point_at_the_peak(device: Callable[[str], DeviceMemory]) -> None:
+    found = device(LOOP)
+    curve = found.curve()
+    assert max(curve) == found.live_peak_bytes == 5
+    assert curve[found.peak_time or 0] == 5
+    assert (curve[3], curve[-1]) == (0, 0)
+
+
+TPU = Platform("tpu", "", pointer_bytes=4, table_alignment=512, keeps_trace=True)
+
+
+@pytest.mark.parametrize(
+    ("platform", "shape", "size"),
+    [
+        ("cpu", "f32[3,5]{1,0}", 60),
+        ("cpu", "s4[7]{0:E(4)}", 4),
+        ("cpu", "(f32[4], f32[], token[])", 24),
+        ("cpu", "token[]", 0),
+        ("cpu", "f32[0,8]{1,0}", 0),
+        ("tpu", "f32[3,5]{1,0:T(8,128)}", 8 * 128 * 4),
+        ("tpu", "f32[256,2]{1,0:T(8,128)}", 256 * 128 * 4),  # 64 times its elements
+        ("tpu", "bf16[9,130]{1,0:T(8,128)(2,1)}", 16 * 256 * 2),
+        ("tpu", "f32[]{:T(128)}", 512),
+        ("tpu", "u32[]", 4096),  # no tile
+        ("tpu", "s32[]{:S(2)}", 4),
+        ("tpu", "(f32[]{:T(128)}, u32[])", 512),
+    ],
+)
+def test_sizes(platform: str, shape: str, size: int) -> None:
+    sizes = Sizes(TPU if platform == "tpu" else Platform("cpu", ""))
+    assert sizes.bytes(ShapeTable().parse(shape)) == size
+
+
+def interval(value: int, size: int, start: int, end: int, base: int | None = None) -> Interval:
+    return Interval(value, value, size, start, value if base is None else base, end)
+
+
+def packed(*intervals: Interval) -> tuple[int, dict[int, int]]:
+    packing = pack({one.value: one for one in intervals}, 64)
+    return packing.bytes, dict(packing.offsets)
+
+
+def test_of_two_orders_the_one_with_the_lower_heap_is_taken() -> None:
+    """By size: 0 at 0, 2 at 0, 1 above both at 128 (188 bytes). By duration: 1 at 0, both others at 64 (164 bytes)."""
+    assert packed(interval(0, 100, 0, 3), interval(1, 60, 1, 5), interval(2, 80, 4, 7)) == (164, {1: 0, 0: 64, 2: 64})
+
+
+def test_the_smallest_gap_is_taken() -> None:
+    """0 to 3 are stacked at 0, 128, 192 and 256. Then 4 goes into the gap of 64 bytes, not into that of 128."""
+    chunks = [interval(0, 128, 0, 4), interval(1, 64, 0, 9), interval(2, 60, 0, 4), interval(3, 52, 0, 9)]
+    assert packed(*chunks, interval(4, 50, 6, 7)) == (308, {0: 0, 1: 128, 2: 192, 3: 256, 4: 192})
+
+
+def test_values_that_share_memory_are_placed_once() -> None:
+    assert packed(interval(0, 64, 0, 3), interval(1, 64, 4, 9, base=0), interval(2, 64, 2, 5)) == (128, {0: 0, 2: 64})
+
+
+def test_the_order_of_temporaries_is_that_of_std_partition() -> None:
+    assert partitioned([None, 16, 8]) == [16, 8]
+    assert partitioned([None, 16, 8, None, None]) == [8, 16]
+    assert partitioned([5, None, 7, None]) == [7, 5]
+    assert partitioned([None]) == []
+
+
+def test_which_allocations_are_free() -> None:
+    occupancy = Occupancy(40)
+    spans = {0: (0, 7), 1: (7, 12), 2: (30, 40), 3: (11, 12)}
+    for number, (start, end) in spans.items():
+        occupancy.take(start, end, number)
+    for start in range(40):
+        for end in range(start + 1, 41):
+            taken = {number for number, (low, high) in spans.items() if low < end and start < high}
+            assert occupancy.taken(start, end) == sum(1 << number for number in taken)
