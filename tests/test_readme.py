@@ -19,6 +19,8 @@ from hlo_inspect.report import FORMATS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SAMPLES = ROOT.parent / "shared" / "dumps" / "seeds"
+SAMPLE_TOURS = re.findall(r"^```text\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
 TOURS = re.findall(r"^```\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
 
 
@@ -33,8 +35,18 @@ def _environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("command", "output"), TOURS, ids=[command for command, _ in TOURS])
 def test_the_tour_shows_real_output(command: str, output: str, tmp_path: Path) -> None:
+    _same_output(command, output, tmp_path, ROOT)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not there")
+@pytest.mark.parametrize(("command", "output"), SAMPLE_TOURS, ids=[command for command, _ in SAMPLE_TOURS])
+def test_the_samples_give_the_output_shown(command: str, output: str, tmp_path: Path) -> None:
+    _same_output(command, output, tmp_path, SAMPLES)
+
+
+def _same_output(command: str, output: str, tmp_path: Path, folder: Path) -> None:
     arguments = shlex.split(command)
-    result = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env=_environment(tmp_path), check=True)
+    result = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, env=_environment(tmp_path), check=True)
     if os.environ.get("HLO_INSPECT_REWRITE_GOLDEN"):
         path = ROOT / "README.md"
         path.write_text(path.read_text(encoding="utf-8").replace(f"$ {command}\n{output}", f"$ {command}\n{result.stdout}"))
@@ -43,6 +55,7 @@ def test_the_tour_shows_real_output(command: str, output: str, tmp_path: Path) -
 
 
 def test_the_tour_is_found() -> None:
+    assert [command.split()[1] for command, _ in SAMPLE_TOURS] == ["optimizer", "summary", "top", "workload", "collectives"]
     assert len(TOURS) == 7
 
 
