@@ -213,17 +213,21 @@ class CallGraph:
 
     # -- figures --------------------------------------------------------------------------------------------------------
 
-    def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, dict[_Figure, Bounds]]:
+    def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, Mapping[_Figure, Bounds]]:
         """The figures of one run of each computation of `order`, with those of the computations that it calls; `own` as
         `bounds` has it.
         """
-        known: dict[str, dict[_Figure, Bounds]] = {}
+        known: dict[str, Mapping[_Figure, Bounds]] = {}
         for name in reversed(self.order):
-            figures = dict(own.get(name, {}))
-            for _, made in groupby(self.calls[name], key=lambda call: call.instruction):
-                _add(figures, _figures_of_call(list(made), known))
-            if figures:
+            made = groupby(self.calls[name], key=lambda call: call.instruction)
+            called = [found for _, calls in made if (found := _figures_of_call(list(calls), known))]
+            if called:
+                figures = dict(own.get(name, {}))
+                for more in called:
+                    _add(figures, more)
                 known[name] = figures
+            elif own.get(name):  # shared, since a large module has many computations that call nothing
+                known[name] = own[name]
         return known
 
     def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
@@ -234,7 +238,7 @@ class CallGraph:
         of computations that nothing calls, or that call themselves, have no limit.
         """
         known = self.bounds_of_each(own)
-        total = known.get(self.order[0], {}) if self.order else {}
+        total = dict(known.get(self.order[0], {})) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name).bounds

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective
@@ -46,8 +46,6 @@ NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
 """The phase of a collective; where calls of its computation are in several phases, how often it runs in each."""
-_Way = Literal["all", "kind", "axis", "slices", "phase"]
-"""How collectives are divided."""
 _Size = tuple[str, int | None]
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or how many of its collectives are of one kind and operand size."""
@@ -74,55 +72,34 @@ class ExecutedCollectives:
         self._axes = axes
         self._phases = phases
 
+    # each way of dividing them is a walk of its own: one for all ways holds figures of all at once for every computation
+
     @cached_property
     def total(self) -> Executed:
-        return self._of("all").get("", NOT_EXECUTED)
+        return self.by((c, "") for c in self._collectives if not c.is_point_to_point).get("", NOT_EXECUTED)
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
         """By kind, with send and recv."""
-        return self._of("kind")
+        return self.by((collective, collective.kind) for collective in self._collectives)
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
         """By the mesh axes that they run over, `None` where that is not known; with what is sent between slices."""
-        return self._of("axis")
+        labelled = zip(self._collectives, self._axes, strict=True)
+        return self.by((c, axis) for c, axis in labelled if c.sends_to_slices or not c.is_point_to_point)
 
     @cached_property
     def between_slices(self) -> Executed:
         """What is sent between slices, which is in no total."""
-        return self._of("slices").get("", NOT_EXECUTED)
+        return self.by((c, "") for c in self._collectives if c.sends_to_slices).get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
-        return self._of("phase")
-
-    def _of(self, way: _Way) -> dict[Any, Executed]:
-        return {label: executed for (of, label), executed in self._by_each.items() if of == way}
-
-    @cached_property
-    def _by_each(self) -> dict[tuple[_Way, str | None], Executed]:
-        """By each way of dividing them, in one walk over the calls of the program."""
-        return self.by(self._labelled(), self._split())
-
-    def _labelled(self) -> Iterator[tuple[Collective, tuple[_Way, str | None]]]:
-        for collective, axis, phase in zip(self._collectives, self._axes, self._phases, strict=True):
-            yield collective, ("kind", collective.kind)
-            if collective.sends_to_slices:
-                yield collective, ("slices", "")
-            if collective.sends_to_slices or not collective.is_point_to_point:
-                yield collective, ("axis", axis)
-            if not collective.is_point_to_point:
-                yield collective, ("all", "")
-                if isinstance(phase, str):
-                    yield collective, ("phase", phase)
-
-    def _split(self) -> Iterator[tuple[Collective, tuple[_Way, str | None], Bounds]]:
-        """The collectives that calls of several phases run, with how often each does."""
-        for collective, phase in zip(self._collectives, self._phases, strict=True):
-            if not isinstance(phase, str) and not collective.is_point_to_point:
-                for one, runs in phase:
-                    yield collective, ("phase", one), runs
+        """By phase; a collective that calls of several phases run counts with each as often as that runs it."""
+        labelled = [(c, phase) for c, phase in zip(self._collectives, self._phases, strict=True) if not c.is_point_to_point]
+        split = ((c, one, runs) for c, phase in labelled if not isinstance(phase, str) for one, runs in phase)
+        return self.by(((c, phase) for c, phase in labelled if isinstance(phase, str)), split)
 
     def by(
         self,
@@ -133,20 +110,22 @@ class ExecutedCollectives:
         run of the program.
         """
         held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
-        first: dict[_Alike, Collective] = {}
+        first: dict[_Alike, tuple[_Alike, Collective]] = {}
         labels: dict[_Label, None] = {}
         for c, label in labelled:
             alike = _Alike(label, c.kind, c.operand_bytes, c.wire_bytes)
+            alike, _ = first.setdefault(alike, (alike, c))
             held[c.inner.computation.name][alike] += 1
-            first.setdefault(alike, c)
             labels[label] = None
-        own = {name: _own(counts, first) for name, counts in held.items()}
+        own = _own_figures(held, first)
+        entry = next(iter(self._graph.order), "")
+        beside = dict(own.get(entry, {}))
         for c, label, runs in split:
-            entry = own.setdefault(next(iter(self._graph.order), ""), {})
             for figure, amount in _figures(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
-                before, added = entry.get((label, figure)), amount.times(runs)
-                entry[label, figure] = added if before is None else before.plus(added)
+                before, added = beside.get((label, figure)), amount.times(runs)
+                beside[label, figure] = added if before is None else before.plus(added)
             labels[label] = None
+        own[entry] = beside
         bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
         for (of, figure), amount in bounds.items():
@@ -155,11 +134,25 @@ class ExecutedCollectives:
         return {label: _executed(label, bounds, differing.get(label, "")) for label in labels}
 
 
-def _own(counts: Counter[_Alike], first: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
+def _own_figures(
+    held: Mapping[str, Counter[_Alike]], first: Mapping[_Alike, tuple[_Alike, Collective]]
+) -> dict[str, dict[_Key, Bounds]]:
+    """The figures of each computation; those that hold the same share them, as most do in a large module."""
+    known: dict[tuple[tuple[_Alike, int], ...], dict[_Key, Bounds]] = {}
+    own: dict[str, dict[_Key, Bounds]] = {}
+    for name, counts in held.items():
+        key = tuple(counts.items())
+        if key not in known:
+            known[key] = _own(counts, first)
+        own[name] = known[key]
+    return own
+
+
+def _own(counts: Counter[_Alike], first: Mapping[_Alike, tuple[_Alike, Collective]]) -> dict[_Key, Bounds]:
     """The figures of one computation."""
     figures: dict[_Key, Bounds] = {}
     for alike, count in counts.items():
-        for figure, amount in _figures(alike, count, first[alike]):
+        for figure, amount in _figures(alike, count, first[alike][1]):
             before = figures.get((alike.label, figure))
             figures[alike.label, figure] = amount if before is None else before.plus(amount)
     return figures

@@ -13,19 +13,22 @@ _NAMED_MESH = re.compile(r"sharding=\{mesh\[[^\]\n]*+\]")
 _SHARDING = re.compile(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _ATTRIBUTE = ", sharding={"
 _TARGET = 'custom_call_target="'
-_CROSS_MESH = f'{_TARGET}__builtin$CrossMeshAllReduce"'
+_CROSS_MESH = "__builtin$CrossMeshAllReduce"
 """Alpa's sum over the devices of several meshes, the only thing that tells that a stage of its pipelines is for several."""
-_TELLING = re.compile(r'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+)"', re.ASCII)
+_TELLING = re.compile(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
 
 
 def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
     """Looks for what tells a module before partitioning, for how many devices it is, and of the entry for the distinct
     shardings, a tuple's one by one.
     """
-    if not module.header.is_scheduled:
-        module.partitioning_targets |= {match[1] for match in _found(_TELLING, _TARGET, text, start, end)}
-    if not module.header.states_devices and not module.crosses_meshes:
-        module.crosses_meshes = text.find(_CROSS_MESH, start, end) >= 0
+    if module.header.is_scheduled:
+        crosses_meshes = not module.header.states_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
+    else:
+        targets = {match[1] for match in _found(_TELLING, _TARGET, text, start, end)}
+        crosses_meshes = not module.header.states_devices and _CROSS_MESH in targets
+        module.partitioning_targets |= targets - {_CROSS_MESH}
+    module.crosses_meshes |= crosses_meshes
     if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
