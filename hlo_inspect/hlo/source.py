@@ -261,7 +261,7 @@ def _nothing() -> IO[bytes]:
     raise OSError(errno.ENOENT, "the name of the input is empty")
 
 
-class _Frame(Protocol):
+class _Decompressor(Protocol):
     """A decompressor of one stream: `needs_input` is false while there is more of what it was given."""
 
     @property
@@ -283,7 +283,7 @@ class _FramesFile:
 
     STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
 
-    def __init__(self, stream: IO[bytes], new_frame: Callable[[], _Frame]) -> None:
+    def __init__(self, stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> None:
         self._chunks = self._decompress(stream, new_frame)
 
     def read(self, size: int) -> bytes:
@@ -293,7 +293,7 @@ class _FramesFile:
             size -= len(chunk)
         return b"".join(parts)
 
-    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], _Frame]) -> Iterator[bytes]:
+    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> Iterator[bytes]:
         frame = None
         while compressed := stream.read(self.STEP):
             while compressed or (frame is not None and not frame.needs_input):
@@ -332,7 +332,7 @@ class _ZstdFrame:
         return bytes(self._frame.decompress(data))
 
 
-def _frames(stream: IO[bytes], new_frame: Callable[[], _Frame]) -> IO[bytes]:
+def _frames(stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> IO[bytes]:
     return cast("IO[bytes]", _FramesFile(stream, new_frame))
 
 
