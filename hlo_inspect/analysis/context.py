@@ -23,6 +23,8 @@ from hlo_inspect.analysis.memory.live_arrays import LiveArray, LiveArrays
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
 from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory, find_program_memory
+from hlo_inspect.analysis.memory.sidecar_figures import StatedFigure, with_stated
+from hlo_inspect.analysis.memory.sidecars import Sidecars, find_sidecars
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
 from hlo_inspect.analysis.op_names import scope_of
@@ -206,10 +208,25 @@ class Context:
         if cost is not None:
             yield from cost.named_phases
 
-    @cached_property
+    @property
     def memory(self) -> ProgramMemory:
-        """Device memory, of a module that was read with its graph."""
-        return find_program_memory(self.module, self.views, self.interface, self._platform)
+        """Device memory, of a module that was read with its graph; with the figures of XLA's own files where there are some."""
+        return self._memory[0]
+
+    @property
+    def stated_figures(self) -> list[StatedFigure]:
+        """What XLA's files about memory state, beside what was worked out."""
+        return self._memory[1]
+
+    @cached_property
+    def sidecars(self) -> Sidecars:
+        """XLA's files about memory beside the text."""
+        return find_sidecars(self.module, self.views)
+
+    @cached_property
+    def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
+        computed = find_program_memory(self.module, self.views, self.interface, self._platform)
+        return with_stated(computed, self.sidecars)
 
     @cached_property
     def live_arrays(self) -> list[LiveArray]:

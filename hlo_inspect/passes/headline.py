@@ -198,6 +198,29 @@ def _memory(context: Context) -> Parts:
         if beside is None or beside:
             yield ", outputs beside them "
             yield Amount(beside, "bytes")
+    yield from _peak_of_memory(context)
+
+
+_LARGEST_OF_SUMMARY = 10_000
+"""The peak of a program of more instructions is left to `memory`."""
+
+
+def _peak_of_memory(context: Context) -> Parts:
+    """The peak of a scheduled program, from XLA's files where they tell it."""
+    module = context.module
+    if "cost" not in context.also or not module.header.is_scheduled:
+        return
+    stated = context.sidecars.peak
+    if stated is not None:
+        yield "; peak "
+        yield Amount(stated.size, "bytes")
+    elif module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
+        yield "; peak: hlo-inspect memory"
+    else:
+        peak = context.memory.figures["peak_bytes"]
+        if peak is not None:
+            yield "; peak "
+            yield Amount(peak, "bytes")
 
 
 def _donated(donated: Sequence[ParameterLeaf], count: int, size: int | None) -> Parts:

@@ -37,7 +37,7 @@ def memory_headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("", tuple(_without_schedule(memory)))
         return
     yield HeadlineRow("", tuple(_needed(context, device)))
-    yield HeadlineRow("made of", tuple(_parts(device)))
+    yield HeadlineRow("made of", tuple(_parts(context.memory)))
     if device.heap_bytes:
         yield HeadlineRow("temporaries", tuple(_temporaries(device)))
     yield HeadlineRow("peak", tuple(_peak(context, device)))
@@ -45,6 +45,8 @@ def memory_headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("by memory", tuple(_memories(context, device)))
     if device.host_bytes:
         yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in the memory of the host"))
+    if context.stated_figures:
+        yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
     yield HeadlineRow("platform", (f"{device.platform.name}, by {device.platform.mark}",))
 
 
@@ -60,9 +62,9 @@ def _without_schedule(memory: ProgramMemory) -> Iterator[str | Amount]:
 
 
 def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
-    devices = context.device_counts.devices
+    devices, needed = context.device_counts.devices, context.memory.figures["needed_bytes"] or 0
     yield "needs "
-    yield Amount(device.needed_bytes, "bytes")
+    yield Amount(needed, "bytes")
     if devices is not None and devices > 1:
         yield " on each of "
         yield Amount(devices, "count", "device")
@@ -70,7 +72,7 @@ def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
     capacity = profile.memory_capacity if profile is not None else None
     if profile is None or capacity is None:
         return
-    left = capacity - device.needed_bytes
+    left = capacity - needed
     yield ": fits in the " if left >= 0 else ": does not fit in the "
     yield Amount(capacity, "bytes")
     yield f" of {profile.name}, "
@@ -80,18 +82,18 @@ def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
         yield ", without the program itself, whose size the text does not tell"
 
 
-def _parts(device: DeviceMemory) -> Iterator[str | Amount]:
+def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:
     """The sum that is needed."""
-    yield "arguments "
-    yield Amount(device.argument_bytes, "bytes")
-    yield " + outputs "
-    yield Amount(device.output_bytes, "bytes")
-    yield " - outputs in the place of arguments "
-    yield Amount(device.alias_bytes, "bytes")
-    yield " + constants "
-    yield Amount(device.constant_bytes, "bytes")
-    yield " + temporaries "
-    yield Amount(device.temp_bytes, "bytes")
+    words = (
+        ("arguments ", "argument_bytes"),
+        (" + outputs ", "output_bytes"),
+        (" - outputs in the place of arguments ", "alias_bytes"),
+        (" + constants ", "constant_bytes"),
+        (" + temporaries ", "temp_bytes"),
+    )
+    for word, figure in words:
+        yield word
+        yield Amount(memory.figures[figure], "bytes")
 
 
 def _temporaries(device: DeviceMemory) -> Iterator[str | Amount]:
@@ -154,11 +156,10 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     """Every array at the peak, equal ones together; the curve; totals by role, source and scope."""
     live = context.live_arrays
     title = "Live at the peak"
-    padding = 2 if any(one.padding for one in live) else 9
-    yield Table.of("live_at_peak", title, _with_padding(_COLUMNS, padding), live, page_as="live_at_peak_groups")
+    yield Table.of("live_at_peak", title, _fitted(_COLUMNS, live), live, page_as="live_at_peak_groups")
     groups = group_rows(live, _alike)
     groups.sort(key=_bytes, reverse=True)
-    yield Table.of("live_at_peak_groups", title, _with_padding(_GROUPS, padding), groups, page_rows=24)
+    yield Table.of("live_at_peak_groups", title, _fitted(_GROUPS, live), groups, page_rows=24)
     yield _live_bytes(context, device)
     yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
     yield _totals("live_by_source", "Live at the peak by source line", "source", live, _source)
@@ -166,9 +167,13 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
         yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, _scope)
 
 
-def _with_padding(columns: Iterable[Column], detail: int) -> tuple[Column, ...]:
-    """The columns, with that of padding where there is some."""
-    return tuple(replace(one, detail=detail) if one.name == "padding_bytes" else one for one in columns)
+def _fitted(columns: Iterable[Column], live: Sequence[LiveArray]) -> tuple[Column, ...]:
+    """The columns, with those of padding and memory space where there is padding, or more than one space."""
+    details = {
+        "padding_bytes": 2 if any(one.padding for one in live) else 9,
+        "memory_space": 3 if len({one.space for one in live}) > 1 else 9,
+    }
+    return tuple(replace(one, detail=details.get(one.name, one.detail)) for one in columns)
 
 
 _COLUMNS = (

@@ -9,6 +9,7 @@ from hlo_inspect.rules.base import Rule, RulePage
 from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
 from hlo_inspect.rules.contradictory_devices import ContradictoryDevices
 from hlo_inspect.rules.dangling_alias import DanglingAlias
+from hlo_inspect.rules.differing_memory_files import DifferingMemoryFiles
 from hlo_inspect.rules.excessive_runs import ExcessiveRuns
 from hlo_inspect.rules.invalid_custom_call_config import InvalidCustomCallConfig
 from hlo_inspect.rules.invalid_trip_count import InvalidTripCount
@@ -47,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     UndonatedOptimizerState(),
     ReplicatedOptimizerState(),
     UnaccountableMemory(),
+    DifferingMemoryFiles(),
 )
 
 

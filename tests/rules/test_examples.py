@@ -50,6 +50,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI607": ("ALLGATHER 64", "NONE 0"),
 }
 ELSEWHERE = {"HI205": "rules/test_bad_input", "HI505": "rules/test_optimizer_state", "HI506": "rules/test_optimizer_state"}
+ELSEWHERE |= {"HI302": "rules/test_memory_files"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
 """Rules whose example is not a module, and the file that makes them fire and not fire."""
 
