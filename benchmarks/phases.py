@@ -81,7 +81,7 @@ class Comparison:
 def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     """`hidden` is the same module without metadata."""
     found: dict[str, Comparison] = defaultdict(Comparison)
-    context, other = Context(module), Context(hidden)
+    context, other = Context(module, phases_from="names"), Context(hidden)
     graph = GraphPhases(other.views, other.optimizer, is_scheduled=hidden.header.is_scheduled)
     names = context.phases
     for collective, hidden_one, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):

@@ -382,7 +382,7 @@ class Inspection:
             facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self._specs),
             tables=tables,
             findings=tuple(findings),
-            notes=(*notes, *(line for section in sections.values() for line in section.notes)),
+            notes=tuple(dict.fromkeys((*notes, *(line for section in sections.values() for line in section.notes)))),
             profile=context.profile.name if context.profile is not None else None,
             specs=self._specs,
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),

@@ -33,7 +33,7 @@ from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parame
 from hlo_inspect.analysis.optimizer.training_steps import find_updates
 from hlo_inspect.analysis.parameters import Interface, find_interface
 from hlo_inspect.analysis.partition_specs import PartitionSpecs
-from hlo_inspect.analysis.phases.graph_phases import GraphPhases, may_update
+from hlo_inspect.analysis.phases.graph_phases import NO_UPDATE, GraphPhases, may_update
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import View, Views
@@ -108,6 +108,15 @@ class Context:
         if whole is None:
             return None
         return GraphPhases(whole.views, whole.optimizer, is_scheduled=self.module.header.is_scheduled)
+
+    @property
+    def why_no_graph(self) -> str:
+        """Why the graph of values tells no phases; empty where names alone were asked for."""
+        if self._phases_from == "names":
+            return ""
+        if self.graph_phases is not None:
+            return self.graph_phases.reason
+        return NO_UPDATE if self._read_graph is not None else "it was not read"
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""

@@ -16,6 +16,7 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.phase_columns import phase_notes
 from hlo_inspect.passes.stack_table import call_stacks
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
@@ -68,7 +69,8 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        return Section(facts, _tables(context), _notes(context, unknown(facts)))
+        notes = phase_notes(context, [one.inner for one in context.collectives], "collectives")
+        return Section(facts, _tables(context), [*_notes(context, unknown(facts)), *notes])
 
 
 def _tables(context: Context) -> Iterator[Table]:

@@ -17,6 +17,7 @@ from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table
+from hlo_inspect.passes.phase_columns import phase_notes
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {
@@ -87,9 +88,9 @@ class Cost(Pass):
             with_lower_bound(facts, name, time.exact, time.least or None)
             notes[name] = time.reason if profile is not None else ""
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        return Section(
-            facts, _tables(context), [*reasons, *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context)]
-        )
+        notes = [*reasons, *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context)]
+        kernels = [kernel.instruction for kernel in context.kernels.found]
+        return Section(facts, _tables(context), [*notes, *phase_notes(context, kernels, "kernels")])
 
 
 def _tables(context: Context) -> Iterator[Table]:

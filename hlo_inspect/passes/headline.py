@@ -93,7 +93,13 @@ def _compute(context: Context) -> Parts:
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if matmul.least:
         yield Amount(matmul.exact, "flops", at_least=matmul.least)
-        yield " matmul, "
+        yield " matmul"
+        again = sum(tally.least("matmul_flops") for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE)
+        if again:
+            yield " ("
+            yield Amount(again / matmul.least, "share")
+            yield " recompute)"
+        yield ", "
         yield from _attention(context)
     else:
         yield Amount(flops.exact, "flops", at_least=flops.least)
@@ -145,11 +151,13 @@ def _collectives(context: Context) -> Parts:
         yield _amount(everything.wire_bytes, "bytes")
         yield " sent"
         yield from _axes(context)
-        recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED).count
-        if recompute.least:
+        recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
+        if recompute.count.least:
             yield "; "
-            yield _amount(recompute, "count")
-            yield " are recompute"
+            yield _amount(recompute.count, "count")
+            yield " are recompute ("
+            yield _amount(recompute.wire_bytes, "bytes")
+            yield " sent)"
     elif not context.collectives:
         yield "none"
     if executed.between_slices.count.least:

@@ -29,6 +29,12 @@ RECOMPUTED, FOR_RECOMPUTED, TO_STATE = 1024, 2048, 4096
 MOVED = 8192
 """A gradient, or only moved or summed from gradients."""
 
+AGAIN = 16384
+"""Computes the loss again for the backward pass, where all of it is."""
+
+FOR_BACKWARD = 32768
+"""Goes unchanged into a product of the backward pass."""
+
 MAX_LOSSES = 48
 MAX_GRADIENTS = 256
 
@@ -66,14 +72,17 @@ class StepFacts:
         candidates = sorted({of[node] for node in losses if self._may_be_loss(of[node])})[:MAX_LOSSES]
         self.losses = self._accepted(candidates)
         self.is_loss_returned = bool(self.losses)
-        if self.losses:
-            self._mark(self.bits, self.losses, LOSS)
-            spread_back(self.bits, self.operands, LOSS)
-        else:
-            self._without_loss()
+        self._mark(self.bits, self.losses, LOSS)
+        spread_back(self.bits, self.operands, LOSS)
+        if not self.losses or self._has_weight_without_loss():
+            self._mark_what_leads_to_all(LOSS)
         self._cotangents(self.bits)
+        if not self._has_cotangents():
+            self._mark_what_leads_to_all(AGAIN)
+            self._cotangents(self.bits, AGAIN)
         self._recomputation()
         self._moved_gradients()
+        self._what_backward_products_take()
 
     @staticmethod
     def _mark(bits: list[int], numbers: Iterable[int], bit: int) -> None:
@@ -140,9 +149,18 @@ class StepFacts:
         self._cotangents(bits)
         return bits
 
-    def _without_loss(self) -> None:
+    def _has_weight_without_loss(self) -> bool:
+        """Whether a weight leads to none of the losses: then the loss that it was trained for is not returned."""
+        return any(arrays and not any(self.bits[one] & LOSS for one in arrays) for arrays in self.weights)
+
+    def _has_cotangents(self) -> bool:
+        return any(kind & PRODUCT and self.bits[number] & COTANGENT for number, kind in enumerate(self.kinds))
+
+    def _mark_what_leads_to_all(self, bit: int) -> None:
         """Where no loss is returned the forward pass is what leads to all gradients, without what has no such user itself: the
         first cotangents lead to all gradients too. Of many gradients some are looked at. With one gradient this says nothing.
+
+        Where the whole loss is computed again, its tail too, that is how the recomputed one is found.
         """
         distinct = list(dict.fromkeys(tuple(one) for one in self.gradients))
         if len(distinct) < 2:
@@ -158,29 +176,29 @@ class StepFacts:
         for number in range(len(masks) - 1, -1, -1):
             if masks[number] == whole:
                 for other in self.operands[number]:
-                    if masks[other] == whole:
-                        bits[other] |= LOSS
+                    if masks[other] == whole and not bits[other] & LOSS:
+                        bits[other] |= bit
 
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
-    def _cotangents(self, bits: list[int]) -> None:
-        """The tail of the forward pass, and what depends on the first cotangents."""
+    def _cotangents(self, bits: list[int], forward: int = LOSS) -> None:
+        """The tail of the forward pass, which has the bit `forward`, and what depends on the first cotangents."""
         operands, kinds = self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own = bits[number]
-            if own & LOSS:
+            if own & forward:
                 if kinds[number] & PRODUCT and self.parts.is_cycle[number]:
                     own = bits[number] = own | BEFORE_PRODUCT
                 if kinds[number] & PRODUCT or own & BEFORE_PRODUCT:
                     for other in operands[number]:
                         bits[other] |= BEFORE_PRODUCT
-        wanted = LOSS | BEHIND_PRODUCT
+        wanted = forward | BEHIND_PRODUCT
         for number, own in enumerate(bits):
             if own & (wanted | BEFORE_PRODUCT) == wanted:
                 bits[number] |= TAIL
         for number, made_of in enumerate(operands):
             own = bits[number]
-            if own & LOSS:
+            if own & (LOSS | forward):
                 continue
             found = 0
             for other in made_of:
@@ -204,7 +222,7 @@ class StepFacts:
         spread_back(bits, operands, FOR_RECOMPUTED | TO_STATE)
         reduced = REDUCED
         for number, made_of in enumerate(operands):
-            if bits[number] & TAIL:
+            if bits[number] & (TAIL | LOSS) == TAIL | LOSS:
                 found = 0
                 for other in made_of:
                     found |= bits[other]
@@ -221,3 +239,16 @@ class StepFacts:
                 changed = [other for other in made_of if bits[other] & UPDATED]
                 if changed and all(bits[other] & MOVED for other in changed):
                     bits[number] |= MOVED
+
+    def _what_backward_products_take(self) -> None:
+        """What goes into a product of the backward pass, at most moved: weights and activations that two phases share."""
+        bits, operands, kinds = self.bits, self.operands, self.kinds
+        for number in range(len(operands) - 1, -1, -1):
+            own, kind = bits[number], kinds[number]
+            if kind & PRODUCT:
+                is_taken = own & (GRADIENT | COTANGENT | LOSS) == GRADIENT | COTANGENT
+            else:
+                is_taken = own & (FOR_BACKWARD | COTANGENT) == FOR_BACKWARD and kind & MOVES != 0
+            if is_taken:
+                for other in operands[number]:
+                    bits[other] |= FOR_BACKWARD

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, UNKNOWN
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.components import Components
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.gradients import trained_weights
 from hlo_inspect.analysis.phases.rules import ORDER, StepValues, phases_of_values, step_values
-from hlo_inspect.analysis.phases.values import PRODUCT, CallFrame, Parts, ValueGraph, nodes_in, read_values
+from hlo_inspect.analysis.phases.values import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in, read_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 _FLOATS = ("f", "bf")
+NO_UPDATE = "no update of a weight was found"
 NINE_TENTHS = 0.9
 """A collective has the phase of so much of its bytes."""
 
@@ -51,7 +52,7 @@ class GraphPhases:
     def _find(self, views: Views, overview: Overview, *, is_scheduled: bool) -> str:
         step = _step_of(overview)
         if step is None:
-            return "no update of a weight was found"
+            return NO_UPDATE
         self.graph = read_values(views, step)
         if not self.graph.frames:
             return "the step could not be read"
@@ -102,8 +103,14 @@ class GraphPhases:
         return phase if size >= NINE_TENTHS * whole else UNKNOWN
 
     def also(self, frame: CallFrame, row: int) -> str:
-        """The other phase that a collective serves, empty where there is none."""
-        return ""
+        """The other phase that a collective serves, empty where there is none: the backward pass, of an all-gather or a move
+        for forward or recompute whose result its products take too.
+        """
+        if self.step is None or self.of_collective(frame, row) not in (FORWARD, RECOMPUTE):
+            return ""
+        facts, kinds = self.step.facts, self.graph.kinds
+        nodes = [node for node in nodes_in(frame.values[row]) if not kinds[node] & SUMS]
+        return BACKWARD if any(facts.bits[facts.parts.of[node]] & fact.FOR_BACKWARD for node in nodes) else ""
 
     def _sizes(self, frame: CallFrame, row: int) -> Counter[str]:
         """The bytes of the results of a row by phase; of one array in parts their lengths."""

@@ -46,13 +46,46 @@ class Phases:
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
-        """The phase of each collective."""
-        return [self.of(collective.inner) for collective in self._collectives]
+        """The phase of each collective. Where names leave one open, the graph tells which other phase the others serve."""
+        found = [self.of(collective.inner) for collective in self._collectives]
+        graph = self._graph() if not all(map(self._is_told, (c.inner for c in self._collectives))) else None
+        if graph is None or not graph.phases:
+            return found
+        return [
+            self._with_other_phase(graph, collective.inner, one) if one.phase_from == "name" else one
+            for collective, one in zip(self._collectives, found, strict=True)
+        ]
+
+    def told_by_graph(self, instruction: Instruction) -> str:
+        """What the graph tells of the first call of an instruction's computation, whatever its name says."""
+        graph = self._graph()
+        frames = graph.frames(instruction.computation.name) if graph is not None else []
+        row = frames[0].view.index(instruction.name) if frames else None
+        if graph is None or row is None:
+            return UNKNOWN
+        is_collective = place(instruction) in self._are_collectives
+        return graph.of_collective(frames[0], row) if is_collective else graph.of_row(frames[0], row)
+
+    def _with_other_phase(self, graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
+        """What names tell of a collective, with the other phase that it serves by the graph."""
+        frames = graph.frames(instruction.computation.name)
+        row = frames[0].view.index(instruction.name) if frames else None
+        if row is None:
+            return named
+        both = {graph.of_collective(frames[0], row), graph.also(frames[0], row)} - {"", UNKNOWN}
+        other = both - {named.phase}
+        return named._replace(also_phase=other.pop()) if named.phase in both and other else named
+
+    def _is_told(self, instruction: Instruction) -> bool:
+        """Whether names tell the phase in all calls of the instruction's computation."""
+        contexts = self.names.contexts(instruction.computation.name)
+        is_sure = self.names.is_sure(instruction)
+        return is_sure and all(self.names.of(instruction, context.phase) != UNKNOWN for context in contexts)
 
     def _find(self, instruction: Instruction) -> InstructionPhase:
         contexts = self.names.contexts(instruction.computation.name)
         named = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
-        if all(phase != UNKNOWN for phase, _ in named) and self.names.is_sure(instruction):
+        if self._is_told(instruction):
             return _most_run(named, "name")
         graph = self._graph()
         told = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
