@@ -22,12 +22,12 @@ def joined_sources(sources: Iterable[str]) -> str:
 
 
 def phase_notes(context: Context, instructions: Sequence[Instruction], what: str) -> list[str]:
-    """Why phases are unknown where neither names nor graph tell them; and how often the two differ, where both were asked."""
+    """Why phases are unknown that neither names nor graph tell; how often the two differ, where both were asked."""
     found = [context.phases.of(instruction) for instruction in instructions]
     is_asked = any(one.phase_from == "graph" for one in found)
     if not is_asked and any(one.phase == UNKNOWN for one in found):
-        reason = context.why_no_graph
-        return [f"phases: names leave some open, and the graph of values tells none: {reason}"] if reason else []
+        why = context.why_no_graph
+        return [f"phases: names leave some open, and the graph of values tells none: {why}"] if why else []
     if not is_asked:
         return []
     both = [
