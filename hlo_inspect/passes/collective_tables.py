@@ -184,7 +184,9 @@ def groups(context: Context) -> Table:
         label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
         labels.append(known.setdefault(label, label))
     sources = {id(c): phase.phase_from for c, phase in zip(context.collectives, context.phases.of_collectives, strict=True)}
-    columns = (*_GROUPS, phase_source(lambda row: joined_sources(sources[id(c)] for c in row.members)))
+    at = next(at for at, column in enumerate(_GROUPS, 1) if column.name == "phase")
+    told = phase_source(lambda row: joined_sources(sources[id(c)] for c in row.members))
+    columns = (*_GROUPS[:at], told, *_GROUPS[at:])
     title = "Collectives of one step, equal ones together, by bytes sent"
     return Table.of("collective_groups", title, columns, _together(context, labels))
 

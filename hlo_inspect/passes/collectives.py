@@ -16,7 +16,7 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
-from hlo_inspect.passes.phase_columns import phase_notes
+from hlo_inspect.passes.phase_columns import differences, phase_notes
 from hlo_inspect.passes.stack_table import call_stacks
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
@@ -69,7 +69,7 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        notes = phase_notes(context, [one.inner for one in context.collectives], "collectives")
+        notes = phase_notes(context, (one.inner for one in context.collectives))
         return Section(facts, _tables(context), [*_notes(context, unknown(facts)), *notes])
 
 
@@ -79,7 +79,8 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.by_kind(context)
     others = (collective_tables.point_to_point, collective_tables.by_axis, collective_tables.by_phase, loop_table.loops)
     stacks = call_stacks(collective.origin for collective in context.collectives)
-    yield from (table for table in (*(of(context) for of in others), stacks) if table.rows)
+    told = differences(context, [one.inner for one in context.collectives], "collectives")
+    yield from (table for table in (*(of(context) for of in others), stacks, told) if table.rows)
 
 
 def _facts(context: Context) -> dict[str, Value]:

@@ -88,9 +88,9 @@ class Cost(Pass):
             with_lower_bound(facts, name, time.exact, time.least or None)
             notes[name] = time.reason if profile is not None else ""
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        notes = [*reasons, *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context)]
-        kernels = [kernel.instruction for kernel in context.kernels.found]
-        return Section(facts, _tables(context), [*notes, *phase_notes(context, kernels, "kernels")])
+        told = phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
+        reasons += [*_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
+        return Section(facts, _tables(context), reasons)
 
 
 def _tables(context: Context) -> Iterator[Table]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.report.model import Column
+from hlo_inspect.report.model import Column, Table
 
 
 def phase_source(get: Callable[[Any], str]) -> Column:
@@ -21,22 +22,31 @@ def joined_sources(sources: Iterable[str]) -> str:
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
 
 
-def phase_notes(context: Context, instructions: Sequence[Instruction], what: str) -> list[str]:
-    """Why phases are unknown that neither names nor graph tell; how often the two differ, where both were asked."""
+def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[str]:
+    """Why phases are unknown that neither names nor graph tell."""
     found = [context.phases.of(instruction) for instruction in instructions]
-    is_asked = any(one.phase_from == "graph" for one in found)
-    if not is_asked and any(one.phase == UNKNOWN for one in found):
-        why = context.why_no_graph
-        return [f"phases: names leave some open, and the graph of values tells none: {why}"] if why else []
-    if not is_asked:
+    if any(one.phase_from == "graph" for one in found) or all(one.phase != UNKNOWN for one in found):
         return []
+    why = context.why_no_graph
+    return [f"phases: names leave some open, and the graph of values tells none: {why}"] if why else []
+
+
+def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Table:
+    """With -v those of which names and graph tell different phases, where both were asked: the page follows names."""
+    phases = context.phases
+    found = [(one, phases.of(one)) for one in instructions]
+    is_asked = any(phase.phase_from == "graph" for _, phase in found)
     both = [
-        one.phase != told
-        for instruction, one in zip(instructions, found, strict=True)
-        if one.phase_from == "name" and (told := context.phases.told_by_graph(instruction)) != UNKNOWN
+        (one, phase.phase, told)
+        for one, phase in (found if is_asked else ())
+        if phase.phase_from == "name" and (told := phases.told_by_graph(one)) != UNKNOWN
     ]
-    if not any(both):
-        return []
-    return [
-        f"phases: names and graph differ for {sum(both):,} of the {len(both):,} {what} of which both tell one; names are followed"
-    ]
+    columns = (
+        Column("name", get=lambda row: row[0].name),
+        Column("phase", get=lambda row: row[1]),
+        Column("by_graph", width=9, get=lambda row: row[2]),
+        Column("line", "number", get=lambda row: row[0].line),
+    )
+    rows = [row for row in both if row[1] != row[2]]
+    title = f"Phases of {what} that the graph tells otherwise than names: {len(rows):,} of {len(both):,}"
+    return replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)

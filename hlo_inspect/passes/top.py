@@ -11,6 +11,7 @@ from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
+from hlo_inspect.passes.phase_columns import differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
@@ -38,9 +39,12 @@ class Top(Pass):
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
+        notes += phase_notes(context, (kernel.instruction for kernel in kernels))
         return Section(facts, _tables(context), notes)
 
 
 def _tables(context: Context) -> Iterator[Table]:
     yield kernels_table(context)
     yield kernel_groups(context)
+    told = differences(context, [kernel.instruction for kernel in context.kernels.found], "kernels")
+    yield from [told] if told.rows else []

@@ -54,9 +54,13 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     return with_relative_paths(tables) if for_people else tables
 
 
+_DETAIL = 3
+"""How early a narrow page drops a column that is shown with -v."""
+
+
 def _with_verbose_columns(table: Table) -> Table:
     """The table with columns that are otherwise in JSON and CSV alone."""
-    columns = [replace(column, detail=1) if column.only_verbose else column for column in table.columns]
+    columns = [replace(column, detail=_DETAIL) if column.only_verbose else column for column in table.columns]
     return replace(table, columns=tuple(columns))
 
 

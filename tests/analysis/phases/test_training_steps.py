@@ -1,0 +1,153 @@
+"""What the graph of values tells of training steps whose metadata is hidden.
+
+The dumps are of tests/data/make_phases.py: how many products each phase has follows from the program, and JAX's names, which
+the graph does not see, say of each product and collective what it is. Each program has a twin that updates nothing: of that
+nothing is told.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.passes.collectives import Collectives
+from hlo_inspect.passes.cost import Cost
+
+DATA = Path(__file__).parents[2] / "data" / "phases"
+METADATA = re.compile(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
+WANTS = Cost.wants | Collectives.wants
+
+
+def text(name: str) -> str:
+    return lzma.decompress((DATA / f"{name}.txt.xz").read_bytes()).decode()
+
+
+def read(text: str) -> Module:
+    (module,) = read_modules(open_source(text), WANTS)
+    return module
+
+
+def hidden(name: str) -> Context:
+    return Context(read(METADATA.sub("", text(name))))
+
+
+def named(name: str) -> Context:
+    return Context(read(text(name)), phases_from="names")
+
+
+def products(context: Context) -> dict[tuple[str, str], str]:
+    """The phase of each product by computation and name."""
+    return {
+        (name, row[1]): context.phases.of(view.instruction(index)).phase
+        for name in context.module.computations
+        for view in [context.views.of(name)]
+        for index, row in enumerate(view.rows)
+        if view.opcodes[index] == "dot"
+    }
+
+
+STEPS = {
+    "two_layers": {"forward": 2, "backward": 3},  # of the first layer no cotangent of the input is needed
+    "remat": {"forward": 4, "recompute": 4, "backward": 7},  # the derivative of the sine needs the last product too
+    "microbatches": {"forward": 2, "backward": 3},  # in the body of a loop
+    "loss_not_returned": {"forward": 2, "backward": 3},
+    "metrics": {"forward": 2, "backward": 3},
+    "frozen_layer": {"forward": 3, "backward": 3},
+    "scan": {"forward": 2, "recompute": 1, "backward": 4},  # one layer in each loop, and the last layer
+    "ring_attention": {"forward": 5, "recompute": 1, "backward": 7},  # the scores are needed again
+}
+"""Products by phase. A product of two weights' layers has two in the backward pass."""
+
+TWINS = [
+    "gradients_returned",
+    "inference",
+    "remat_gradients_returned",
+    "microbatches_gradients_returned",
+    "one_weight_loss_not_returned",
+    "metrics_alone",
+    "all_frozen",
+    "scan_forward",
+    "ring_attention_forward",
+]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_products_by_phase(name: str) -> None:
+    assert Counter(products(hidden(name)).values()) == STEPS[name]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_names_tell_the_graph_tells_likewise(name: str) -> None:
+    """Names of the forward pass do not tell the loss from it."""
+    without, with_names = hidden(name), named(name)
+    told, known = products(without), products(with_names)
+    assert {one: told[one] for one, phase in known.items() if phase != "unknown"} == {
+        one: phase for one, phase in known.items() if phase != "unknown"
+    }
+    both = zip(without.phases.of_collectives, with_names.phases.of_collectives, without.collectives, strict=True)
+    for graph, by_name, collective in both:
+        if by_name.phase in {"backward", "recompute"} and (collective.operand_bytes or 0) > 4:
+            assert graph.phase == by_name.phase, collective.start.name
+        assert graph.phase_from == "graph"
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_stay_unknown(name: str) -> None:
+    context = hidden(name)
+    assert set(products(context).values()) == {"unknown"}
+    assert {one.phase for one in context.phases.of_collectives} <= {"unknown"}
+    assert context.why_no_graph
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gradients_returned", "no update of a weight was found"),
+        ("one_weight_loss_not_returned", "no loss is returned, and one weight does not tell what leads to it"),
+    ],
+)
+def test_why_nothing_is_told(name: str, reason: str) -> None:
+    assert hidden(name).why_no_graph == reason
+
+
+def test_reductions_of_gradients_and_of_the_loss() -> None:
+    """Two gradients of 4 KiB are summed over the devices, and the scalar loss, in one or several all-reduces."""
+    context = hidden("two_layers")
+    sizes: Counter[str] = Counter()
+    for collective, phase in zip(context.collectives, context.phases.of_collectives, strict=True):
+        sizes[phase.phase] += collective.operand_bytes or 0
+    assert sizes["backward"] >= 2 * 4096
+    assert sum(sizes.values()) - sizes["backward"] <= 4
+
+
+def test_ring_attention_moves_keys_and_values_in_each_phase() -> None:
+    """Forward sends K and V around; so does recompute, which the backward pass repeats them with dK and dV for."""
+    context = hidden("ring_attention")
+    phases = Counter(
+        phase.phase
+        for collective, phase in zip(context.collectives, context.phases.of_collectives, strict=True)
+        if collective.kind == "collective-permute"
+    )
+    assert phases["forward"] == 2
+    assert phases["backward"] >= 2
+    assert phases.keys() <= {"forward", "recompute", "backward"}
+
+
+def test_the_graph_is_not_read_where_names_tell_everything() -> None:
+    context = Context(read(text("two_layers")))
+    assert {one.phase_from for one in context.phases.of_collectives} == {"name"}
+    assert "graph_phases" not in vars(context)
+
+
+def test_names_alone() -> None:
+    context = Context(read(METADATA.sub("", text("two_layers"))), phases_from="names")
+    assert set(products(context).values()) == {"unknown"}
+    assert not context.why_no_graph
