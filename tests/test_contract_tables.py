@@ -54,6 +54,8 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "axis": ((CPU, 173, "d0"), (CPU, 184, "d0,d1")),
             "trip_count": (("cpu/scan_forward.after", 87, 3), (CPU, 172, 1)),
             "phase": ((ADAMW, 320, "backward"), (CPU, 172, "unknown")),
+            "phase_from": ((ADAMW, 320, "name"), ("phases/scan_hidden", 219, "graph")),
+            "also_phase": ((ADAMW, 320, None), ("phases/scan_hidden", 213, "backward")),
             "channel_id": ((ADAMW, 320, 2), (TPU, 174, 2)),
             "reduction": ((CPU, 173, "max"), (TPU, 174, "add")),
             "is_async": ((GPU, 148, True), (GPU, 153, False)),

@@ -54,13 +54,14 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     return with_relative_paths(tables) if for_people else tables
 
 
-_DETAIL = 3
-"""How early a narrow page drops a column that is shown with -v."""
-
-
 def _with_verbose_columns(table: Table) -> Table:
-    """The table with columns that are otherwise in JSON and CSV alone."""
-    columns = [replace(column, detail=_DETAIL) if column.only_verbose else column for column in table.columns]
+    """The table with columns that are otherwise in JSON and CSV alone, each with the one before it, of which it tells more."""
+    columns = list(table.columns)
+    for at, column in enumerate(table.columns):
+        if column.only_verbose:
+            columns[at] = replace(column, detail=1)
+            if at and not columns[at - 1].only_verbose:
+                columns[at - 1] = replace(columns[at - 1], detail=min(columns[at - 1].detail, 1))
     return replace(table, columns=tuple(columns))
 
 

@@ -118,5 +118,6 @@ def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
 
 
 def reasons_of_unknown(report: Report) -> list[str]:
-    """The notes that say why a fact is unknown: they start with its name."""
-    return [note for note in report.notes if report.facts.get(note.partition(":")[0], "") is None]
+    """The notes that say why a fact is unknown: they start with its name, or with `phases` where that is the phase of rows."""
+    subjects = [(note, note.partition(":")[0]) for note in report.notes]
+    return [note for note, subject in subjects if subject == "phases" or report.facts.get(subject, "") is None]
