@@ -3,7 +3,8 @@
 Follows `MemorySpaceAssignment::VerifyAndExportHeapSimulatorTrace`
 (xla/service/memory_space_assignment/memory_space_assignment.cc): each value is there from its definition to its last use, by
 itself, also where others share its buffer; a value without uses is not. What a conditional uses last is gone while its branches
-run, except those that use it.
+run, except those that use it. `ConcatBitcast` joins slices that lie side by side: its result is not counted, and the slices are
+there as long as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.memory.allocations import BufferFacts
 from hlo_inspect.analysis.memory.heap import Change, Interval, Trace
+from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.uses import uses_of
 
 PRESET_SPACES = frozenset({1, 3})
@@ -20,20 +22,35 @@ PRESET_SPACES = frozenset({1, 3})
 
 def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the memory space that holds these buffers."""
+    schedule, values, ranges = facts.schedule, facts.values, facts.ranges
     members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
-    uses = uses_of(facts.schedule, facts.values, members)
+    uses = uses_of(schedule, values, members)
+    joined = {value for value in members if _joins_slices(schedule, values.times[value])}
+    by_time = {values.times[value]: value for value in joined}
     events: dict[tuple[int, bool, int], None] = {}
     spans: dict[int, tuple[int, int]] = {}
     for value in members:
-        for start, end in _spans(facts, value, uses[value]):
-            events[start, True, value] = None
-            events[end, False, value] = None
-            spans[value] = (min(start, spans.get(value, (start, end))[0]), max(end, spans.get(value, (start, end))[1]))
+        if value in joined:
+            continue
+        start, end, own = ranges.starts[value], ranges.ends[value], uses[value]
+        for whole in [by_time[use] for use in own if use in by_time]:
+            end = max(end, ranges.ends[whole])
+            own = sorted({*own, *uses[whole]} - {values.times[whole]})
+        for begin, stop in _spans(facts, own, start, end):
+            events[begin, True, value] = None
+            events[stop, False, value] = None
+            first, last = spans.get(value, (begin, stop))
+            spans[value] = min(begin, first), max(stop, last)
     return _trace(facts, sorted(events, key=lambda one: (one[0], not one[1], one[2])), spans)
 
 
-def _spans(facts: BufferFacts, value: int, uses: Sequence[int]) -> Iterator[tuple[int, int]]:
-    start, end = facts.ranges.starts[value], facts.ranges.ends[value]
+def _joins_slices(schedule: Schedule, time: int) -> bool:
+    if schedule.opcodes[time] != "custom-call":
+        return False
+    return 'custom_call_target="ConcatBitcast"' in schedule.view(time).rows[schedule.rows[time]][3]
+
+
+def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
     last = max((use for use in uses if use > start), default=None)
     if last is not None and facts.schedule.opcodes[last] == "conditional":
         yield from _around_branches(facts, uses, last, start, end)

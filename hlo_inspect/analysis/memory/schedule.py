@@ -219,9 +219,9 @@ class _Flattener:
         operands = []
         for number, one in enumerate(found):
             if one is None or one >= here:
+                name, user = view.operands(row)[number].name, view.rows[row][1]
                 what = "is used before it is defined" if one is not None else "is not defined in its computation"
-                name = view.operands(row)[number].name or "an operand"
-                self._fault(f"{name}, an operand of {view.rows[row][1]}, {what}", view, row)
+                self._fault(f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name", view, row)
                 operands.append(MISSING)
             else:
                 operands.append(self._element(run, view, row, times[one], view.operands(row)[number].path))
