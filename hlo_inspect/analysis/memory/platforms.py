@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from hlo_inspect.analysis.memory.tpu_chips import find_chip
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 
 MAX_SPACES = 16
@@ -64,15 +65,17 @@ _GPU_FUSED = re.compile(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|lo
 """How GPU calls the computation of a fusion: by what it does."""
 
 
-def find_platform(module: Module, given: PlatformName | None = None) -> Platform:
+def find_platform(module: Module, views: Views, given: PlatformName | None = None) -> Platform:
     """The platform that was `given`, else the one whose marks the text has, else CPU."""
     if given is not None:
-        return _platform(module, given, "--platform")
+        return _platform(module, views, given, "--platform")
     if any(":T(" in text for text in module.heads):
-        return _tpu(module, "tiles in layouts")
+        return _platform(module, views, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
-        return _platform(module, "gpu", "fingerprint_before_lhs")
-    return _platform(module, *_marked(row[3] for computation in module.computations.values() for row in computation.rows))
+        return _platform(module, views, "gpu", "fingerprint_before_lhs")
+    return _platform(
+        module, views, *_marked(row[3] for computation in module.computations.values() for row in computation.rows)
+    )
 
 
 def _marked(tails: Iterable[str]) -> tuple[PlatformName, str]:
@@ -89,34 +92,8 @@ def _marked(tails: Iterable[str]) -> tuple[PlatformName, str]:
     return "cpu", "no mark of another platform"
 
 
-def _tpu(module: Module, mark: str) -> Platform:
-    """The TPU whose compiler wrote the text: chip and date of the compiler by what it notes of its kernels.
-
-    What a tuple's table is rounded up to was measured: 32 on chips of which two cores work as one and on those that came later
-    (v5p, v6e, TPU7x), 512 on v4 and v5e. Later chips than v5e are known by the cycles of kernels that do next to nothing, and
-    of products of matrices, as XLA estimates them.
-    """
-    votes: Counter[str] = Counter()
-    has_two_cores = is_recent = False
-    for computation in module.computations.values():
-        for _, _, _, tail in computation.rows:
-            if "estimated_cycles" not in tail:
-                continue
-            votes.update(_CYCLES.findall(tail))
-            has_two_cores = has_two_cores or "megacore_config" in tail
-            is_recent = is_recent or "buffering_level" in tail
-    later = sum(count for cycles, count in votes.items() if cycles in _LATER_CYCLES)
-    is_v4 = any("S(3)" in text for text in module.heads)
-    is_later = not is_v4 and (has_two_cores or later > votes.total() - later)
-    alignment = 32 if is_later else 512
-    return Platform("tpu", mark, pointer_bytes=4, table_alignment=alignment, reuses_allocations=not is_recent)
-
-
-_CYCLES = re.compile(r'"estimated_cycles":"(18[23]\d|2304|21[123]\d|1536)"', re.ASCII)
-_LATER_CYCLES = frozenset({"1536", *map(str, range(2110, 2140))})
-
-
-def _platform(module: Module, name: PlatformName, mark: str) -> Platform:
+def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Platform:
     if name == "tpu":
-        return _tpu(module, mark)
+        chip = find_chip(module, views)
+        return Platform(name, mark, 4, chip.table_alignment, reuses_allocations=not chip.is_recent)
     return Platform(name, mark, keeps_trace=name != "cpu")

@@ -48,7 +48,7 @@ class ProgramMemory:
 
 def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:
     """The memory of a module that was read with its graph. `given` is the platform where the user names it."""
-    platform = find_platform(module, given)
+    platform = find_platform(module, views, given)
     reason = _why_not(module)
     if reason:
         return _logical(platform, reason, interface)

@@ -1,0 +1,62 @@
+"""Which generation of TPU a text was compiled for, and by how recent a compiler, from what it notes of kernels.
+
+A text does not name its chip. What memory depends on was measured on texts compiled for v4, v5e, v5p, v6e and TPU7x by libtpu
+0.0.42 to 0.0.52: what a tuple's table is rounded up to, and whether temporaries may lie in allocations of other things.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.shapes import ArrayShape
+
+_TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
+_CYCLES = re.compile(r'"estimated_cycles":"(\d{4})"', re.ASCII)
+_PRODUCTS = {2304: False, 1536: True}
+"""Estimated cycles of products of middle size: of v5e, and of later chips, whose matrix units are wider."""
+_USUAL = frozenset((*range(1820, 1840), *range(2110, 2140)))
+"""What most such kernels of v5e, and of v5p and v6e, have."""
+_SMALL = 4096
+"""Bytes of an array of which the time to read or write it hardly counts."""
+
+
+class TpuChip(NamedTuple):
+    """`table_alignment` is 32 on chips whose two cores work as one and on those that came later (v5p, v6e, TPU7x), 512 on v4
+    and v5e. `is_recent`: compiled by libtpu 0.0.46 or newer, about 2026.
+    """
+
+    table_alignment: int
+    is_recent: bool
+
+
+def find_chip(module: Module, views: Views) -> TpuChip:
+    """What is known of the chip. Later ones than v5e show by how many cycles XLA estimates for kernels that do next to nothing:
+    1800 to 1950 on v5e, 2100 to 2310 on later ones.
+    """
+    votes = 0
+    has_two_cores = is_recent = False
+    for name, computation in module.computations.items():
+        for index, (_, _, _, tail) in enumerate(computation.rows):
+            cycles = _CYCLES.search(tail)
+            if cycles is not None:
+                votes += _vote(views.of(name), index, int(cycles[1]))
+            has_two_cores = has_two_cores or "megacore_config" in tail
+            is_recent = is_recent or "buffering_level" in tail
+    is_v4 = any("S(3)" in text for text in module.heads)
+    is_later = not is_v4 and (has_two_cores or votes > 0)
+    return TpuChip(_TABLE_OF_LATER if is_later else _TABLE_OF_EARLIER, is_recent)
+
+
+def _vote(view: View, index: int, cycles: int) -> int:
+    """How much a kernel tells: above 0 for a chip later than v5e, below for v5e."""
+    if cycles in _PRODUCTS:
+        return 1 if _PRODUCTS[cycles] else -1
+    if not 1800 <= cycles < 2320 or 1950 <= cycles < 2100:
+        return 0
+    shapes = [view.shapes[index], *[view.shapes[row] for row in view.operand_rows(index) if row is not None]]
+    is_small = all(isinstance(shape, ArrayShape) and (shape.padded_bytes or 0) <= _SMALL for shape in shapes)
+    weight = 3 if is_small else 1 if cycles in _USUAL else 0
+    return weight if cycles >= 2100 else -weight
