@@ -316,7 +316,7 @@ class Inspection:
                 else:
                     module, reading_note = found
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [one for one in (note, source.note, reading_note) if one is not None]
+                    noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, ParseError
 from hlo_inspect.hlo.foreign_text import Format
-from hlo_inspect.hlo.inputs import read_input
+from hlo_inspect.hlo.inputs import Text, read_input, texts_of
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.protobuf import find_module
 from hlo_inspect.hlo.reader import read_modules
@@ -101,11 +101,16 @@ class Xla:
                 yield module, None
 
     def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
+        for text in texts_of(source):
+            yield from self._checked_text(text, wants)
+
+    def _checked_text(self, whole: Text, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
         worker = self.require("--strict needs")
+        source = whole.source
         source.keep_text()
         lines = 0
         for module in read_modules(source, wants):
-            _refuse_stray(source.take_lines(module.first_line - 1 - lines), source.name, lines)
+            _refuse_stray(source.take_lines(module.first_line - 1 - lines), whole, lines)
             text = source.take_lines(module.lines)
             lines = module.first_line - 1 + module.lines
             module.origin = source.format
@@ -114,13 +119,14 @@ class Xla:
             except XlaAbortError as error:
                 self.close()
                 worker = self.require("--strict needs")
-                yield _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module)
+                refused = _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module)
+                yield _in_input(refused, whole)
             except XlaError as error:
-                yield _refusal(error.message, text, module)
+                yield _in_input(_refusal(error.message, text, module), whole)
             else:
-                yield (_read_again(printed, module), _PRINTED) if printed else (module, None)
+                yield (_read_again(printed, module), _PRINTED) if printed else (whole.finished(module), None)
         if lines:
-            _refuse_stray(source.take_lines(), source.name, lines)
+            _refuse_stray(source.take_lines(), whole, lines)
 
 
 _PRINTED = (
@@ -175,14 +181,24 @@ def _place_in(text: str, line: int, byte: int) -> tuple[tuple[int, int], str]:
     return (line, len(picture.encode()[: byte - 1].decode(errors="ignore")) + 1), picture
 
 
-def _refuse_stray(text: str, name: str, lines: int) -> None:
+def _in_input(error: ParseError, text: Text) -> ParseError:
+    """The error at the place in the input of its place in a text of it."""
+    if error.location is None or error.location.line is None:
+        return error
+    line, column = text.place(error.location.line, error.location.column or 1)
+    picture = error.source_line if column == error.location.column else None  # else the caret would stand elsewhere
+    return ParseError(error.message, Location(error.location.path, line, column), picture)
+
+
+def _refuse_stray(text: str, whole: Text, lines: int) -> None:
     """Refuses an instruction in the text between modules; `lines` are before it."""
     match = _STRAY.search(text)
     if match is not None:
         start = text.rfind("\n", 0, match.start(1)) + 1
         line = lines + text.count("\n", 0, match.start(1)) + 1
         picture = text[start : text.find("\n", start)]
-        raise ParseError("an instruction outside of any computation", Location(name, line, match.start(1) - start + 1), picture)
+        place = Location(whole.source.name, *whole.place(line, match.start(1) - start + 1))
+        raise ParseError("an instruction outside of any computation", place, picture)
 
 
 def _read_again(printed: str, module: Module) -> Module:

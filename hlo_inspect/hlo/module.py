@@ -147,6 +147,8 @@ class Module:
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
     `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
+    `mends` say what was undone in the text that a log or a mail did to it; `text_line` is its first line in the mended text,
+    and 0 where that is not what pieces of the source hold.
     """
 
     header: Header
@@ -168,6 +170,8 @@ class Module:
     problems: Problems = field(default_factory=Problems)
     origin: Format | None = None
     quoted_lines: int = 0
+    mends: tuple[str, ...] = ()
+    text_line: int = 0
     values: ValueTable = field(default_factory=ValueTable)
     _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
 

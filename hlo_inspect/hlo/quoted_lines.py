@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -199,25 +198,23 @@ def _placed(found: _Read, text: str, start: int, line: int, column: int) -> Quot
     return QuotedLine(_ELIDED.sub("", " ".join(pieces)).rstrip(", ") + found.added, tuple(places), found.fault)
 
 
-def part_of_module(lines: list[QuotedLine], path: str, wants: Wants, original: Callable[[int, int], tuple[int, int]]) -> Module:
-    """The module of quoted lines: one computation without an end. `original` gives the place in the input of a place."""
+def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
+    """The module of quoted lines: one computation without an end."""
     text = [f"{NAME} {{\n"]
     places = Places()
-    places.add(1, 0, *original(*lines[0].places[0][1:]))
+    places.add(1, 0, lines[0].line, 1)
     for number, one in enumerate(lines, 2):
         text.append(f"{one.text}\n")
-        for offset, line, column in one.places:
-            places.add(number, offset, *original(line, column))
+        for place in one.places:
+            places.add(number, *place)
     data = "".join(text).encode(errors="surrogatepass")
     module = next(read_modules(Source(path, lambda: io.BytesIO(data)), wants))
     module.problems.drop(_WHOLE_MODULE)
     relocate(module, places)
-    module.quoted_lines = len(lines)
-    module.lines = len(lines)
+    module.quoted_lines = module.lines = len(lines)
     for one in lines:
         if one.fault:
-            module.note(UNREADABLE, one.fault, original(*one.places[0][1:])[0])
-    first = original(*lines[0].places[0][1:])[0]
-    count = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
-    module.note(PART, f"{count} that {'stands' if len(lines) == 1 else 'stand'} in no computation: a part of a module", first)
+            module.note(UNREADABLE, one.fault, one.line)
+    counted = "an instruction line that stands" if len(lines) == 1 else f"{len(lines):,} instruction lines that stand"
+    module.note(PART, f"{counted} in no computation: a part of a module", lines[0].line)
     return module

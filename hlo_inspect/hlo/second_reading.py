@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.places import relocate
 from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import Source, open_source
+from hlo_inspect.hlo.source import Pieces, Source
 from hlo_inspect.hlo.wants import Wants
 
 Reading = Callable[[Source, Wants], Iterator[Module]]
@@ -42,16 +43,22 @@ class SecondReading:
 
     def forget(self, module: Module) -> None:
         """The module was looked at: of its text nothing more is needed."""
-        if not self._source.reopens:
-            last = module.first_line - 1 + module.lines
+        if not self._source.reopens and module.text_line:
+            last = module.text_line - 1 + module.lines
             self._source.take_lines(max(last - self._lines, 0))
             self._lines = max(last, self._lines)
 
     def _of_kept_text(self, first: Module) -> Module | None:
-        before = first.first_line - 1
+        if not first.text_line:
+            return None
+        before = first.text_line - 1
         self._source.take_lines(before - self._lines)
         text = self._source.take_lines(first.lines)
         self._lines = before + first.lines
         if not text:
             return None
-        return next(read_modules(open_source("\n" * before + text + "\n"), self._wants), None)
+        again = next(read_modules(Pieces(self._source.name, iter(["\n" * before + text + "\n"])), self._wants), None)
+        places = self._source.mender.places
+        if again is not None and places is not None:
+            relocate(again, places)
+        return again

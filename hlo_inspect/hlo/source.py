@@ -22,6 +22,7 @@ from typing import IO, Protocol, cast
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError
 from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like, wide_encoding
+from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.protobuf import MAX_BYTES
 
 PIECE_BYTES = 1 << 18
@@ -44,7 +45,8 @@ class Source:
     `name` is what messages call it. Once `pieces` were read, `start` is the first text of the input, `first_invalid_line` the
     line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
     the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
-    `ends_with_line` says whether the last of them ends in a line end. `on_bytes` is called with how many bytes
+    `ends_with_line` says whether the last of them ends in a line end. `mender` says where
+    the text of pieces stands in the input. `on_bytes` is called with how many bytes
     of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
     What `reopens` can be opened once more, and gives the same then.
     """
@@ -67,6 +69,7 @@ class Source:
         self.ends_with_line = True
         self._unread: Generator[bytes, None, None] | None = None
         self._first = b""
+        self.mender = Mender()
 
     def peek(self) -> bytes:
         """The first piece as the file has it, which `raw_pieces` and `pieces` give too; empty where the input is."""
@@ -95,17 +98,27 @@ class Source:
         """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
         binary. `next_line` is asked for the number of a piece's first line where that is needed.
         """
+        with closing(self._texts(next_line)) as texts:
+            for text in self.mender.pieces(texts, next_line):
+                self.keep(text)
+                yield text
+
+    def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
+        """The pieces as the input has them."""
         for raw in self.raw_pieces():
             text = self._decoded(raw if self.ends_with_line else raw + b"\n", next_line)
             if len(self.start) < START_CHARS:
                 self.start += text[: START_CHARS - len(self.start)]
-            if self._kept is not None:
-                self._kept.append(text)
             yield text
 
     def keep_text(self) -> None:
         """From here on the text of pieces is kept for `take_lines`."""
         self._kept = deque()
+
+    def keep(self, text: str) -> None:
+        """Keeps a piece where that was asked for."""
+        if self._kept is not None:
+            self._kept.append(text)
 
     def take_lines(self, count: int | None = None) -> str:
         """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
@@ -230,6 +243,19 @@ class Source:
 
     def _error(self, message: str) -> InputError:
         return InputError(message, Location(self.name))
+
+
+class Pieces(Source):
+    """Text that was taken out of an input, and needs nothing done to it."""
+
+    def __init__(self, name: str, pieces: Iterator[str]) -> None:
+        super().__init__(name, io.BytesIO)
+        self._pieces = pieces
+
+    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
+        for piece in self._pieces:
+            self.keep(piece)
+            yield piece
 
 
 def open_source(source: Openable) -> Source:

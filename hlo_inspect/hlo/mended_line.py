@@ -1,0 +1,113 @@
+r"""One line of the input, and what is undone in it: colour codes, no-break spaces, HTML entities, escapes such as `\n`."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hlo_inspect.hlo import tokens
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
+_ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
+_ESCAPES = re.compile(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
+
+NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+_SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
+
+Columns = tuple[tuple[int, int], ...]
+"""Where the pieces of a line come from: index in its text, and 1-based column in the input."""
+
+
+class Line(NamedTuple):
+    """A line as far as it is mended. `number` is that of its line in the input, `size` how long that is."""
+
+    text: str
+    number: int
+    columns: Columns
+    size: int
+
+    @classmethod
+    def of(cls, text: str, number: int) -> Line:
+        """A line as the input has it."""
+        return cls(text, number, ((0, 1),), len(text))
+
+    def without_start(self, count: int) -> Line:
+        """The line without its first characters."""
+        return self._replace(text=self.text[count:], columns=slice_of(self.columns, count))
+
+
+def slice_of(columns: Columns, start: int) -> Columns:
+    """The columns of a text from an index on."""
+    if len(columns) == 1:
+        return ((0, columns[0][1] + start),)
+    before = [(offset, column) for offset, column in columns if offset <= start]
+    offset, column = before[-1]
+    return ((0, column + start - offset), *((at - start, column) for at, column in columns[len(before) :]))
+
+
+def without_colours(line: Line) -> Line:
+    return _substituted(line, _COLOUR, lambda _: "")
+
+
+def with_plain_spaces(line: Line) -> Line:
+    return line._replace(text=line.text.translate(_SPACES))
+
+
+def without_entities(line: Line) -> Line:
+    return _substituted(line, _ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
+
+
+def unescaped(line: Line) -> Iterator[Line]:
+    """The lines of a text in which line ends and quotes are written as C, Python and JSON write them in strings. What is
+    escaped twice is undone twice.
+    """
+    for _ in range(3):
+        line = _substituted(line, _ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
+        if "\n" in line.text or "\\n" not in line.text:
+            break
+    columns = line.columns
+    start = index = 0
+    while start <= len(line.text):
+        end = line.text.find("\n", start)
+        end = len(line.text) if end < 0 else end
+        while index + 1 < len(columns) and columns[index + 1][0] <= start:
+            index += 1
+        found = [(0, columns[index][1] + start - columns[index][0])]
+        later = index + 1
+        while later < len(columns) and columns[later][0] < end:
+            found.append((columns[later][0] - start, columns[later][1]))
+            later += 1
+        yield line._replace(text=line.text[start:end], columns=tuple(found))
+        start = end + 1
+
+
+def _substituted(line: Line, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
+    """The line with each match replaced, and its columns kept."""
+    pieces: list[str] = []
+    columns: list[tuple[int, int]] = []
+    length = at = index = 0
+    old = line.columns
+
+    def column_of(position: int) -> int:
+        nonlocal index
+        while index + 1 < len(old) and old[index + 1][0] <= position:
+            index += 1
+        return old[index][1] + position - old[index][0]
+
+    for match in pattern.finditer(line.text):
+        if match.start() > at or not columns:
+            columns.append((length, column_of(at)))
+        pieces.append(line.text[at : match.start()])
+        length += match.start() - at
+        columns.append((length, column_of(match.start())))
+        made = replacement(match)
+        pieces.append(made)
+        length += len(made)
+        at = match.end()
+    if not pieces:
+        return line
+    columns.append((length, column_of(at)))
+    pieces.append(line.text[at:])
+    return line._replace(text="".join(pieces), columns=tuple(dict(columns).items()))  # of one index the last

@@ -1,0 +1,476 @@
+r"""Text as people paste it -> text as XLA printed it.
+
+What stood before each line is taken off (`prefixes`), lines of several ranks are put into a text for each, strings with `\n`
+are undone, and colour codes, no-break spaces, HTML entities and line ends at a fixed column. Nothing of this touches a text
+that needs none: a piece is passed on as it is unless something in it tells that it has to be mended, which takes a few searches.
+From there on each line is looked at. `places` says where the text stands in the input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import IO, cast
+
+from hlo_inspect.hlo.mended_line import (
+    NO_BREAK_SPACES,
+    Line,
+    unescaped,
+    with_plain_spaces,
+    without_colours,
+    without_entities,
+)
+from hlo_inspect.hlo.places import Places
+from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
+
+PIECE_CHARS = 1 << 18
+SPOOLED_CHARS = 1 << 22
+"""The text of a rank is kept in memory so far while that of another is read, and in a file from there on."""
+
+MAX_PREFIXES = 16
+MAX_TRIED = 100
+PLAIN_STEP = 1 << 15
+MIN_WIDTH, WIDTH_WINDOW, WIDTH_CHARS = 40, 200, 1 << 15
+
+_PLAIN_HEADER = re.compile(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
+_BREAKS = re.compile(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
+_CODE = re.compile(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
+_ENTITY = re.compile(r"(?:(?<=\) )-|(?<=\))-|-)&gt;|=&quot;|&lt;=\[|&nbsp;")
+_ESCAPED = re.compile(
+    r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
+    re.ASCII,
+)
+_STRING = re.compile(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
+_BODY = {quote: re.compile(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
+_FRESH = re.compile(
+    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+ = |ENTRY[ \t]|HloModule[ \t]|\}|$"
+    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \(|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
+    re.ASCII,
+)
+"""A line that continues none."""
+
+
+class _Stream:
+    """The text of one writer, and where it comes from. All but the first are kept until that one is read."""
+
+    def __init__(self) -> None:
+        self.sample = ""  # what one of its lines began with
+        self.places = Places()
+        self.lines = 1  # number of the next one
+        self.out: list[str] = []
+        self.size = 0
+        self.spool: IO[str] | None = None
+
+    def emit(self, line: Line, rest: list[tuple[int, int, int]]) -> None:
+        """Adds a line; `rest` are offset, line and column of what was joined to it."""
+        for offset, column in line.columns:
+            self.places.add(self.lines, offset, line.number, column)
+        for offset, number, column in rest:
+            self.places.add(self.lines, offset, number, column)
+        self.lines += 1
+        self.out.append(line.text)
+        self.size += len(line.text) + 1
+
+    def taken(self) -> str:
+        """The text since the last call."""
+        if not self.out:
+            return ""
+        self.out.append("")
+        text, self.out, self.size = "\n".join(self.out), [], 0
+        return text
+
+    def keep(self) -> None:
+        if self.spool is None:
+            kept = SpooledTemporaryFile(SPOOLED_CHARS, "w+", encoding="utf-8", errors="surrogatepass", newline="\n")  # noqa: SIM115
+            self.spool = cast("IO[str]", kept)
+        self.spool.write(self.taken())
+
+    def kept(self) -> Iterator[str]:
+        """The text that was kept, in pieces that end with a line."""
+        self.keep()
+        spool = self.spool
+        if spool is None:
+            return
+        spool.seek(0)
+        while lines := spool.readlines(PIECE_CHARS):
+            yield "".join(lines)
+        spool.close()
+
+
+class _Lines:
+    """The lines of pieces, of which some can be looked at ahead."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self._waiting: deque[str] = deque()
+
+    def add(self, piece: str) -> None:
+        self._waiting.extend(piece.split("\n")[:-1])
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def next(self) -> str:
+        return self._waiting.popleft()
+
+    def ahead(self, count: int) -> list[str]:
+        """The next lines, as many as there are."""
+        while len(self._waiting) < count and (piece := next(self._pieces, "")):
+            self.add(piece)
+        return list(islice(self._waiting, count))
+
+
+class Mender:
+    """Mends one input. Once `pieces` is used up, `others` are the texts of other writers, with their places."""
+
+    def __init__(self) -> None:
+        self.places: Places | None = None
+        self.notes: dict[str, None] = {}
+        self._main = _Stream()
+        self._last = self._main
+        self._streams: dict[tuple[str, ...], _Stream] = {}
+        self._number = 1  # of the next line of the input
+        self._prefixes: list[Prefix] = []
+        self._spaces = self._entities = False
+        self._string: str | None = None  # how a line begins in which a string holds the text
+        self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
+        self._width = 0
+        self._joined: tuple[Line, _Stream] | None = None
+        self._rest: list[tuple[int, int, int]] = []
+
+    def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
+        """The first text, in pieces that end with a line. `next_line` gives the number of a piece's first line, as long as no
+        line was mended.
+        """
+        lines = _Lines(raw)
+        for piece in raw:
+            if not self._needs_mending(piece):
+                if self.places is not None:
+                    self._pass(piece)
+                yield piece
+                continue
+            if self.places is None:
+                self.places = self._main.places
+                self._number = self._main.lines = next_line()
+            lines.add(piece)
+            while lines:
+                self._take(lines)
+                if self._main.size > PIECE_CHARS:
+                    yield self._main.taken()
+                    for stream in set(self._streams.values()) - {self._main}:
+                        stream.keep()
+            if self._is_idle:
+                self._flush()
+            if self._main.out:
+                yield self._main.taken()
+        if self.places is not None:
+            self._flush()
+            if self._main.out:
+                yield self._main.taken()
+
+    def others(self) -> Iterator[tuple[Iterator[str], Places, str]]:
+        """The texts of the other writers, in pieces, their places, and what each line began with."""
+        for stream in dict.fromkeys(self._streams.values()):
+            if stream is not self._main:
+                yield stream.kept(), stream.places, stream.sample
+
+    @property
+    def sample(self) -> str:
+        """What each line of the first text began with."""
+        return self._main.sample
+
+    # -- whether a text needs it ----------------------------------------------------------------------------------------
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing that was found holds for what follows."""
+        return not (self._prefixes or self._spaces or self._entities or self._string or self._width or len(self._streams) > 1)
+
+    def _needs_mending(self, piece: str) -> bool:
+        if not piece.isascii() and not self._spaces:
+            self._spaces = any(_CODE.search(found[0]) for found in islice(_BREAKS.finditer(piece), MAX_TRIED))
+        if not self._entities:
+            self._entities = _holds_entities(piece)
+        if not self._is_idle or "\x1b" in piece:
+            return True
+        return not _looks_plain(piece) and self._has_mark_inside(piece)
+
+    def _has_mark_inside(self, piece: str) -> bool:
+        """Whether a header or an entry stands behind something else in its line, or is wrapped."""
+        last = piece.rfind("\n", 0, -1) + 1
+        if self._is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
+            return True
+        tried = 0
+        for word in ("HloModule", "ENTRY"):  # a pattern of both would take ten times as long
+            at = piece.find(word)
+            while at >= 0:
+                start = piece.rfind("\n", 0, at) + 1
+                end = piece.find("\n", at)
+                before = piece[start:at]
+                if not before.strip():
+                    if word == "HloModule" and (
+                        _is_escaped(piece[start:end]) or self._width_at(piece[start : start + WIDTH_CHARS])
+                    ):
+                        return True
+                elif len(before) <= MAX_PREFIX:
+                    line = piece[start:end]
+                    tried += 1
+                    following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
+                    if _is_escaped(line) or self._is_prefixed(line, following) or tried > MAX_TRIED:
+                        return True
+                at = piece.find(word, at + 1)
+        return False
+
+    @staticmethod
+    def _is_prefixed(line: str, following: list[str]) -> bool:
+        start = content_start(line)
+        if start is None or not line[:start].strip():
+            return False
+        is_cut = len(following) < WINDOW
+        return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
+
+    def _pass(self, piece: str) -> None:
+        """Counts the lines of a piece that needs nothing."""
+        self._main.places.add(self._main.lines, 0, self._number, 1)
+        count = piece.count("\n")
+        self._main.lines += count
+        self._number += count
+
+    # -- line by line ---------------------------------------------------------------------------------------------------
+
+    def _take(self, lines: _Lines) -> None:
+        line = self._cleaned(Line.of(lines.next(), self._number))
+        self._number += 1
+        stripped, match = self._without_prefix(line, lines)
+        stream = self._last
+        if match is not None:
+            stream = self._last = self._stream_of(match, line.text[: match.length], stripped, lines)
+        for one in self._strings(stripped):
+            self._put(one, stream, lines)
+
+    def _cleaned(self, line: Line) -> Line:
+        if "\x1b" in line.text:
+            self.notes["colour codes are left out"] = None
+            line = without_colours(line)
+        if self._entities and "&" in line.text:
+            self.notes["HTML entities are undone"] = None
+            line = without_entities(line)
+        if self._spaces and not line.text.isascii():
+            self.notes["no-break spaces are read as spaces"] = None
+            line = with_plain_spaces(line)
+        return line
+
+    def _ahead(self, lines: _Lines, count: int = WINDOW) -> list[str]:
+        return [self._cleaned(Line.of(text, 0)).text for text in lines.ahead(count)]
+
+    def _without_prefix(self, line: Line, lines: _Lines) -> tuple[Line, Match | None]:
+        """The line without what stood before it. Where that is new, it is learned from the lines that follow."""
+        text = line.text
+        if self._string is not None or not text:
+            return line, None
+        match = self._match(text)
+        if match is not None and not ("HloModule" in text and self._is_behind_more(text, match.length)):
+            return line.without_start(match.length), match
+        start = content_start(text)
+        if start is None or not text[:start].strip():
+            return self._without_old_side(line), None
+        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._ahead(lines))
+
+    def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
+        """The line in which HLO begins at `start` without what stands before it, if that is a prefix."""
+        learned = learn(line.text, start, following)
+        match = learned.take_off(line.text) if learned is not None else None
+        if learned is not None and match is not None:
+            self._note_prefix(learned)
+            self._prefixes = [learned, *self._prefixes[: MAX_PREFIXES - 1]]
+            return line.without_start(match.length), match
+        if _is_header_of(line.text, start, following):
+            self.notes[f'the line of the header began with "{line.text[:start]}"'] = None
+            return line.without_start(start), None
+        return line, None
+
+    def _note_prefix(self, prefix: Prefix) -> None:
+        since = f"from line {self._number - 1} on " if self._prefixes else ""
+        self.notes[f'{since}each line began with "{prefix.sample}"'] = None
+
+    @staticmethod
+    def _is_behind_more(text: str, length: int) -> bool:
+        start = content_start(text[length:])
+        return bool(start and text[length : length + start].strip())
+
+    def _without_old_side(self, line: Line) -> Line:
+        """The line, or an empty one for a line of the old side of a diff whose new side is read."""
+        if self._prefixes and line.text.startswith("-") and self._prefixes[0].sample.strip() == "+":
+            self.notes["lines of the old side of the diff are left out"] = None
+            return line._replace(text="")
+        return line
+
+    def _stream_of(self, match: Match, sample: str, line: Line, lines: _Lines) -> _Stream:
+        """Whose text a line belongs to: that of its key; without one that of the line before it."""
+        key = match.key
+        if key and key not in self._streams:
+            self._streams[key] = self._new_stream(line, lines)
+        stream = self._streams[key] if key else self._last
+        stream.sample = stream.sample or sample
+        return stream
+
+    def _new_stream(self, line: Line, lines: _Lines) -> _Stream:
+        """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
+        if not self._streams:
+            return self._last
+        if not line.text.lstrip().startswith("HloModule"):
+            matches = [self._match(text) for text in self._ahead(lines)]
+            if not any(match is not None and match.key in self._streams for match in matches):
+                return self._last
+        return _Stream()
+
+    def _match(self, text: str) -> Match | None:
+        return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
+
+    def _strings(self, line: Line) -> Iterator[Line]:
+        r"""The lines in the string that a line holds, or the line itself; without `\n` at its end it goes on in the next."""
+        text = line.text
+        if self._string is None:
+            if not _is_escaped(text):
+                yield line
+                return
+            self._string = text[: text.index("HloModule")]
+            self.notes["the text is unescaped: its line ends were written as \\n"] = None
+        start = self._string_start(text)
+        if start is None:
+            self._string = None
+            yield from self._ended_string()
+            yield line
+            return
+        quote = self._string[-1:]
+        end = len(text)
+        if quote in _BODY:
+            found = _BODY[quote].match(text, start)
+            end = found.end() if found is not None else end
+        body = line.without_start(start)
+        body = body._replace(text=body.text[: end - start])
+        ended = list(unescaped(body))
+        if self._unended is not None and self._unended.text:
+            before, first = self._unended, ended[0]
+            columns = tuple((offset + len(before.text), column) for offset, column in first.columns)
+            ended[0] = before._replace(text=before.text + first.text, columns=(*before.columns, *columns))
+        self._unended = ended.pop()
+        yield from ended
+
+    def _string_start(self, text: str) -> int | None:
+        """Where the string begins in a line that is as the first one of them, or is a string alone."""
+        begin = self._string or ""
+        if text.startswith(begin) and (begin or "HloModule" in text):
+            return len(begin)
+        string = _STRING.match(text)
+        return string.end() if string is not None and begin and string[1] == begin[-1] else None
+
+    def _ended_string(self) -> Iterator[Line]:
+        if self._unended is not None and self._unended.text:
+            yield self._unended
+        self._unended = None
+
+    # -- wrapped lines --------------------------------------------------------------------------------------------------
+
+    def _put(self, line: Line, stream: _Stream, lines: _Lines) -> None:
+        """Adds a line to its text, once it is known that the next one does not continue it."""
+        if not self._width and self._string is None and line.text.startswith("HloModule"):
+            following = "\n".join([line.text + " " * (line.size - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
+            self._width = self._width_at(following)
+            if self._width:
+                self.notes[f"lines that were wrapped at column {self._width} are joined"] = None
+        if not self._width:
+            stream.emit(line, [])
+            return
+        if self._joined is not None:
+            before, its_stream = self._joined
+            if before.size == self._width and its_stream is stream and _continues(line.text, before.text):
+                length = len(before.text)
+                self._rest += [(length + offset, line.number, column) for offset, column in line.columns]
+                self._joined = before._replace(text=before.text + line.text, size=line.size), stream
+                return
+            self._put_joined()
+        self._joined = line, stream
+
+    def _put_joined(self) -> None:
+        if self._joined is not None:
+            line, stream = self._joined
+            stream.emit(line, self._rest)
+            self._joined, self._rest = None, []
+
+    def _width_at(self, text: str) -> int:
+        """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
+        lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
+        width = max(map(len, lines))
+        if width < MIN_WIDTH or [len(line) for line in lines].count(width) < 2:
+            return 0
+        broken = [number for number, line in enumerate(lines[:-1]) if len(line) == width]
+        continued = [number for number in broken if _continues(self._rest_of(lines[number + 1]), lines[number])]
+        return width if len(continued) > 1 and len(continued) >= 0.7 * len(broken) else 0
+
+    def _rest_of(self, text: str) -> str:
+        match = self._match(text)
+        return text[match.length :] if match is not None else text
+
+    def _flush(self) -> None:
+        """The end of the input, or of what has to be mended."""
+        for line in self._ended_string():
+            self._last.emit(line, [])
+        self._put_joined()
+
+
+def _looks_plain(piece: str) -> bool:
+    """Whether some lines of a piece, the last one among them, are of a module that is printed as it is. A short piece never
+    does: all of it is looked at.
+    """
+    if len(piece) < PLAIN_STEP * 2:
+        return False
+    for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
+        start = piece.rfind("\n", 0, at) + 1
+        if not _FRESH.match(piece, start) or (
+            piece.startswith("HloModule", start) and _is_escaped(piece[start : start + 4096])
+        ):
+            return False
+    return True
+
+
+def _holds_entities(piece: str) -> bool:
+    """Whether HTML entities stand where a module has signs of its own, and not in a string."""
+    at = piece.find("&")
+    for _ in range(MAX_TRIED):
+        if at < 0:
+            return False
+        if _ENTITY.match(piece, at) or _ENTITY.match(piece, at - 1):
+            start = piece.rfind("\n", 0, at) + 1
+            if piece.find('"', start, at) < 0:
+                return True
+        at = piece.find("&", at + 1)
+    return False
+
+
+def _continues(text: str, before: str) -> bool:
+    """Whether a line continues the one before it, which is as wide as lines can be."""
+    if before.rstrip().endswith("{"):
+        return False
+    is_open = before.count("{") > before.count("}") or before.count("(") > before.count(")")
+    return is_open or not _FRESH.match(text)
+
+
+def _is_escaped(line: str) -> bool:
+    r"""Whether a line holds a header behind which a line end is written as `\n`; one in a string of the header is none."""
+    at = line.find("HloModule")
+    if at < 0:
+        return False
+    escaped = _ESCAPED.match(line, at)
+    return escaped is not None and (line[:at].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
+
+
+def _is_header_of(line: str, start: int, following: list[str]) -> bool:
+    """Whether a line ends in the header of a module that follows as it is: a log that names itself before its first line."""
+    if not _PLAIN_HEADER.match(line, start):
+        return False
+    texts = [one for one in following if one.strip()]
+    return bool(texts) and _FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3

@@ -1,0 +1,302 @@
+"""A dump in every form in which logs, mails, terminals and programs hand it on: the same report, places apart."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.json import report_to_dict
+from hlo_inspect.report.model import Report
+
+DUMP = (Path(__file__).parents[1] / "data" / "gpu" / "gathered_matmul.after.txt").read_text(encoding="utf-8")
+"""31 instructions, three collectives, tables of stack frames."""
+
+OTHER = (
+    "HloModule other\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%p)\n}\n"
+)
+
+
+def prefixed(start: Callable[[int], str], trailing: bool = True) -> Callable[[str], str]:
+    """Each line with what stands before the line of that number; without blanks at its end where it is empty."""
+
+    def make(text: str) -> str:
+        lines = (start(number) + line for number, line in enumerate(text.splitlines()))
+        return "".join(f"{line if trailing else line.rstrip()}\n" for line in lines)
+
+    return make
+
+
+def glog(number: int) -> str:
+    return f"I0000 00:00:1718031415.{number * 7919 % 1000000:06}   12345 gpu_compiler.cc:1234] "
+
+
+def tensorflow(number: int) -> str:
+    return f"2024-06-10 12:00:{number % 60:02}.{number:06}: E    6014 tensorflow/compiler/xla/xla_util.cc:{70 + number % 9}] "
+
+
+PREFIXES: dict[str, Callable[[int], str]] = {
+    "glog": glog,
+    "old glog": lambda n: f"I0610 12:00:01.{n:06} 12345 gpu_compiler.cc:1234] ",
+    "TensorFlow": tensorflow,
+    "TensorFlow without thread": lambda n: f"2024-06-10 12:00:01.{n:06}: I external/xla/xla/service/dump.cc:{n}] ",
+    "a date": lambda n: f"2024-06-10 12:{n % 60:02}:01,{n:03} ",
+    "a date in brackets": lambda n: f"[2024-06-10T12:{n % 60:02}:01.{n}Z] ",
+    "a time": lambda n: f"12:{n % 60:02}:01 ",
+    "Python's logging": lambda n: f"2024-06-10 12:00:01,{n:03} - train.py - INFO - ",
+    "Python's default logging": lambda _: "INFO:root:",
+    "journal": lambda n: f"Jun 10 12:00:{n % 60:02} host-3 python[4711]: ",
+    "rank": lambda _: "[rank0]: ",
+    "rank of torchrun": lambda _: "[default3]:",
+    "rank of srun": lambda _: "12: ",
+    "mpirun": lambda _: "[1,0]<stdout>:",
+    "ray": lambda _: "(RayTrainWorker pid=1234, ip=10.0.0.7) ",
+    "kubectl": lambda n: f"2024-06-10T12:00:01.{n}Z stdout F ",
+    "kubectl of a pod": lambda _: "[pod/train-0/main] ",
+    "compose": lambda _: "worker-0  | ",
+    "compose with times": lambda n: f"worker-0  | 2024-06-10T12:00:01.{n:09}Z ",
+    "all of them": lambda n: f"worker-0  | 2024-06-10T12:00:01.{n:09}Z [rank0]: {glog(n)}",
+    "cat -n": lambda n: f"{n + 95:6d}\t",
+    "cat -n with blanks": lambda n: f"{n + 95:6d}  ",
+    "grep -n": lambda n: f"{n + 95}:",
+    "grep -n of files": lambda n: f"dumps/module_0001.jit_f.txt:{n + 95}:",
+    "a quotation": lambda _: "> ",
+    "a quotation in a quotation": lambda _: "> > ",
+    "a quotation without blanks": lambda _: ">",
+    "a diff": lambda _: "+",
+    "a comment": lambda _: "# ",
+    "a comment of C": lambda _: "// ",
+    "an editor": lambda n: f"{n + 1:4d} | ",
+    "fixed text": lambda _: "train@node %% ",
+    "fixed text with digits": lambda n: f"step={n // 7} dump=<{n}> :: ",
+}
+
+COLOURS = "\x1b[32m{}\x1b[0m"
+
+
+def coloured(text: str) -> str:
+    """As `grep --color` and a coloured log do it."""
+    lines = [
+        COLOURS.format("[rank0]: ") + line.replace("fusion", "\x1b[01;31m\x1b[Kfusion\x1b[m\x1b[K")
+        for line in text.splitlines()
+    ]
+    return "\n".join(lines)
+
+
+def wrapped(width: int) -> Callable[[str], str]:
+    def make(text: str) -> str:
+        return "".join(f"{line[at : at + width]}\n" for line in text.splitlines() for at in range(0, max(len(line), 1), width))
+
+    return make
+
+
+def changing(text: str) -> str:
+    """The first lines with one prefix, the others with another."""
+    lines = text.splitlines()
+    half = len(lines) // 2
+    return "\n".join([f"[rank0]: {line}" for line in lines[:half]] + [f"> {line}" for line in lines[half:]])
+
+
+def ending(text: str) -> str:
+    lines = text.splitlines()
+    half = len(lines) // 2
+    return "\n".join([f"{glog(0)}{line}" for line in lines[:half]] + lines[half:])
+
+
+def begins_late(text: str) -> str:
+    lines = text.splitlines()
+    half = len(lines) // 2
+    return "\n".join(lines[:half] + [f"{tensorflow(0)}{line}" for line in lines[half:]])
+
+
+MENDED: dict[str, Callable[[str], str]] = {
+    "colours": coloured,
+    "repr": repr,
+    "repr in a call": lambda text: f"print({text!r})",
+    "repr of bytes": lambda text: repr(text.encode()),
+    "JSON": lambda text: json.dumps({"name": "jit_f", "hlo": text, "size": 3}),
+    "JSON twice": lambda text: json.dumps(json.dumps({"hlo": text})),
+    "strings of C": lambda text: "".join(f"    {json.dumps(line + chr(10))}\n" for line in text.splitlines()),
+    "strings of Python": lambda text: "text = (\n" + "".join(f"    {line + chr(10)!r}\n" for line in text.splitlines()) + ")\n",
+    "strings in a sum": lambda text: "".join(f"{json.dumps(line + chr(10))} +\n" for line in text.splitlines()) + '"";\n',
+    "lines of JSON": lambda text: "".join(
+        json.dumps({"log": line + "\n", "stream": "stdout"}, separators=(",", ":")) + "\n" for line in text.splitlines()
+    ),
+    "one line of a log": lambda text: glog(1) + text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"'),
+    "no-break spaces": lambda text: text.replace("  ", "\u00a0\u00a0").replace(" = ", "\u00a0= "),
+    "no-break spaces at line starts": lambda text: text.replace("\n  ", "\n\u00a0\u00a0"),
+    "entities": html.escape,
+    "entities of brackets only": lambda text: text.replace("<", "&lt;").replace(">", "&gt;"),
+    "wrapped": wrapped(80),
+    "wrapped at 120": wrapped(120),
+    "wrapped in a quotation": lambda text: prefixed(lambda _: "> ")(wrapped(72)(text)),
+    "a quotation that is wrapped": lambda text: wrapped(100)(prefixed(lambda _: "[rank0]: ")(text)),
+    "a prefix that changes": changing,
+    "a prefix that ends": ending,
+    "a prefix that begins late": begins_late,
+    "a prefix of the first line only": lambda text: f"{glog(0)}{text}",
+    "a log around it": lambda text: (
+        f"[rank0]: hello\n[rank0]: # of steps: 3\n{prefixed(lambda _: '[rank0]: ')(text)}[rank0]: done\n"
+    ),
+    "CRLF": lambda text: prefixed(lambda _: "> ")(text).replace("\n", "\r\n"),
+}
+
+FORMS = {name: prefixed(start) for name, start in PREFIXES.items()}
+FORMS |= {f"{name}, blanks cut": prefixed(start, trailing=False) for name, start in PREFIXES.items()}
+FORMS |= MENDED
+
+
+def without_places(report: Report) -> dict[str, Any]:
+    """What a report says, without lines and without the notes of what was undone."""
+    tables = []
+    for table in report.tables:
+        kept = [at for at, column in enumerate(table.columns) if column.name != "line"]
+        tables.append(replace(table, columns=(), rows=tuple(tuple(row[at] for at in kept) for row in table.rows)))
+    said = report_to_dict(replace(report, tables=()))
+    for finding in said["findings"]:
+        finding["location"] = None
+    del said["input"]
+    return said | {"notes": [], "tables": [(table.name, table.rows) for table in tables]}
+
+
+def reports(text: str, command: str) -> list[Report]:
+    return list(hlo_inspect.inspect_all(text.encode(), (command,), also=("cost",) if command == "summary" else ()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", ["summary", "collectives"])
+def test_the_report_is_the_same(form: str, command: str) -> None:
+    (plain,) = reports(DUMP, command)
+    (pasted,) = reports(FORMS[form](DUMP), command)
+    assert without_places(pasted) == without_places(plain)
+    assert len(pasted.notes) > len(plain.notes)
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_it_may_come_in_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (plain,) = reports(DUMP, "collectives")
+    monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", 700)
+    (pasted,) = reports(FORMS[form](DUMP), "collectives")
+    assert without_places(pasted) == without_places(plain)
+
+
+# -- several writers --------------------------------------------------------------------------------------------------------
+
+
+def interleaved(texts: dict[str, str], *, at_once: int = 1) -> str:
+    """The lines of several texts in turn, so many at once, each behind its mark."""
+    lines = {mark: [f"{mark}{line}" for line in text.splitlines()] for mark, text in texts.items()}
+    merged: list[str] = []
+    while any(lines.values()):
+        for mark in lines:
+            merged += lines[mark][:at_once]
+            lines[mark] = lines[mark][at_once:]
+    return "\n".join(merged)
+
+
+@pytest.mark.parametrize(
+    "marks", [("[rank0]: ", "[rank1]: "), ("0: ", "1: "), ("worker-0  | ", "ps-1  | "), ("(W pid=11) ", "(W pid=7) ")]
+)
+@pytest.mark.parametrize("at_once", [1, 3, 20])
+@pytest.mark.parametrize("size", [900, 1 << 18])
+def test_ranks_that_are_interleaved_give_a_module_each(
+    marks: tuple[str, str], at_once: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", size)
+    text = interleaved({marks[0]: DUMP, marks[1]: DUMP.replace("jit_step", "jit_other")}, at_once=at_once)
+    found = reports(text, "summary")
+    assert [report.facts["module.name"] for report in found] == ["jit_step", "jit_other"]
+    (plain,) = reports(DUMP, "summary")
+    assert without_places(found[0]) == without_places(plain)
+    assert [report.facts["module.unparsed_lines"] for report in found] == [0, 0]
+    assert any(marks[1] in note for note in found[1].notes)
+
+
+def test_many_ranks() -> None:
+    text = interleaved({f"[rank{rank}]: ": OTHER.replace("other", f"m{rank}") for rank in range(64)})
+    assert [report.facts["module.name"] for report in reports(text, "params")] == [f"m{rank}" for rank in range(64)]
+
+
+def test_noise_of_another_rank_is_in_no_module() -> None:
+    lines = [f"[rank0]: {line}" for line in DUMP.splitlines()]
+    lines[10:10] = ["[rank1]: step 5 took 12 ms", "[rank1]: step 6 took 12 ms"]
+    (plain,) = reports(DUMP, "summary")
+    (report,) = reports("\n".join(lines), "summary")
+    assert without_places(report) == without_places(plain)
+
+
+def test_threads_of_one_process_are_writers_too() -> None:
+    """Two compilations at once: the thread is in the mark of each line."""
+    text = interleaved(
+        {"I0610 12:00:01.000001 41 dump.cc:9] ": OTHER, "I0610 12:00:01.000001 42 dump.cc:9] ": OTHER}, at_once=2
+    )
+    assert len(reports(text, "params")) == 2
+
+
+# -- places -----------------------------------------------------------------------------------------------------------------
+
+BROKEN = OTHER.replace("  ROOT", "  this is none\n  ROOT")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (BROKEN, (5, 3)),
+        (prefixed(lambda _: "[rank0]: ")(BROKEN), (5, 12)),
+        ("prose\n\n" + prefixed(lambda n: f"{n + 7}:")(BROKEN), (7, 6)),
+        (prefixed(lambda _: "\x1b[32m> \x1b[0m")(BROKEN), (5, 14)),
+        (repr(BROKEN), (1, BROKEN.index("this is none") + 5 + 1)),
+        ("x\n" + "".join(f"  {json.dumps(line + chr(10))}\n" for line in BROKEN.splitlines()), (6, 6)),
+    ],
+)
+def test_the_place_of_a_finding_is_that_of_the_input(text: str, place: tuple[int, int]) -> None:
+    (report,) = reports(text, "summary")
+    (finding,) = [finding for finding in report.findings if finding.rule == "HI001"]
+    assert finding.location is not None
+    assert (finding.location.line, finding.location.column) == place
+
+
+def test_lines_in_tables_are_those_of_the_input() -> None:
+    plain = hlo_inspect.inspect(DUMP, "collectives").table("collectives").records()
+    pasted = reports("prose\n" + prefixed(lambda _: "> ")(DUMP), "collectives")[0]
+    assert [row["line"] for row in pasted.table("collectives").records()] == [int(str(row["line"])) + 1 for row in plain]
+    assert pasted.input.first_line == 2
+    text = interleaved({"[rank0]: ": DUMP, "[rank1]: ": DUMP})
+    lines = [
+        [int(str(row["line"])) for row in report.table("collectives").records()] for report in reports(text, "collectives")
+    ]
+    assert lines == [[2 * int(str(row["line"])) - 1 for row in plain], [2 * int(str(row["line"])) for row in plain]]
+
+
+def test_what_was_taken_off_is_said_once() -> None:
+    (report,) = reports(prefixed(lambda _: "[rank0]: ")(DUMP), "collectives")
+    assert [note for note in report.notes if "rank0" in note] == ['each line began with "[rank0]: "']
+
+
+# -- what is no prefix ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="a HloModule m, x"}'),
+        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="a\\n  ENTRY e { \\n"}'),
+        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="x -&gt; &quot;y&quot;"}'),
+        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="x\u00a0= y"}'),
+        OTHER.replace("HloModule other", 'HloModule other, frontend_attributes={a="b\\n  ENTRY c"}'),
+        "> a mail\n> about HloModule other, which I saw\n\n" + OTHER,
+        "# HloModule other\n# is the one below\n" + OTHER,
+        OTHER.replace("\n}", "\n  // ENTRY %x {\n  // %q = f32[4]{0} add(%p, %p)\n}"),
+    ],
+)
+def test_a_module_that_needs_nothing_is_read_as_it_is(text: str) -> None:
+    (report,) = reports(text, "summary")
+    assert (report.facts["module.name"], report.facts["module.instructions"]) == ("other", 2)
+    assert report.findings == () or {finding.rule for finding in report.findings} == {"HI005"}
+    assert report.notes == reports(OTHER, "summary")[0].notes
