@@ -2,7 +2,8 @@ r"""Text as people paste it -> text as XLA printed it.
 
 What stood before each line is taken off (`prefixes`), lines of several ranks are put into a text for each, strings with `\n`
 are undone, and colour codes, no-break spaces, HTML entities and line ends at a fixed column. Nothing of this touches a text
-that needs none: a piece is passed on as it is unless something in it tells that it has to be mended, which takes a few searches.
+that needs none: a piece is passed on as it is unless something in it tells that it has to be mended, for which few lines are
+looked at.
 From there on each line is looked at. `places` says where the text stands in the input.
 """
 
@@ -47,7 +48,8 @@ _STRING = re.compile(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
 _BODY = {quote: re.compile(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
 _FRESH = re.compile(
     r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+ = |ENTRY[ \t]|HloModule[ \t]|\}|$"
-    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \(|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
+    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
+    r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
     re.ASCII,
 )
 """A line that continues none."""
@@ -470,7 +472,8 @@ def _is_escaped(line: str) -> bool:
 
 def _is_header_of(line: str, start: int, following: list[str]) -> bool:
     """Whether a line ends in the header of a module that follows as it is: a log that names itself before its first line."""
-    if not _PLAIN_HEADER.match(line, start):
-        return False
+    before = line[:start]
+    if not _PLAIN_HEADER.match(line, start) or (before.endswith(("'", '"')) and not before.endswith(("'''", '"""'))):
+        return False  # in quotes it may be a value in the header of another module
     texts = [one for one in following if one.strip()]
     return bool(texts) and _FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3
