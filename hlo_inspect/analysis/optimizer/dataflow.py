@@ -119,11 +119,20 @@ class Dataflow:
             if found is not None:
                 return found
         before = self.frames.step_back(place)
+        if before is not None and self._is_shard(place, before):
+            return self.opaque(place)
         if before is not None:
             known = self._nodes.get(before)
             return [before] if known is None else known
         transfer = _TRANSFER.get(opcode)
         return transfer(self, place) if transfer is not None else self.opaque(place)
+
+    def _is_shard(self, place: Place, before: Place) -> bool:
+        """Whether an integer is that of one device among those of all devices: a counter is a scalar there."""
+        frames = self.frames
+        if frames.opcode(place) != "custom-call" or frames.dtype(place)[:1] not in {"s", "u"}:
+            return False
+        return frames.size(place) == 1 < frames.size(before)
 
     def _equal_fusion(self, place: Place) -> int | list[Place] | None:
         """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
@@ -356,12 +365,13 @@ def carried_element(body: View, number: int) -> int | None:
 
 
 def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
-    """Rows added up in an array: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf, and scalar
-    factors of theirs are factors of the leaf.
+    """Rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf,
+    and scalar factors of theirs are factors of the leaf.
     """
     frames, graph = flow.frames, flow.graph
     operands = frames.operands(place)
-    if len(operands) != 3 or place[2] or not frames.applies(place, "add"):
+    combiner = next((op for op in ("add", "subtract") if frames.applies(place, op)), None)
+    if len(operands) != 3 or place[2] or combiner is None:
         return flow.opaque(place)
     found = flow.known(operands)
     if isinstance(found, list):
@@ -371,7 +381,7 @@ def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
     node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
     for factor in factors:
         node = graph.make("multiply", (factor, node))
-    return node if graph.value(array) == 0.0 else graph.make("add", (array, node))
+    return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
 
 
 def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:

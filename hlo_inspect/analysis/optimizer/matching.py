@@ -49,15 +49,16 @@ class Matcher:
     def __init__(self, flow: Dataflow, step: TrainingStep) -> None:
         self.flow = flow
         self.step = step
+        self.input_dependence = step.input_dependence
         graph = flow.graph
         changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
         self.moving = [array for array in changed if graph.ops[array.new] != "constant"]
         self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
+        self.moving = self._without_unread(self.moving)
         cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
         live = frozenset(array.old for array in self.moving)
         self.forms = NormalForms(graph, cut, live)
-        self.input_dependence = step.input_dependence
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
@@ -113,6 +114,22 @@ class Matcher:
         frozen = self._frozen(without_gradient, found)
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found + frozen, key=lambda weight: order[id(weight.array)])
+
+    def _without_unread(self, arrays: list[StateArray]) -> list[StateArray]:
+        """Leaves out what is only written: a value in the place of an input that the step never looks at."""
+        graph = self.flow.graph
+        below = graph.below([array.new for array in self.step.arrays])
+        read = set(below)
+        if all(array.old in read or array.same_value for array in arrays):
+            return arrays
+        behind = 0
+        for node in below:
+            behind |= self.input_dependence.inputs(graph.places[node]) if node in graph.places else 0
+        return [
+            array
+            for array in arrays
+            if array.old in read or array.same_value or behind & self.input_dependence.bit(array.source)
+        ]
 
     # -- what a array depends on -----------------------------------------------------------------------------------------
 
@@ -414,6 +431,8 @@ class Matcher:
         new = 0
         for weight in found:
             new |= self.dependence.bit(self.forms.leaf(weight.array.new))
+            if weight.claim is not None:  # an average may take in what the weight was before the step
+                new |= self.dependence.bit(self.forms.leaf(weight.array.old))
         kept = []
         for weight in found:
             follows = self.dependence.values(weight.update.form) & new

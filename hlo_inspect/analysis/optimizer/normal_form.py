@@ -240,7 +240,21 @@ class NormalForms:
             return self.power(parts[0], parts[1].get(ONE, 0.0))
         if op != "select":
             return None
-        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._sign(parts)
+        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._compared(parts) or self._sign(parts)
+
+    def _compared(self, parts: tuple[Sum, ...]) -> Sum | None:
+        """A choice between what is compared, as the larger or the smaller one; what is equal to itself is no NaN."""
+        atom = self.only_atom(parts[0])
+        if atom is None or atom.op != "compare" or len(atom.parts) != 2:
+            return None
+        left, right, then, other = map(key_of, (*atom.parts, *parts[1:]))
+        way = str(atom.attribute)
+        if left == right:
+            return parts[2] if way == "NE" else parts[1] if way == "EQ" else None
+        if {left, right} != {then, other} or way not in _SMALLER | _LARGER:
+            return None
+        is_smaller = (way in _SMALLER) == (left == then)
+        return self.function("minimum" if is_smaller else "maximum", atom.parts)
 
     def _sign(self, parts: tuple[Sum, ...]) -> Sum | None:
         """The sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`."""
@@ -309,6 +323,7 @@ class FormKinds:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
+_SMALLER, _LARGER = frozenset({"LT", "LE"}), frozenset({"GT", "GE"})
 _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
 
 

@@ -45,7 +45,7 @@ class Reductions:
         """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
-        if place is None or self._frames.opcode(place) != "scatter" or not self._frames.applies(place, "add"):
+        if place is None or self._frames.opcode(place) != "scatter":
             return None
         operands = self._frames.operands(place)
         if len(operands) != 3:

@@ -3,12 +3,12 @@
 An alias (`input_output_alias`) only says whose buffer an output takes: JAX gives a donated buffer to the first result of its
 shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
 
-1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average
-2. the same with a factor that is 1 and something computed: a weight whose decay is an argument, or that is in its gradient
-3. the same with another factor, or one that is computed: an average whose decay is an argument
-4. the input itself: what the step returns as it came
-5. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
-6. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
+1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average; the factor may
+   be 1 and something computed, such as a decay that is an argument
+2. the same with another factor, or one that is computed: an average whose decay is an argument
+3. the input itself: what the step returns as it came
+4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
+5. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
    with it the output, the output is what the next step finds in that input, such as the last gradient; so is a reduction that
    depends on that input
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
@@ -33,8 +34,8 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 MAX_HELD = 32  # inputs in one sum: an average of many models is no update
 MOST = 0.5  # of the old value, in what an update keeps of it
 
-KEPT, NEARLY_KEPT, SCALED, UNCHANGED, MULTIPLIED = range(5)
-"""How an output holds an input: 1. to 5. of the above."""
+KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
+"""How an output holds an input: 1. to 4. of the above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +235,15 @@ class Successions:
         self._found[number] = Succession(source, is_given or source == self._results[number].taken)
         self._taken.add(source)
 
-    # -- by terms: 1. to 5. ---------------------------------------------------------------------------------------------
+    # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
 
     def _by_terms(self) -> None:
+        for number in self._open():  # what comes back as it came, in its own buffer
+            if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
+                self._take(number, self._by_node[self._nodes[number]])
         sums = _Sums(self._graph)
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
-        pairs: dict[int, list[tuple[float, int, bool, int, Input]]] = {}
+        pairs: dict[int, list[tuple[bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
             for node, factor in sums.held(self._nodes[number]).items():
@@ -247,13 +251,13 @@ class Successions:
                 if source is None or source in self._taken or self._inputs[source] != self._texts[number]:
                     continue
                 kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
-                later = abs(1.0 - factor.value) + (2.0 if source in returned else 0.0)
-                pairs.setdefault(kind, []).append((later, factor.computed, self._aliases[number] != source, number, source))
+                order = (source in returned, factor.computed, abs(1.0 - factor.value), self._aliases[number] != source)
+                pairs.setdefault(kind, []).append((*order, number, source))
                 holders[source] += 1
         for kind in sorted(pairs):
             best = sorted(
-                (later, computed, is_other, holders[source], abs(number - self._order[source]), number, source)
-                for later, computed, is_other, number, source in pairs[kind]
+                (*order, holders[source], abs(number - self._order[source]), number, source)
+                for *order, number, source in pairs[kind]
             )
             self._assign([(number, source) for *_, number, source in best])
 
@@ -261,14 +265,17 @@ class Successions:
         """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""
         left: dict[int, list[Input]] = {}
         outputs: dict[Input, list[int]] = {}
+        ranks: dict[tuple[int, Input], int] = {}
         for number, source in fitting:
             if self._found[number] is None and source not in self._taken:
                 left.setdefault(number, []).append(source)
                 outputs.setdefault(source, []).append(number)
-        clear = [number for number in reversed(left) if len(left[number]) == 1]
+                ranks[number, source] = len(ranks)
+        clear = [(ranks[number, free[0]], number) for number, free in left.items() if len(free) == 1]
+        heapify(clear)
         several = [number for number in reversed(left) if len(left[number]) > 1]
         while clear or several:
-            number = clear.pop() if clear else several.pop()
+            number = heappop(clear)[1] if clear else several.pop()
             free = left.pop(number, [])
             if not free:
                 continue
@@ -278,9 +285,9 @@ class Successions:
                 if other in left:
                     left[other] = [one for one in left[other] if one != source]
                     if len(left[other]) == 1:
-                        clear.append(other)
+                        heappush(clear, (ranks[other, left[other][0]], other))
 
-    # -- by what is held at any depth, and by aliases: 6. ---------------------------------------------------------------
+    # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
 
     def _by_what_is_held(self) -> None:
         """Functions of an input, what is kept in place of one, and what only the alias tells."""
@@ -366,9 +373,6 @@ class Successions:
 
 
 def _kind(factor: _Factor) -> int:
-    is_most = MOST <= factor.value <= 1.0 + 1e-6
-    if not factor.is_known and is_most:
-        return NEARLY_KEPT
-    if not factor.is_uniform or (factor.is_known and factor.value <= 0.0):
-        return MULTIPLIED
-    return KEPT if factor.is_known and is_most else SCALED
+    if MOST <= factor.value <= 1.0 + 1e-6:
+        return KEPT
+    return MULTIPLIED if not factor.is_uniform or (factor.is_known and factor.value <= 0.0) else SCALED

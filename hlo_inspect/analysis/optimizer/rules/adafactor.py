@@ -8,7 +8,7 @@
 
 State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is
 a constant. Clipping by the root mean square and scaling by that of the weight may be missing; without the first, an
-unfactored update is RMSProp's.
+unfactored update is RMSProp's, unless d is computed and epsilon added to the squares.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def _direct(update: Update, step: Sum) -> Claim | None:
     unit = tuple(sorted(parts.roots + parts.gradient))
     if any(moment is None for moment in moments) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
         return None
-    if len(states) == 1 and not any(exponent < 0 for _, exponent in parts.norms):
-        return None
     rate: Sum = {tuple(parts.scalars): -value}
     decay, epsilon = next(moment for moment in moments if moment is not None)
+    is_own = decay.known == "computed" and epsilon.value
+    if len(states) == 1 and not is_own and not any(exponent < 0 for _, exponent in parts.norms):
+        return None
     hyperparameters = {
         "learning_rate": update.read(rate),
         "beta2": decay,

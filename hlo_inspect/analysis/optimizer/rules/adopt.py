@@ -3,7 +3,7 @@
     u = g / max(sqrt(v), epsilon), clipped to -t ** 0.25 and t ** 0.25
     m' = b1 * m + (1 - b1) * u
     v' = b2 * v + (1 - b2) * g ** 2
-    w' = w - rate * (m' + decay * w)
+    w' = w - rate * (m' + decay * w), or with Nesterov's look ahead b1 * m' + (1 - b1) * u in the place of m'
 
 State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only fill v.
 """
@@ -11,6 +11,7 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only f
 from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.toolkit import (
+    ABSENT,
     ONE,
     Claim,
     Hyperparameter,
@@ -22,6 +23,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     constant,
     holds_square,
     is_constant,
+    key_of,
     split,
     value_of_form,
     within_limits,
@@ -31,14 +33,21 @@ LATER = 1000.0  # any step but the first
 
 
 def match(update: Update) -> Claim | None:
-    states = update.used(update.rest)
-    if len(states) != 1 or len(update.rest) != 1 or not update.is_plain():
-        return None
-    first = states[0]
-    factor, others = split(update.rest, first.new)
-    found = update.recursion(first)
-    if others or found is None or not update.are_scalar(factor) or len(found[1]) != 1:
-        return None
+    for first in update.used(update.rest) if update.is_plain() else []:
+        factor, others = split(update.rest, first.new)
+        found = update.recursion(first)
+        if found is None or len(factor) != 1 or not update.are_scalar(factor) or len(found[1]) != 1:
+            continue
+        if not others:
+            return _claim(update, first, factor, found)
+        factor = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
+        if key_of(others) == key_of(update.forms.multiply(factor, found[1])):
+            return _claim(update, first, factor, found, ahead=True)
+    return None
+
+
+def _claim(update: Update, first: State, factor: Sum, found: tuple[Sum, Sum], *, ahead: bool = False) -> Claim | None:
+    """The claim for a step by `factor` times the momentum, of which `found` is the recursion, or times its look ahead."""
     ((monomial, _),) = found[1].items()
     scaled = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
     inner: Sum = within_limits(update, scaled[0]) if len(scaled) == 1 else {}
@@ -54,6 +63,7 @@ def match(update: Update) -> Claim | None:
         "beta2": _later(update, second[0]),
         "epsilon": parts[2],
         "weight_decay": update.decay_of(rate),
+        "nesterov": constant(1.0) if ahead else ABSENT,
     }
     return Claim(rate, parts[0], hyperparameters, {"first_moment": first.array, "second_moment": parts[1].array})
 
@@ -86,7 +96,7 @@ RULE = OptimizerRule(
     name="adopt",
     title="ADOPT",
     paper="Taniguchi et al. 2024, arXiv:2411.02853",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "nesterov"),
     state=("first_moment", "second_moment"),
     match=match,
 )

@@ -92,6 +92,8 @@ def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
         return False
     for atom in whole:
         found = update.forms.atoms[atom]
+        if found.node is None and update.forms.leaves({((atom, 1.0),): 1.0}) == {update.weight}:
+            return False  # a function of the weight alone scales the gradient
         parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
         terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]
         if found.op == "sign" or not all(
@@ -114,6 +116,8 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
             return True
         below = [form for leaf in level for form in _operands(update, leaf)]
         level = {leaf for form in below for leaf in update.forms.leaves(form)}
+        if any(update.forms.atoms[leaf].op == "value" for leaf in level):
+            return True  # the new value of a state
     return update.weight in level
 
 
