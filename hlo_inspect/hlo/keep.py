@@ -15,6 +15,7 @@ from hlo_inspect.hlo.module import Computation, Module, extended
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.opcodes import calling_opcodes
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
+from hlo_inspect.hlo.roots import RootCheck
 from hlo_inspect.hlo.selective import small_root
 from hlo_inspect.hlo.tokens import Row
 
@@ -30,12 +31,13 @@ class Keeper:
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
         self._names = NameCheck(module.note, module.computations)
+        self._roots = RootCheck(module)
         self._candidate: OpenComputation | None = None
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False) -> OpenComputation:
-        """Opens a computation. One that is written in place is never the entry."""
+    def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False, signature: str = "") -> OpenComputation:
+        """Opens a computation. One that is written in place is never the entry; `signature` is its first line."""
         module = self.module
         computation = module.new_computation(name, line, is_entry=is_entry)
         if is_entry:
@@ -45,7 +47,7 @@ class Keeper:
         if self._wants.checked or (self._wants.entry and is_entry):
             self._names.begin(computation)
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
-        opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry)
+        opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
         if is_entry and module.computation_count:
             opened.counts = any(  # a loop's condition comes before the loop
@@ -60,6 +62,8 @@ class Keeper:
         if unmarked is not None and not computation.is_cut_off:
             row, line = unmarked
             computation.root_opcode = row[2].rpartition(" ")[2]
+            if self._reads_every_line and not opened.in_place:
+                self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
             kept = computation.instructions
             if kept and kept[-1].line == line and kept[-1].name == row[1]:
                 kept[-1].is_root = True
@@ -138,6 +142,8 @@ class Keeper:
         self._take(opened, rows, opcodes)
         if self._wants.checked and not self._names.knows_callees(row[3]):
             self._names.note_callees(rows)
+        if not self._roots.is_done:
+            self._roots.check_callers(rows, self._heads)
         return True
 
     def take_run(
@@ -165,6 +171,9 @@ class Keeper:
         if self._wants.checked and not self._names.knows_callees(run.tails_of(calling_opcodes(set(opcodes)), opcodes)):
             for part in run.parts:
                 self._names.note_callees(run.part(part, line))
+        if not self._roots.is_done:
+            for part in run.parts:
+                self._roots.check_callers(run.part(part, line), self._heads)
         return True, opened
 
     def _special_parts(self, run: LineRun, opcodes: Sequence[str]) -> set[int]:
@@ -187,7 +196,7 @@ class Keeper:
         """Takes a part of a run, whose rows have these opcodes: the computation that is open after it."""
         name, is_entry, first, end, first_line, is_closed = part
         if name is not None:
-            opened = self.begin(name, line + first_line - 1, is_entry=is_entry)
+            opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1])
         if opened is not None and first < end:
             self._take(opened, run.part(part, line), opcodes[first:end])
         if opened is not None and is_closed:

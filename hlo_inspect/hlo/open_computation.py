@@ -51,6 +51,7 @@ class OpenComputation:
     `reads_all`: each of its lines is wanted.
     `in_place`: it is written among the attributes of an instruction.
     `may_be_entry`: it is needed whole in case that no computation is marked ENTRY; `candidate` are its rows then.
+    `signature`: its first line, where it is not in place.
     `counts`: its scalars can say how often a loop runs.
     `roots` counts the rows that are marked, `skipped_root` tells of one that was not read; `last` is the last row, with its
     line.
@@ -63,6 +64,7 @@ class OpenComputation:
     reads_all: bool = True
     in_place: bool = False
     may_be_entry: bool = False
+    signature: str = ""
     counts: bool = True
     roots: int = 0
     skipped_root: bool = False

@@ -259,6 +259,8 @@ class ModuleReader:
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
         last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
+        if self._reads_every_line:  # many small modules: a run holds nothing of the next one
+            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
@@ -313,6 +315,7 @@ class ModuleReader:
             return False
         start = tokens.skip_space(cursor.text, cursor.position)
         name, is_entry, end = parser.parse_first_line(cursor.text, start)
+        signature = cursor.text[start:end]
         if self._seen_entry or not name:  # other text may follow the entry: an instruction has to be there
             parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
         line = cursor.line
@@ -320,7 +323,7 @@ class ModuleReader:
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
         self._unreadable_run = 0
-        self._open = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry)
+        self._open = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry, signature=signature)
         return True
 
     def _inside(self, opened: OpenComputation) -> bool:

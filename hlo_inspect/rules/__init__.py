@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.rules.base import Rule, RulePage
@@ -52,6 +53,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+@cache
 def rule_pages() -> tuple[RulePage, ...]:
     """The documentation of every finding that exists, by code."""
     return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES), *WORKLOAD_PROBLEMS)

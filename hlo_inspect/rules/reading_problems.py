@@ -1,4 +1,4 @@
-"""HI001 to HI013: what can be wrong with a text. The reader notes these problems; here they get their words.
+"""HI001 to HI014: what can be wrong with a text. The reader notes these problems; here they get their words.
 
 A problem that occurs again at other places is one finding, with its first place and how often it occurs.
 """
@@ -131,6 +131,18 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",
         "Give the whole dump where the question is about the module.",
         "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
+    ),
+    RulePage(
+        "HI014",
+        "root-mismatch",
+        "error",
+        "A computation whose root disagrees with its signature.",
+        "Computations of which no instruction is marked `ROOT`, so that the last one is the root, and whose signature says "
+        "another result; without one the header's `entry_computation_layout`, or the fusion, call or while that runs them.",
+        "The line with the root is missing, or the last line is: figures that depend on the result, and the data flow out of "
+        "the computation, are those of another program. XLA refuses a signature that disagrees.",
+        _DAMAGED,
+        "HloModule m\n\nENTRY e (p: f32[4]) -> (f32[4]) {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n}",
     ),
     RulePage(
         "HI013",

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 import hlo_inspect
-from hlo_inspect.hlo import fast_path, source
+from hlo_inspect.hlo import fast_path, reader, source
 from hlo_inspect.hlo.header import SourceLine
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
@@ -430,3 +430,19 @@ def test_a_compiled_text_that_ends_between_computations_is_cut_off(header: str, 
     (module,) = read_modules(open_source(f"HloModule m{header}\n\n{part}"), Wants(every_line=True))
     assert module.problems.hold_a_cut == is_cut
     assert (module.entry is None) == is_cut
+
+
+def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many modules in one text none is tried together with those behind it."""
+    searched: list[int] = []
+    find_run = reader.find_run
+
+    def counting(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> fast_path.LineRun | None:
+        searched.append(min(limit, len(text)) - start)
+        return find_run(text, start, limit, inside=inside, is_final=is_final)
+
+    monkeypatch.setattr(reader, "find_run", counting)
+    text = WHOLE * 200
+    assert len(modules(text)) == 200
+    assert len(searched) == 200
+    assert sum(searched) < len(text)

@@ -26,6 +26,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI009": ("calls=gone\n}", "calls=gone\n}\n\ngone {\n  ROOT a = f32[4]{0} parameter(0)\n}"),
     "HI010": ("ENTRY f", "f"),
     "HI011": ("%all-reduce.1 = ", "ENTRY e {\n  %p = f32[4]{0} parameter(0)\n}\n//"),
+    "HI014": ("\n}", "\n  ROOT t = (f32[4]{0}) tuple(n)\n}"),
     "HI013": ("{1,0}", "{0}"),
     "HI101": ("HloModule step", "HloModule step, input_output_alias={ {}: (0, {}, may-alias) }"),
     "HI102": ("f32[8]{0} negate(x)", 'f32[8]{0} custom-call(x, mask), custom_call_target="masked"'),

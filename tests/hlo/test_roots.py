@@ -1,0 +1,94 @@
+"""A root that disagrees with what is said of its computation is noted; what XLA accepts is not."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.hlo.roots import compatible
+from hlo_inspect.hlo.shape_text import parse_shape
+
+DATA = Path(__file__).parents[1] / "data"
+HEADER = "HloModule m, entry_computation_layout={(f32[8])->(f32[8])}\n\n"
+BODY = "  q = f32[8] parameter(0)\n  n = f32[8] negate(q)\n"
+MAIN = "ENTRY e {\n  p = f32[8] parameter(0)\n  c = f32[8] CALLER\n  ROOT t = (f32[8]) tuple(c)\n}\n"
+
+
+def found(text: str, command: str = "summary") -> list[tuple[str, int | None]]:
+    (report,) = hlo_inspect.inspect_all(text, command)
+    return [(one.message, one.location.line) for one in report.findings if one.location and one.rule == "HI014"]
+
+
+@pytest.mark.parametrize("command", ["summary", "cost", "optimizer"])
+def test_a_signature_that_says_another_result(command: str) -> None:
+    text = f"HloModule m\n\nf (q: f32[8]) -> f32[] {{\n{BODY}}}\n\n{MAIN}".replace("CALLER", "fusion(p), kind=kLoop, calls=f")
+    message = "the last instruction of f, which marks no ROOT, is n of f32[8]; its signature says f32[]"
+    assert found(text, command) == [(message, 5)]
+    assert found(text.replace("-> f32[] {", "-> f32[8] {"), command) == []
+    assert found(text.replace("-> f32[] {", "-> f32[8]{0} {"), command) == []
+
+
+@pytest.mark.parametrize(
+    ("caller", "wrong", "right"),
+    [
+        ("fusion(p), kind=kLoop, calls=f", "f32[4]", "f32[8]{0}"),
+        ("call(p), to_apply=%f", "(f32[8])", "f32[8]"),
+        ("while(p), condition=w, body=f", "f32[8,1]", "f32[<=8]"),
+    ],
+)
+def test_a_caller_of_another_shape(caller: str, wrong: str, right: str) -> None:
+    for shape, problems in ((wrong, 1), (right, 0)):
+        text = f"HloModule m\n\nf {{\n{BODY}}}\n\n{MAIN}".replace("f32[8] CALLER", f"{shape} {caller}")
+        assert len(found(text)) == problems
+
+
+def test_an_entry_that_gives_something_else_than_the_header_says() -> None:
+    text = HEADER + MAIN.replace("CALLER", "negate(p)")
+    assert found(text) == []
+    assert found(text.replace("  ROOT t = (f32[8]) tuple(c)\n", "")) == [
+        ("the last instruction of e, which marks no ROOT, is c of f32[8]; entry_computation_layout says (f32[8])", 5)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"HloModule m\n\nf {{\n{BODY}}}\n\n" + MAIN.replace("CALLER", "reduce(p, p), dimensions={0}, to_apply=f"),
+        f"HloModule m\n\nf {{\n{BODY}}}\n\n" + MAIN.replace("CALLER", "map(p), dimensions={0}, to_apply=f"),
+        f"HloModule m\n\nf (q: f32[8]) -> nonsense {{\n{BODY}}}\n\n" + MAIN.replace("CALLER", "negate(p)"),
+        "HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  n = f32[8] negate(p)\n}\n",
+    ],
+)
+def test_what_says_nothing_of_the_root_is_no_reason(text: str) -> None:
+    assert found(text) == []
+
+
+def test_each_root_line_that_another_shape_follows_is_missed() -> None:
+    """A real dump without one of its roots: whatever is last then, if its shape is another, is not taken silently."""
+    text = (DATA / "cpu/adamw_step.after.txt").read_text()
+    lines = text.splitlines(keepends=True)
+    noted = 0
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith("ROOT "):
+            continue
+        before = lines[number - 1].partition(" = ")[2].partition(" ")[0]
+        shape = line.partition(" = ")[2].partition(" ")[0]
+        is_same = not before or compatible(parse_shape(before), parse_shape(shape)) if not shape.startswith("(") else False
+        problems = found("".join(lines[:number] + lines[number + 1 :]))
+        assert len(problems) == (0 if is_same else 1), line
+        noted += len(problems)
+    assert noted
+
+
+def test_the_dumps_of_the_tests_are_silent() -> None:
+    for path in sorted(DATA.rglob("*.txt*"))[::5]:
+        raw = path.read_bytes()
+        text = (lzma.decompress(raw) if path.suffix == ".xz" else raw).decode(errors="replace")
+        try:
+            reports = list(hlo_inspect.inspect_all(text + "\n", "summary"))
+        except hlo_inspect.HloInspectError:
+            continue
+        assert [f for report in reports for f in report.findings if f.rule == "HI014"] == []
