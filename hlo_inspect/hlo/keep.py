@@ -31,7 +31,7 @@ class Keeper:
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
         self._names = NameCheck(module.note, module.computations)
-        self._roots = RootCheck(module)
+        self._roots: RootCheck | None = None
         self._candidate: OpenComputation | None = None
 
     # -- computations ---------------------------------------------------------------------------------------------------
@@ -63,6 +63,7 @@ class Keeper:
             row, line = unmarked
             computation.root_opcode = row[2].rpartition(" ")[2]
             if self._reads_every_line and not opened.in_place:
+                self._roots = self._roots or RootCheck(self.module)
                 self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
             kept = computation.instructions
             if kept and kept[-1].line == line and kept[-1].name == row[1]:
@@ -142,7 +143,7 @@ class Keeper:
         self._take(opened, rows, opcodes)
         if self._wants.checked and not self._names.knows_callees(row[3]):
             self._names.note_callees(rows)
-        if not self._roots.is_done:
+        if self._roots is not None:
             self._roots.check_callers(rows, self._heads)
         return True
 
@@ -171,7 +172,7 @@ class Keeper:
         if self._wants.checked and not self._names.knows_callees(run.tails_of(calling_opcodes(set(opcodes)), opcodes)):
             for part in run.parts:
                 self._names.note_callees(run.part(part, line))
-        if not self._roots.is_done:
+        if self._roots is not None:
             for part in run.parts:
                 self._roots.check_callers(run.part(part, line), self._heads)
         return True, opened

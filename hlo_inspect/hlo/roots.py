@@ -29,11 +29,6 @@ class RootCheck:
         self._module = module
         self._unmarked: dict[str, tuple[Shape, str, int]] = {}
 
-    @property
-    def is_done(self) -> bool:
-        """Whether no caller is of interest: nearly always, since printers mark every root."""
-        return not self._unmarked
-
     def end(self, computation: Computation, signature: str, name: str, shape: Shape | None, line: int) -> None:
         """After the last row of a computation that marks none: its first line, and name, shape and line of the last one."""
         if shape is None:
@@ -49,6 +44,8 @@ class RootCheck:
 
     def check_callers(self, rows: Rows, heads: Mapping[str, Head]) -> None:
         """Holds the roots that no signature tells of against the instructions that run their computations."""
+        if not self._unmarked:
+            return
         for row, head, tail in zip(rows.names, rows.heads, rows.tails, strict=True):
             for attribute, callee in _CALLEE.findall(tail):
                 known = self._unmarked.get(callee)
