@@ -17,6 +17,7 @@ from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
+from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter, find_gathered
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
 from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, LiveArrays
@@ -245,6 +246,12 @@ class Context:
             return []
         roles = self.optimizer.roles if "optimizer" in self.also else {}
         return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of).find()
+
+    @cached_property
+    def gathered_parameters(self) -> list[GatheredParameter]:
+        """The gathered copies of parameters in a scheduled program."""
+        device = self.memory.device
+        return find_gathered(device, self.largest_arrays.relation, self.labels_of) if device is not None else []
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Kind, phase, source and scope of a row."""

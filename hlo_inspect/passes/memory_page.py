@@ -45,6 +45,8 @@ def memory_headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("by memory", tuple(_memories(context, device)))
     if device.host_bytes:
         yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in the memory of the host"))
+    if context.gathered_parameters:
+        yield HeadlineRow("gathered", tuple(_gathered(context)))
     if context.stated_figures:
         yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
     yield HeadlineRow("platform", (f"{device.platform.name}, by {device.platform.mark}",))
@@ -143,6 +145,23 @@ def _memories(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
         if space == 1 and capacity is not None:
             yield " of "
             yield Amount(capacity, "bytes")
+
+
+def _gathered(context: Context) -> Iterator[str | Amount]:
+    """The copies of parameters that are gathered from other devices, and whether they are kept for the backward pass."""
+    found = context.gathered_parameters
+    kept = [one for one in found if one.is_kept]
+    yield Amount(len(found), "count", "gathered array")
+    yield " of parameters, "
+    yield Amount(sum(one.bytes for one in found), "bytes")
+    yield "; "
+    if not kept:
+        yield "none is read by both the forward and the backward pass"
+        return
+    yield Amount(len(kept), "count")
+    yield " of "
+    yield Amount(sum(one.bytes for one in kept), "bytes")
+    yield " read by both the forward and the backward pass"
 
 
 def _space_name(space: int) -> str:

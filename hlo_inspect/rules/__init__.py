@@ -9,17 +9,22 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.rules.base import Rule, RulePage
 from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
 from hlo_inspect.rules.contradictory_devices import ContradictoryDevices
+from hlo_inspect.rules.copied_donated_parameter import CopiedDonatedParameter
 from hlo_inspect.rules.dangling_alias import DanglingAlias
 from hlo_inspect.rules.differing_memory_files import DifferingMemoryFiles
 from hlo_inspect.rules.excessive_runs import ExcessiveRuns
 from hlo_inspect.rules.invalid_custom_call_config import InvalidCustomCallConfig
 from hlo_inspect.rules.invalid_trip_count import InvalidTripCount
+from hlo_inspect.rules.kept_gathered_parameter import KeptGatheredParameter
+from hlo_inspect.rules.large_constant import LargeConstant
 from hlo_inspect.rules.mesh_mismatch import MeshMismatch
 from hlo_inspect.rules.mesh_not_sought import MeshNotSought
 from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 from hlo_inspect.rules.recursive_computation import RecursiveComputation
 from hlo_inspect.rules.replicated_optimizer_state import ReplicatedOptimizerState
+from hlo_inspect.rules.saved_activations import SavedActivations
 from hlo_inspect.rules.sharding_device_count import ShardingDeviceCount
+from hlo_inspect.rules.tile_padding import TilePadding
 from hlo_inspect.rules.unaccountable_memory import UnaccountableMemory
 from hlo_inspect.rules.undonated_optimizer_state import UndonatedOptimizerState
 from hlo_inspect.rules.undonated_parameter import UndonatedParameter
@@ -50,6 +55,11 @@ RULES: tuple[Rule, ...] = (
     ReplicatedOptimizerState(),
     UnaccountableMemory(),
     DifferingMemoryFiles(),
+    TilePadding(),
+    LargeConstant(),
+    SavedActivations(),
+    CopiedDonatedParameter(),
+    KeptGatheredParameter(),
 )
 
 

@@ -17,6 +17,8 @@ from hlo_inspect.report.units import format_value
 
 WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
+WORTH_SAVING = 1 << 20  # bytes of device memory
+
 HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
 
 
@@ -85,6 +87,11 @@ class Rule(ABC):
                 texts[next(reversed(texts))].append(line)
         what, why, fix, example = (inspect.cleandoc("\n".join(texts[heading])) for heading in HEADINGS)
         return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+
+
+def is_worth_it(context: Context, of_bytes: int) -> bool:
+    """Whether so many bytes are worth a finding on device memory: 1 MiB and 1 % of the peak."""
+    return of_bytes >= max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
 
 
 def entry_line(context: Context) -> int:

@@ -47,7 +47,7 @@ class UndonatedParameter(Rule):
     code = "HI101"
     name = "undonated-parameter"
     severity = "warning"
-    passes = ("params",)
+    passes = ("params", "memory")
 
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface

@@ -12,11 +12,11 @@ from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 
-PARAMETER, GRADIENT, NEW_VALUE, BROADCAST = "parameter", "gradient", "new value", "broadcast"
+PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
 
 _WORDS = {
-    "all-gather": "gathered",
-    "all-gather-done": "gathered",
+    "all-gather": GATHERED,
+    "all-gather-done": GATHERED,
     "broadcast": BROADCAST,
     "convert": "conversion",
     "copy": "copy",
@@ -25,7 +25,7 @@ _WORDS = {
     "dynamic-slice": "slice",
     "dynamic-update-slice": "update",
     "pad": "padded",
-    "recv-done": "gathered",
+    "recv-done": GATHERED,
     "reduce-precision": "conversion",
     "reshape": "reshape",
     "scatter": "update",

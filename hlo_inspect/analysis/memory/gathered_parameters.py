@@ -1,0 +1,67 @@
+"""Parameters that are gathered from other devices: how long each gathered copy lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.cost.labels import Labels
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
+from hlo_inspect.analysis.memory.uses import uses_of
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS
+from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.opcodes import TABLE
+
+
+class GatheredParameter(NamedTuple):
+    """A gathered copy of a parameter, of so many bytes. `is_kept`: a forward and a backward pass read it."""
+
+    name: str
+    line: int
+    parameter: int
+    bytes: int
+    live_from: int
+    live_to: int
+    is_kept: bool
+
+
+def find_gathered(
+    device: DeviceMemory,
+    relation_of: Callable[[View, int, Index], Relation | None],
+    labels_of: Callable[[View, int], Labels],
+) -> list[GatheredParameter]:
+    """The results of all-gathers of parameters, in the order of time."""
+    found: list[tuple[int, int, Relation]] = []
+    schedule, values = device.schedule, device.values
+    for value, time in enumerate(values.times):
+        kind = TABLE.get(schedule.opcodes[time])
+        if kind is not None and kind.collective == "all-gather" and time not in schedule.wrapped:
+            relation = relation_of(schedule.view(time), schedule.rows[time], _element(device, value, kind.half))
+            if relation is not None and GATHERED in relation.steps:
+                found.append((value, time, relation))
+    uses = uses_of(schedule, values, [value for value, _, _ in found])
+    return [_gathered(device, *one, uses, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
+
+
+def _element(device: DeviceMemory, value: int, half: str) -> Index:
+    """The element of the all-gather's result: of a start its second one holds the result, as the end returns it."""
+    index = device.shape_index(value)
+    return index[1:] if half == "start" else index
+
+
+def _gathered(
+    device: DeviceMemory,
+    value: int,
+    time: int,
+    relation: Relation,
+    uses: Mapping[int, Sequence[int]],
+    labels_of: Callable[[View, int], Labels],
+) -> GatheredParameter:
+    place, buffer = device.place(time), device.buffers.of[value]
+    schedule = device.schedule
+    phases = {labels_of(schedule.view(use), schedule.rows[use]).phase for use in uses.get(value, ())}
+    is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
+    start, end = device.live_range(buffer)
+    return GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], start, end, is_kept)
