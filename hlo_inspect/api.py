@@ -171,6 +171,7 @@ class Inspection:
         if not names:
             raise UsageError("no pass is named")
         self._command = names[0]
+        self._held = "a workload" if names == (WORKLOAD.name,) else "an HLO module"
         self._chosen = [find_pass(name) for name in names if name != WORKLOAD.name]
         asked = also if names == (MODULE_FACTS.name,) else names  # a list of modules shows what belongs to it
         self._about_workloads = [one for name in asked if (one := find_workload_pass(name)) is not None]
@@ -261,7 +262,7 @@ class Inspection:
                         yield item
             place = Location(file.of if file is not None else "")
             if not failed and empty and not matched and not others:
-                yield InputError(f"is a directory of which no file holds an HLO module ({len(empty)} read)", place)
+                yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
                 continue
             self.passed_over += map(str, empty)
             if not failed and not matched:
@@ -337,7 +338,9 @@ class Inspection:
             if self._pattern is not None and self._pattern.search(policy) is None:
                 return policy
             notes = [one for one in (note, source.note) if one is not None]
-            return report_on_workload(workload, self._command, self._about_workloads, notes)
+            report = report_on_workload(workload, self._command, self._about_workloads, notes)
+        answered = {spec.name for spec in report.specs}
+        return replace(report, unanswered=tuple(spec for spec in self._specs if spec.name not in answered))
 
     def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
         """The modules of a source that was read without `--strict`."""

@@ -138,7 +138,7 @@ def _number_of(count: int, noun: str) -> str:
 
 
 def _outcome(report: Report, policy: Policy) -> Outcome:
-    results = [_result(resolve(assertion, report.specs), report) for assertion in policy.assertions]
+    results = [_result(resolve(assertion, (*report.specs, *report.unanswered)), report) for assertion in policy.assertions]
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
     if policy.fail_on is not None:
@@ -153,8 +153,11 @@ def _outcome(report: Report, policy: Policy) -> Outcome:
 
 
 def _result(check: Check, report: Report) -> CheckResult:
-    actual = value_of(check, report)
     expected = str(check.assertion.expression)
+    if check.spec in report.unanswered and check.spec not in report.specs:
+        reason = "such an input does not have this fact"
+        return CheckResult(check.name, check, None, check.spec.unit, expected, check.condition.holds(None), reason)
+    actual = value_of(check, report)
     return CheckResult(
         check.name, check, actual, check.spec.unit, expected, check.condition.holds(actual), remark(check, report)
     )
@@ -216,6 +219,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
         tables=(_table(results), *_tables_that_broke(results, report)),
         profile=report.profile,
         specs=(*(spec for spec in report.specs if spec.name.startswith("module.")), *CHECK_SPECS),
+        title=report.title,
     )
 
 

@@ -6,9 +6,13 @@ Tables and columns are those that the command gives for a small module. All is i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from hlo_inspect.report.model import Report
 
 # a loop, a collective and a fusion, so that tables which leave themselves out without rows are there
 _MODULE = """HloModule m, num_partitions=2
@@ -47,6 +51,12 @@ ENTRY e {
   u = (s32[], f32[8]) tuple(o, q)
   ROOT w = (s32[], f32[8]) while(u), condition=condition, body=body
 }
+"""
+
+
+_WORKLOAD = """HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4 pp_comm: 0
+1
+layer -1 1 ALLREDUCE 4 1 BROADCAST 4 1 NONE 0 1
 """
 
 
@@ -95,11 +105,17 @@ def _tables(context: click.Context) -> dict[str, list[str]]:
     """The columns of each table of the command; none of a command that is no pass."""
     from hlo_inspect.api import inspect
     from hlo_inspect.errors import UsageError
-    from hlo_inspect.passes import find_pass
+    from hlo_inspect.passes import WORKLOAD, find_pass
 
+    if context.info_name == WORKLOAD.name:
+        return _columns_of(inspect(_WORKLOAD, WORKLOAD.name))
     try:
         one = find_pass(context.info_name or "")
     except UsageError:
         return {}
     report = inspect(_MODULE, one.name, also=one.also, profile="h100-sxm")
+    return _columns_of(report)
+
+
+def _columns_of(report: Report) -> dict[str, list[str]]:
     return {table.name: [column.name for column in table.columns] for table in report.tables}

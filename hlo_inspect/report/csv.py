@@ -37,7 +37,7 @@ def render_csv(reports: Iterable[Report], stream: TextIO, options: RenderOptions
             writer.writerow(["input", *names] if several else names)
         elif names != header:
             raise UsageError("the reports have different tables, which one CSV cannot hold: choose one with --table")
-        key = [f"{report.input.path}#{report.facts.get('module.name') or ''}"] if several else []
+        key = [f"{report.input.path}#{report.facts.get('module.name', report.title) or ''}"] if several else []
         writer.writerows([_field(value) for value in (*key, *row)] for row in rows)
         stream.write(text.getvalue())
 

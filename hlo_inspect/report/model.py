@@ -334,6 +334,7 @@ class Report(Shown):
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`.
+    `unanswered` are facts that were asked for and that an input of its kind does not have.
     """
 
     command: str
@@ -348,6 +349,7 @@ class Report(Shown):
     passages: tuple[Passage, ...] = ()
     headline: tuple[HeadlineRow, ...] = ()
     verdict: Verdict | None = None
+    unanswered: tuple[FactSpec, ...] = ()
 
     @property
     def answers_in_tables(self) -> bool:
