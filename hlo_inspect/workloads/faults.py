@@ -10,7 +10,7 @@ from hlo_inspect.errors import Location
 from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.workloads.header import PIPELINE_BYTES, REQUIRED
 from hlo_inspect.workloads.reader import HEADER, EqualRows
-from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.row import WorkloadRow, shown_field
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.vocabulary import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, group_of, suffix_of
 
@@ -119,19 +119,20 @@ class _FaultsOfWords:
             elif name not in issued:
                 policy = row.policy or self._totals.workload.header.policy
                 where = "but in the first row" if policy == MICRO else f"in the {name.replace('_', '-')} pass"
-                yield NOT_ISSUED, f"{policy} runs no collective {where}: {word} moves nothing", at
+                yield NOT_ISSUED, f"{policy} runs no collective {where}: {shown_field(word)} moves nothing", at
 
 
 def _of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
     """Why a collective moves nothing."""
     label = totals.collective(pass_name, word).label
+    shown = shown_field(word)
     if label.kind is None:
-        return f"{word} is no collective that a client knows: it moves nothing"
+        return f"{shown} is no collective that a client knows: it moves nothing"
     if totals.workload.header.dialect == "astra-sim":
-        return f"{word}: ASTRA-sim 1.0 knows no suffix, and moves nothing" if suffix_of(word) else None
+        return f"{shown}: ASTRA-sim 1.0 knows no suffix, and moves nothing" if suffix_of(word) else None
     if totals.has_groups and label.group is None:
-        return f"{word}: SimAI finds no group for it, so that it takes no time"
-    return f"{word}: its suffix names no group" if group_of(word, pass_name) is None and suffix_of(word) else None
+        return f"{shown}: SimAI finds no group for it, so that it takes no time"
+    return f"{shown}: its suffix names no group" if group_of(word, pass_name) is None and suffix_of(word) else None
 
 
 def _issued_passes(totals: WorkloadTotals, row: WorkloadRow, *, is_first: bool) -> frozenset[str]:

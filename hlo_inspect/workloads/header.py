@@ -47,6 +47,7 @@ MAX_INT = 2**31 - 1
 """What the clients keep the numbers of a header in."""
 _MAX_DIGITS = 18
 _MAX_FAULTS = 20
+_SHOWN = 40
 _TOKEN = re.compile(r"[^ \t\r\f\v]+")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -100,15 +101,15 @@ def parse_header(line: int, text: str) -> WorkloadHeader:
     keys: dict[str, HeaderKey] = {}
     faults: list[HeaderFault] = []
     if policy not in POLICIES:
-        faults.append(HeaderFault(f"{policy} is no policy that a client knows", tokens[0][1]))
+        faults.append(HeaderFault(f"{_shown(policy)} is no policy that a client knows", tokens[0][1]))
     if policy in DLRM and rest and _INTEGER.fullmatch(rest[0][0]):
         keys[BOTTOM_LAYER] = HeaderKey(BOTTOM_LAYER, rest[0][1], rest[0][0], _integers([rest[0][0]]))
         rest = rest[1:]
     for name, column, values in _key_tokens(rest):
         if not name:
-            faults.append(HeaderFault(f"{values[0]} belongs to no key{_glued(values[0])}", column))
+            faults.append(HeaderFault(f"{_shown(values[0])} belongs to no key{_glued(values[0])}", column))
         elif name in keys:
-            faults.append(HeaderFault(f"the key {name} stands twice", column))
+            faults.append(HeaderFault(f"the key {_shown(name)} stands twice", column))
         else:
             keys[name] = HeaderKey(name, column, " ".join(values), _integers(values))
             faults += _faults_of(keys[name], values)
@@ -123,7 +124,7 @@ def _key_tokens(tokens: list[tuple[str, int]]) -> Iterator[tuple[str, int, list[
         token, column = tokens[at]
         at += 1
         name = token.removesuffix(":")
-        if name == token and name != PIPELINE_BYTES:  # SimAI reads pp_comm without a colon too
+        if not name or (name == token and name != PIPELINE_BYTES):  # SimAI reads pp_comm without a colon too
             yield "", column, [token]
             continue
         end = at
@@ -156,23 +157,29 @@ def _integers(values: list[str]) -> tuple[int, ...]:
 
 
 def _glued(token: str) -> str:
-    return f": a blank belongs after {token.partition(':')[0]}:" if ":" in token else ""
+    before, colon, _ = token.partition(":")
+    return f": a blank belongs after {_shown(before)}:" if before and colon else ""
+
+
+def _shown(token: str) -> str:
+    return token if len(token) <= _SHOWN else f"{token[:_SHOWN]}…"
 
 
 def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[HeaderFault]:
     if key.name not in MEANINGS:
-        yield HeaderFault(f"{key.name} is no key that a client reads", key.column)
+        yield HeaderFault(f"{_shown(key.name)} is no key that a client reads", key.column)
     elif key.name == "expert_parallel_npu_group":
         yield HeaderFault("expert_parallel_npu_group is no key that SimAI reads: it takes the number from ep:", key.column)
     if not values:
-        yield HeaderFault(f"{key.name} has no value", key.column)
+        yield HeaderFault(f"{_shown(key.name)} has no value", key.column)
     elif len(key.values) < len(values):
         what = values[len(key.values)]
         beyond = _INTEGER.fullmatch(what) is not None
-        shown = what if len(what) <= _MAX_DIGITS else f"{what[:_MAX_DIGITS]}…"
-        yield HeaderFault(f"{key.name}: {shown} is {'too large' if beyond else 'no integer'}", key.column)
+        yield HeaderFault(f"{_shown(key.name)}: {_shown(what)} is {'too large' if beyond else 'no integer'}", key.column)
     elif max(key.values) > MAX_INT:
-        yield HeaderFault(f"{key.name}: {max(key.values)} is too large for a client, which ends at {MAX_INT}", key.column)
+        yield HeaderFault(
+            f"{_shown(key.name)}: {max(key.values)} is too large for a client, which ends at {MAX_INT}", key.column
+        )
     elif key.name in _LISTS and len(key.values) != key.values[0] + 1:
         yield HeaderFault(f"{key.name} says {key.values[0]} rows and names {len(key.values) - 1}", key.column)
 

@@ -106,7 +106,7 @@ def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[RowFa
         faults.append(RowFault(f"{names + len(fields)} fields instead of {names + expected}", len(text.rstrip()) + 1))
     elif len(fields) > expected:
         extra, column = fields[expected]
-        what = "a policy, which only rows of HYBRID_CUSTOMIZED have" if extra in POLICIES else f"{_shown(extra)}"
+        what = "a policy, which only rows of HYBRID_CUSTOMIZED have" if extra in POLICIES else f"{shown_field(extra)}"
         faults.append(RowFault(f"a field too many: {what}", column))
     values: list[int | str | None] = []
     faults += _read_fields(fields[1 : FIELDS - 1], values)
@@ -132,7 +132,7 @@ def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) 
     for at, (field, column) in enumerate(fields):
         is_word = _WORD.match(field) is not None
         if is_word != (at in _WORDS):
-            yield RowFault(f"{_shown(field)} where {'a number' if is_word else 'a collective'} belongs", column)
+            yield RowFault(f"{shown_field(field)} where {'a number' if is_word else 'a collective'} belongs", column)
             break
         values.append(field if is_word else _number(field))
         if values[-1] is None:
@@ -153,11 +153,12 @@ def _is_digits(field: str) -> bool:
 
 def _why_no_number(field: str) -> str:
     if _is_digits(field):
-        return f"{_shown(field)} is larger than 64 bits"
+        return f"{shown_field(field)} is larger than 64 bits"
     if field.startswith("-"):
-        return f"{_shown(field)} is negative"
-    return f"{_shown(field)} is no integer: clients stop reading there, and go on without an error"
+        return f"{shown_field(field)} is negative"
+    return f"{shown_field(field)} is no integer: clients stop reading there, and go on without an error"
 
 
-def _shown(field: str) -> str:
+def shown_field(field: str) -> str:
+    """A field as messages have it."""
     return field if len(field) <= _SHOWN else f"{field[:_SHOWN]}… ({len(field)} characters)"

@@ -64,6 +64,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
     [
         ("ep: 2", "ep:2", "ep:2 belongs to no key: a blank belongs after ep:"),
         ("ep: 2", "experts: 2 ep: 2", "experts is no key that a client reads"),
+        ("ep: 2", ": ep: 2", ": belongs to no key"),
         ("ep: 2", "ep: two", "ep: two is no integer"),
         ("ep: 2", "ep: 2 ep: 2", "the key ep stands twice"),
         ("pp_comm: 9", "pp_comm:", "pp_comm has no value"),
