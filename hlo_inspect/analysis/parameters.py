@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import origin
-from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames
+from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames, read_signature
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
@@ -77,6 +78,13 @@ OTHER_LAYOUT = "outputs of its shape lie otherwise in memory"
 ALL_TAKEN = "the outputs of its shape take other parameters"
 
 
+class InterfaceFault(NamedTuple):
+    """An alias or donor of the header that leads nowhere, and the bytes of the buffer at its other end, as far as known."""
+
+    message: str
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Interface:
     """The parameters and results of the entry computation.
@@ -89,7 +97,7 @@ class Interface:
     count: int
     parameters: tuple[ParameterLeaf, ...]
     outputs: tuple[Output, ...]
-    faults: tuple[str, ...]
+    faults: tuple[InterfaceFault, ...]
     complete: bool = True
     known: bool = True
     outputs_known: bool = True
@@ -102,13 +110,16 @@ class Interface:
 
 
 def find_interface(module: Module) -> Interface:
-    """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints."""
+    """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints, else from the
+    entry's first line.
+    """
     entry = module.entry
     root = entry.root if entry else None
     instructions = entry.parameters if entry else {}
     is_whole = entry is not None and not entry.is_cut_off
     tells_all = is_whole and bool(instructions) and root is not None and root.shape is not None
-    layout = None if tells_all else module.header.entry_layout
+    header_layout = None if tells_all else module.header.entry_layout
+    layout = header_layout if tells_all or header_layout is not None else read_signature(module.entry_signature)
     shapes: dict[int, Shape | None] = {}
     if not (is_whole and instructions) and layout is not None and isinstance(layout[0], TupleShape):
         shapes = dict(enumerate(layout[0].elements))
@@ -117,7 +128,8 @@ def find_interface(module: Module) -> Interface:
     if result is None and layout is not None:
         result = layout[1]
     outputs = _outputs(module, result, root)
-    reason = "" if result is not None else NO_RESULT
+    is_printed = (root is not None and root.shape is not None) or header_layout is not None
+    reason = "" if is_printed else NO_RESULT  # a signature has no layouts to compare
     parameters = _parameters(module, shapes, instructions, entry, outputs, reason if module.header.tells_donation else NOT_TOLD)
     complete = result is not None and all(shape is not None for shape in shapes.values())
     return Interface(
@@ -262,18 +274,25 @@ def _may_be_alike(one: Sharding | None, other: Sharding | None) -> bool:
     return one is None or other is None or one.text == other.text
 
 
-def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[str, ...]:
+def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[InterfaceFault, ...]:
     """Aliases and donors of the header that lead nowhere."""
     faults = []
     for alias in module.header.aliases:
         if result is not None and subshape(result, alias.output_index) is None:
-            faults.append(f"input_output_alias names output {list(alias.output_index)}, which the result does not have")
-    names = [(a.parameter, a.parameter_index) for a in module.header.aliases] + [(*d,) for d in module.header.donors]
-    for number, index in names:
+            message = f"input_output_alias names output {list(alias.output_index)}, which the result does not have"
+            faults.append(InterfaceFault(message, _bytes_at(shapes.get(alias.parameter), alias.parameter_index)))
+    given = [(a.parameter, a.parameter_index, a.output_index) for a in module.header.aliases]
+    for number, index, output in [*given, *((donor.parameter, donor.parameter_index, None) for donor in module.header.donors)]:
         shape = shapes.get(number)
         if shapes and (number not in shapes or (shape is not None and subshape(shape, index) is None)):
-            faults.append(f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have")
+            message = f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have"
+            faults.append(InterfaceFault(message, _bytes_at(result, output) if output is not None else 0))
     return tuple(faults)
+
+
+def _bytes_at(shape: Shape | None, index: ShapeIndex) -> int:
+    part = subshape(shape, index) if shape is not None else None
+    return (part.array_bytes or 0) if part is not None else 0
 
 
 def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[ParameterLeaf]:

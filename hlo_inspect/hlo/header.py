@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shape_text import ShapeError, scan_shape
-from hlo_inspect.hlo.shapes import Shape
+from hlo_inspect.hlo.shapes import Shape, TupleShape
 
 ShapeIndex = tuple[int, ...]
 
@@ -110,6 +110,22 @@ class Header:
         return parameters, result
 
 
+def read_signature(text: str) -> tuple[TupleShape, Shape] | None:
+    """The shapes of parameters and result in the first line of a computation, as of `main (p: f32[8]) -> f32[] {`: what
+    the text says of them before it is cut off. `None` where the line names none.
+    """
+    text = tokens.without_comments(text)
+    opening = text.find("(")
+    try:
+        closing = tokens.balanced_end(text, opening) if opening >= 0 else 0
+        items = [text[start:end].partition(":")[2] for start, end in tokens.split_items(text, opening + 1, closing - 1)]
+        parameters = tuple(scan_shape(item, 0)[0] for item in items)
+        result, _ = scan_shape(text, text.index("->", closing) + 2)
+    except (ShapeError, ValueError):
+        return None
+    return TupleShape(parameters), result
+
+
 def _index(text: str) -> ShapeIndex:
     return tuple(int(part) for part in text.split(",") if part.strip().isdigit() and len(part) < 19)
 
@@ -194,6 +210,11 @@ class StackFrames:
     user_lines: dict[int, str] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _stacks: dict[int, tuple[SourceLine, ...]] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the text has none of the tables."""
+        return not self._texts
 
     def add(self, table: str) -> None:
         name = table.split(None, 1)[0]

@@ -43,7 +43,7 @@ class Keeper:
         if is_entry:
             if module.entry is not None and module.entry.is_entry:
                 module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
-            module.entry = computation
+            module.entry, module.entry_signature = computation, signature
         if self._wants.checked or (self._wants.entry and is_entry):
             self._names.begin(computation)
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)

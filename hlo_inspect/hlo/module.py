@@ -140,6 +140,7 @@ class Module:
     """One module, as far as it was read.
 
     `computations`: those in which something was kept, all of them where every line was read.
+    `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of the small ones besides, since reducers are among them.
     `partitioning_targets`: the custom-call targets that tell a module before partitioning.
     `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
@@ -161,6 +162,7 @@ class Module:
     computations: dict[str, Computation] = field(default_factory=dict)
     root_opcodes: dict[str, str] = field(default_factory=dict)
     entry: Computation | None = None
+    entry_signature: str = ""
     computation_count: int = 0
     partitioning_targets: set[str] = field(default_factory=set)
     tiling: str = ""

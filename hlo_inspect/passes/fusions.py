@@ -12,6 +12,7 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.fusion_tables import fusion_tables
+from hlo_inspect.passes.stack_table import stacks_of
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
@@ -54,6 +55,9 @@ def _tables(context: Context) -> Iterator[Table]:
     yield _by_root(context.fusions)
     yield _content(context.fusions)
     yield custom_call_tables.by_target(context, with_cost=True)
+    stacks = stacks_of([fusion.instruction for fusion in context.fusions], context.module.frames)
+    if stacks.rows:
+        yield stacks
 
 
 def _by_root(fusions: list[Fusion]) -> Table:

@@ -12,6 +12,7 @@ from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.phase_columns import differences, phase_notes
+from hlo_inspect.passes.stack_table import stacks_of
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
@@ -48,3 +49,6 @@ def _tables(context: Context) -> Iterator[Table]:
     yield kernel_groups(context)
     told = differences(context, [kernel.instruction for kernel in context.kernels.found], "kernels")
     yield from [told] if told.rows else []
+    stacks = stacks_of([kernel.instruction for kernel in context.kernels.found], context.module.frames)
+    if stacks.rows:
+        yield stacks

@@ -44,4 +44,14 @@ class UnfollowedDataflow(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for computation, name, reason in list(context.optimizer.faults)[:MAX_FAULTS]:
             message = f"{computation}: {name} {reason}; what it feeds was not followed"
-            yield self.finding(context, message, entry_line(context), name)
+            yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))
+
+
+def _result_bytes(context: Context, computation: str, name: str) -> int:
+    """The bytes of what an instruction gives, as far as the text says."""
+    if computation not in context.views.computations:
+        return 0
+    view = context.views.of(computation)
+    row = view.index(name)
+    shape = view.shapes[row] if row is not None else None
+    return (shape.array_bytes or 0) if shape is not None else 0

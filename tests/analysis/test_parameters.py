@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import ALL_TAKEN, FITS, NO_OUTPUT, OTHER_LAYOUT, OTHER_SHARDING, ParameterLeaf
 
@@ -106,7 +107,42 @@ def test_what_is_said_of_a_tuple_holds_for_all_in_it(entry: Entry) -> None:
 def test_aliases_and_donors_that_lead_nowhere(entry: Entry, header: str, fault: str) -> None:
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
     (found,) = entry(P, Q, root, header=f", {header}").interface.faults
-    assert found.endswith(fault)
+    assert found.message.endswith(fault)
+
+
+def test_an_alias_that_leads_nowhere_has_the_bytes_of_its_other_end(entry: Entry) -> None:
+    """f32[4,2] has 32 bytes; a donor has no other end."""
+    root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
+    for header, size in (
+        ("input_output_alias={ {3}: (0, {}, may-alias) }", 32),
+        ("input_output_alias={ {0}: (7, {}, may-alias) }", 32),
+        ("buffer_donor={ (2, {}) }", 0),
+    ):
+        (found,) = entry(P, Q, root, header=f", {header}").interface.faults
+        assert found.bytes == size
+
+
+CUT = """HloModule m, is_scheduled=true
+
+ENTRY %main (p.1: f32[4,2], q: (s32[], bf16[8])) -> (f32[4,2], f32[]) {
+  %p.1 = f32[4,2]{1,0} parameter(0)
+  %n = f32[4,2]{1,0} negate(%p.1)
+  %e = f32[4,2]{1,0} expo"""
+
+
+def test_the_first_line_of_a_cut_entry_tells_its_parameters_and_results() -> None:
+    """32 + 4 + 16 bytes go in, 32 + 4 come out; nobody knows what reads and donates them."""
+    report = hlo_inspect.inspect(CUT, "params")
+    facts = report.facts
+    assert (facts["params.count"], facts["params.leaf_count"], facts["params.bytes"]) == (2, 3, 52)
+    assert (facts["outputs.count"], facts["outputs.bytes"]) == (2, 36)
+    assert facts["params.unused_count"] is None
+    assert report.table("params").records()[0]["unused"] is None
+
+
+def test_a_first_line_without_shapes_tells_nothing() -> None:
+    report = hlo_inspect.inspect(CUT.replace(" (p.1: f32[4,2], q: (s32[], bf16[8])) -> (f32[4,2], f32[])", ""), "params")
+    assert (report.facts["params.bytes"], report.facts["outputs.bytes"]) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,20 @@ ENTRY e {
     assert program(text, "cost").kind == "program"  # nobody looked for updates
 
 
+def test_a_text_that_is_cut_off_is_no_forward_pass() -> None:
+    """What is missing may be the backward pass, or the updates."""
+    text = """HloModule jit_f
+
+ENTRY e {
+  x = f32[8,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+"""
+    assert program(text) == Program("program", has_matmuls=True)
+    whole = CACHE.format(new=1)
+    assert program(whole[: whole.index("  ROOT")]).kind == "program"
+
+
 def test_names_tell_a_backward_pass() -> None:
     text = """HloModule jit_f
 

@@ -179,8 +179,8 @@ DONATION = ("params.aliased_count", "params.donor_bytes", "params.donated_count"
 
 
 def test_an_entry_that_is_cut_off() -> None:
-    """Of two parameters and an output the text has one: 4096 bytes of it. What the header says is not lost."""
-    text = "HloModule m\n\nENTRY %main (p: f32[1024], q: f32[8]) -> f32[1024] {\n  %p = f32[1024]{0} parameter(0)\n"
+    """The text has one parameter, 4096 bytes, and its first line names none. What the header says is not lost."""
+    text = "HloModule m\n\nENTRY %main {\n  %p = f32[1024]{0} parameter(0)\n"
     report = params(text)
     facts = report.facts
     unknown = {"params.count", "params.bytes", "params.unused_count", "outputs.count", "outputs.bytes", *DONATION}

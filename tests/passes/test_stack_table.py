@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 import hlo_inspect
 from hlo_inspect.report import FORMATS
 from hlo_inspect.report.options import RenderOptions
@@ -61,3 +63,15 @@ def test_each_stack_stands_once() -> None:
 def test_only_a_verbose_page_shows_it() -> None:
     assert "Call stacks" not in page(verbose=False)
     assert "jax/_src/lax/parallel.py:99" in page(verbose=True)
+
+
+@pytest.mark.parametrize("command", ["top", "collectives"])
+def test_pages_with_a_source_line_have_the_stacks(command: str) -> None:
+    rows = hlo_inspect.inspect(TEXT, command).table("call_stacks").rows
+    assert [row[2] for row in rows] == ["/venv/lib/python3.11/site-packages/jax/_src/lax/parallel.py:99", "/train/main.py:10"]
+
+
+def test_fusions_have_the_stacks_of_theirs() -> None:
+    fusion = "ROOT b = f32[8] fusion(a), kind=kLoop, calls=add"
+    text = TEXT.replace("ROOT b = f32[8] all-reduce(a), replica_groups={}, to_apply=add", fusion)
+    assert [row[3] for row in hlo_inspect.inspect(text, "fusions").table("call_stacks").rows] == ["psum", "main"]
