@@ -435,7 +435,7 @@ def test_a_compiled_text_that_ends_between_computations_is_cut_off(header: str, 
 def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many modules in one text none is tried together with those behind it."""
     searched: list[int] = []
-    find_run = reader.find_run
+    find_run = fast_path.find_run
 
     def counting(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> fast_path.LineRun | None:
         searched.append(min(limit, len(text)) - start)
