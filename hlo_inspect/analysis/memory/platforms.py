@@ -23,7 +23,8 @@ class Platform:
 
     `pointer_bytes` and `table_alignment`: of the index table of a tuple. `keeps_trace`: whether XLA keeps the trace of the
     heap, which the peak of `memory_analysis()` is worked out from. `reuses_allocations`: whether temporaries may lie in
-    allocations of donated parameters and of outputs; compilers for TPU do without since 2026.
+    allocations of donated parameters and of outputs; compilers for TPU do without since 2026. `cpu_alignment`: 16 until 2024,
+    when fusions were split over threads as calls.
     """
 
     name: PlatformName
@@ -32,6 +33,7 @@ class Platform:
     table_alignment: int = 1
     keeps_trace: bool = True
     reuses_allocations: bool = True
+    cpu_alignment: int = 64
 
     @property
     def is_tpu(self) -> bool:
@@ -41,7 +43,7 @@ class Platform:
         """What the offsets of temporaries in a memory space are multiples of."""
         if self.name == "tpu":
             return {0: 16384, 1: 512, 3: 512, 6: 512}.get(space, 4)
-        return 64 if self.name == "cpu" else 256
+        return self.cpu_alignment if self.name == "cpu" else 256
 
 
 _GPU_MARKS = (
@@ -96,4 +98,12 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
     if name == "tpu":
         chip = find_chip(module, views)
         return Platform(name, mark, 4, chip.table_alignment, reuses_allocations=not chip.is_recent)
-    return Platform(name, mark, keeps_trace=name != "cpu")
+    if name == "gpu":
+        return Platform(name, mark)
+    is_old = any("parallel_fusion" in computation for computation in module.computations) or _calls_onednn(module)
+    return Platform(name, mark, keeps_trace=False, cpu_alignment=16 if is_old else 64)
+
+
+def _calls_onednn(module: Module) -> bool:
+    """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
+    return any("__onednn$matmul" in row[3] for computation in module.computations.values() for row in computation.rows)

@@ -7,6 +7,7 @@ A text does not name its chip. What memory depends on was measured on texts comp
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.view import View, Views
@@ -15,8 +16,9 @@ from hlo_inspect.hlo.shapes import ArrayShape
 
 _TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{4})"', re.ASCII)
-_PRODUCTS = {2304: False, 1536: True}
-"""Estimated cycles of products of middle size: of v5e, and of later chips, whose matrix units are wider."""
+_CYCLES_OF_ANY = re.compile(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
+_PRODUCTS_A_CYCLE = 65536
+"""What the four matrix units of v5e multiply and add in a cycle; those of v6e and TPU7x do twice as much."""
 _USUAL = frozenset((*range(1820, 1840), *range(2110, 2140)))
 """What most such kernels of v5e, and of v5p and v6e, have."""
 _SMALL = 4096
@@ -34,26 +36,51 @@ class TpuChip(NamedTuple):
 
 def find_chip(module: Module, views: Views) -> TpuChip:
     """What is known of the chip. Later ones than v5e show by how many cycles XLA estimates for kernels that do next to nothing:
-    1800 to 1950 on v5e, 2100 to 2310 on later ones.
+    1800 to 1950 on v5e, 2100 to 2310 on later ones; and by products of matrices that v5e is too slow for.
     """
     votes = 0
+    products: dict[str, int] = {}
     has_two_cores = is_recent = False
     for name, computation in module.computations.items():
         for index, (_, _, _, tail) in enumerate(computation.rows):
             cycles = _CYCLES.search(tail)
             if cycles is not None:
                 votes += _vote(views.of(name), index, int(cycles[1]))
+            if "dim_labels=" in tail and "window=" not in tail:
+                products[name] = max(products.get(name, 0), _products(views.of(name), index))
             has_two_cores = has_two_cores or "megacore_config" in tail
             is_recent = is_recent or "buffering_level" in tail
     is_v4 = any("S(3)" in text for text in module.heads)
-    is_later = not is_v4 and (has_two_cores or votes > 0)
+    is_later = not is_v4 and (has_two_cores or votes > 0 or _multiplies_faster(module, views, products))
     return TpuChip(_TABLE_OF_LATER if is_later else _TABLE_OF_EARLIER, is_recent)
+
+
+def _products(view: View, index: int) -> int:
+    """How many numbers a product of two matrices multiplies, 0 where that is not known."""
+    result, labels = view.shapes[index], view.instruction(index).attr("dim_labels")
+    kernel = view.operand_shape(index, 1) if len(view.operand_rows(index)) == 2 else None
+    if labels is None or not isinstance(result, ArrayShape) or not isinstance(kernel, ArrayShape):
+        return 0
+    at = labels.kernel.find("o")
+    outputs = kernel.dimensions[at] if 0 <= at < len(kernel.dimensions) else None
+    return (result.elements or 0) * (kernel.elements or 0) // outputs if outputs else 0
+
+
+def _multiplies_faster(module: Module, views: Views, products: Mapping[str, int]) -> bool:
+    """Whether a fusion is estimated to multiply more in a cycle than v5e can. `products` is by fused computation."""
+    for name, computation in module.computations.items():
+        for index, (_, _, _, tail) in enumerate(computation.rows):
+            cycles = _CYCLES_OF_ANY.search(tail)
+            if cycles is None or "calls=" not in tail:
+                continue
+            fused = views.of(name).instruction(index).callee("calls")
+            if products.get(fused or "", 0) > _PRODUCTS_A_CYCLE * int(cycles[1]):
+                return True
+    return False
 
 
 def _vote(view: View, index: int, cycles: int) -> int:
     """How much a kernel tells: above 0 for a chip later than v5e, below for v5e."""
-    if cycles in _PRODUCTS:
-        return 1 if _PRODUCTS[cycles] else -1
     if not 1800 <= cycles < 2320 or 1950 <= cycles < 2100:
         return 0
     shapes = [view.shapes[index], *[view.shapes[row] for row in view.operand_rows(index) if row is not None]]

@@ -1,0 +1,104 @@
+"""Platforms, chips and compilers by their marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.platforms import PlatformName, find_platform
+from hlo_inspect.hlo.wants import Wants
+
+GRAPH = Wants(graph=True, entry=True)
+TEXT = """HloModule m, is_scheduled=true
+
+%FUSED (f: f32[8]) -> f32[8] {
+  %f = f32[8]{0} parameter(0)
+  ROOT %g = f32[8]{0} negate(%f)
+}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %r = f32[8]{0} fusion(%x), kind=KIND, calls=%FUSED
+}
+"""
+TPU = TEXT.replace("{0}", "{0:T(128)}")
+
+
+@pytest.mark.parametrize(
+    ("text", "platform"),
+    [
+        (TEXT.replace("FUSED", "fused_computation").replace("KIND", "kLoop"), "cpu"),
+        (TEXT.replace("FUSED", "fused_negate").replace("KIND", "kLoop"), "gpu"),
+        (TEXT.replace("FUSED", "fused_computation").replace("KIND", "kInput"), "gpu"),
+        (TPU.replace("FUSED", "fused_computation").replace("KIND", "kLoop"), "tpu"),
+        (TEXT.replace("KIND", 'kLoop, backend_config={"outer_dimension_partitions":["2"]}'), "cpu"),
+        (TEXT.replace("KIND", 'kLoop, backend_config={"force_earliest_schedule":false}'), "gpu"),
+        (TEXT.replace("m, is", 'm, frontend_attributes={fingerprint_before_lhs="ab"}, is'), "gpu"),
+    ],
+)
+def test_the_platform_by_its_marks(read: Callable[..., Context], text: str, platform: PlatformName) -> None:
+    context = read(text, GRAPH)
+    assert find_platform(context.module, context.views).name == platform
+    assert find_platform(context.module, context.views, "tpu").name == "tpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "alignment"),
+    [
+        (TEXT, 64),
+        (TEXT.replace("FUSED", "parallel_fusion.1"), 16),
+        (TEXT.replace("KIND", 'kLoop, custom_call_target="__onednn$matmul"'), 16),
+    ],
+)
+def test_older_compilers_for_cpu_aligned_less(read: Callable[..., Context], text: str, alignment: int) -> None:
+    context = read(text, GRAPH)
+    assert find_platform(context.module, context.views).alignment(0) == alignment
+
+
+def estimated(cycles: int, more: str = "") -> str:
+    config = f'{{"window_config":{{"estimated_cycles":"{cycles}"{more}}}}}'
+    return TPU.replace("KIND", f"kLoop, backend_config={config}")
+
+
+PRODUCT = """HloModule m, is_scheduled=true
+
+%fused (a: f32[1024,1024], b: f32[1024,1024]) -> f32[1024,1024] {
+  %a = f32[1024,1024]{1,0:T(8,128)} parameter(0)
+  %b = f32[1024,1024]{1,0:T(8,128)} parameter(1)
+  ROOT %c = f32[1024,1024]{1,0:T(8,128)} convolution(%a, %b), dim_labels=bf_io->bf
+}
+
+ENTRY %main (x: f32[1024,1024], y: f32[1024,1024]) -> f32[1024,1024] {
+  %x = f32[1024,1024]{1,0:T(8,128)} parameter(0)
+  %y = f32[1024,1024]{1,0:T(8,128)} parameter(1)
+  ROOT %r = f32[1024,1024]{1,0:T(8,128)} fusion(%x, %y), kind=kOutput, calls=%fused, backend_config={"estimated_cycles":"CYCLES"}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "alignment"),
+    [
+        (estimated(1826), 512),
+        (estimated(2122), 32),
+        (estimated(2288), 32),
+        (estimated(1826, ',"megacore_config":{}'), 32),
+        (estimated(2122).replace("%x = f32[8]{0:T(128)}", "%x = f32[8]{0:T(128)S(3)}"), 512),  # v4 alone has this space
+        (estimated(5000), 512),
+        (PRODUCT.replace("CYCLES", "18000"), 512),  # 2^30 products at 65536 a cycle are 16384 cycles
+        (PRODUCT.replace("CYCLES", "9000"), 32),
+    ],
+)
+def test_the_generation_of_a_tpu_decides_how_tables_are_rounded(
+    read: Callable[..., Context], text: str, alignment: int
+) -> None:
+    context = read(text, GRAPH)
+    assert find_platform(context.module, context.views).table_alignment == alignment
+
+
+def test_recent_compilers_for_tpu_do_not_use_allocations_again(read: Callable[..., Context]) -> None:
+    for text, reuses in ((estimated(5000), True), (estimated(5000, ',"buffering_level":"2"'), False)):
+        context = read(text, GRAPH)
+        assert find_platform(context.module, context.views).reuses_allocations is reuses
