@@ -34,6 +34,8 @@ from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Openable, Source, open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.jobs import Jobs, LostProcessError
+from hlo_inspect.memory_reports import COMMAND as MEMORY
+from hlo_inspect.memory_reports import holds_memory_file, report_on_log, report_on_memory_file
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass, find_workload_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
@@ -299,6 +301,9 @@ class Inspection:
         if holds_workload(source):
             yield self._on_workload(source, note)
             return
+        if self._command == MEMORY and holds_memory_file(source):
+            yield report_on_memory_file(source)
+            return
         if not self._chosen:
             raise NoModuleError(is_no_workload(source), Location(source.name))
         graphs = None
@@ -323,7 +328,17 @@ class Inspection:
                         graphs.forget(module)
             yield item
         if not number:
+            yield self._without_module(source)
+
+    def _without_module(self, source: Source) -> Report:
+        """The report on a log that only says that memory did not suffice, where that is asked for."""
+        found = report_on_log(source) if source.memory_lines else None
+        if found is None:
             raise NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+        if self._command != MEMORY:
+            message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
+            raise NoModuleError(message, Location(source.name))
+        return found
 
     def _on_workload(self, source: Source, note: str | None) -> Report | str:
         """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of

@@ -34,6 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "passes": ("errors", "configs", "hlo", "workloads", "analysis", "rules", "report.model"),
     "checks": ("errors", "configs", "rules", "report.model", "report.units", "report.facts"),
     "report": ("errors", "version", "report.model", "report.units", "report.facts"),
+    "memory_reports": ("errors", "hlo", "analysis", "passes", "report.model", "report.facts"),
     "workload_reports": ("errors", "hlo", "workloads", "rules", "passes", "report.model", "report.facts"),
     "jobs": (),
     "api": (
@@ -42,6 +43,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "hlo",
         "workloads",
         "workload_reports",
+        "memory_reports",
         "xla",
         "analysis",
         "passes",

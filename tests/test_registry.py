@@ -28,6 +28,7 @@ NO_PASS = {
     "kernel_tables",
     "memory_page",
     "memory_tables",
+    "out_of_memory_tables",
     "modules",
     "grouping",
     "collective_tables",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
+from hlo_inspect.hlo.memory_lines import MemoryLines
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.places import Places, relocate
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
@@ -63,14 +64,23 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
     read.
     """
     for text in texts_of(source):
-        yield from _read(text, wants)
+        memory = MemoryLines()
+        for module in _read(text, wants, memory):
+            module.memory_lines = memory.lines
+            yield module
+        source.memory_lines += memory.lines
 
 
-def _read(text: Text, wants: Wants) -> Iterator[Module]:
+def _read(text: Text, wants: Wants, memory: MemoryLines) -> Iterator[Module]:
     quoted = QuotedLines()
+
+    def take(lines: str, first: int) -> None:
+        quoted.take(lines, first)
+        memory.take(lines, first)
+
     found: list[QuotedLine] = []
     name = text.source.name
-    for module in read_modules(text.source, wants, quoted.take):
+    for module in read_modules(text.source, wants, take):
         found += quoted.finish()
         before = [one for one in found if one.line < module.first_line]
         if before:

@@ -147,6 +147,7 @@ class Module:
     count them, `crosses_meshes` whether a custom call then sums over devices of other meshes.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
+    `memory_lines` are those around it, with their numbers, in which XLA says that memory did not suffice.
     `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
     `mends` say what was undone in the text that a log or a mail did to it; `text_line` is its first line in the mended text,
     and 0 where that is not what pieces of the source hold.
@@ -172,6 +173,7 @@ class Module:
     problems: Problems = field(default_factory=Problems)
     origin: Format | None = None
     quoted_lines: int = 0
+    memory_lines: list[tuple[int, str]] = field(default_factory=list)
     mends: tuple[str, ...] = ()
     text_line: int = 0
     values: ValueTable = field(default_factory=ValueTable)

@@ -64,6 +64,7 @@ class Source:
         self._position: Callable[[], int] = lambda: 0
         self._opener = opener
         self._closes = closes
+        self.memory_lines: list[tuple[int, str]] = []
         self._kept: deque[str] | None = None
         self.bytes_read = 0
         self.ends_with_line = True

@@ -13,6 +13,7 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.buffer_tables import buffer_tables
 from hlo_inspect.passes.memory_page import live_tables, memory_headline
 from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
+from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
@@ -68,7 +69,8 @@ class Memory(Pass):
         facts: dict[str, Value] = {f"memory.{name}": value for name, value in found.figures.items()}
         facts |= {f"memory.space.{space}.peak_bytes": value for space, value in found.spaces.items()}
         notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
-        return Section(facts, _tables(context), notes, memory_headline(context))
+        rows = (*out_of_memory_rows(reports_of(context)), *memory_headline(context))
+        return Section(facts, _tables(context), notes, rows)
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -80,5 +82,6 @@ def _tables(context: Context) -> Iterator[Table]:
         return
     if device is not None:
         yield from live_tables(context, device)
+    yield from out_of_memory_tables(reports_of(context), context.live_arrays)
     yield largest_arrays(context)
     yield from host_copies(context)

@@ -13,15 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hlo_inspect.hlo.memory_lines import MENTION
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
 
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}
 _SIZE = r"(\d{1,18}(?:\.\d{1,6})?) ?([BKMGTP])(?:iB|B)?(?!\w|\.\d)"
-_MENTION = re.compile(
-    r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
-    r"|(?i:out of memory)(?: while trying to allocate| allocating) "
-)
 _USED = re.compile(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
 _WANTED = re.compile(rf"(?i:out of memory)(?: while trying to allocate| allocating) (?:(\d{{1,18}}) bytes|{_SIZE})", re.ASCII)
 _STACK = re.compile(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
@@ -38,9 +35,6 @@ _LABEL = re.compile(r"%?([A-Za-z_][\w.\-]*+)(?: = |$)", re.ASCII)
 
 _ROUNDING = 0.006
 """Sizes have at least two digits after the point from 1 on, one in KiB from 10 on."""
-
-LINES = 50_000
-"""So many lines of one report are read."""
 
 
 class Reported(NamedTuple):
@@ -86,11 +80,6 @@ class OutOfMemory:
     largest: list[Reported] = field(default_factory=list)
 
 
-def mentions_out_of_memory(text: str) -> bool:
-    """Whether a text can hold such a report."""
-    return _MENTION.search(text) is not None
-
-
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     """The reports among numbered lines of a log, whatever stands before what XLA wrote on each line. A report that is printed
     twice, as tracebacks do, is there once.
@@ -98,7 +87,7 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     found: list[OutOfMemory] = []
     reader: _ReportReader | None = None
     for number, line in lines:
-        mention = _MENTION.search(line)
+        mention = MENTION.search(line)
         if mention is not None and (reader is None or not reader.continues(mention)):
             reader = _ReportReader(OutOfMemory(number, mention[1] or "hbm"))
             found.append(reader.report)
@@ -123,7 +112,6 @@ class _ReportReader:
         self.report = report
         self._in_list = False
         self._section = ""
-        self._left = LINES
         self._size: int | None = None
         self._fields: dict[str, str] = {}
 
@@ -132,9 +120,6 @@ class _ReportReader:
         return bool(mention[2]) and not self.report.largest and self.report.used is None
 
     def take(self, line: str) -> None:
-        self._left -= 1
-        if self._left < 0:
-            return
         if _LISTS.search(line):
             self._in_list = True
         elif self._in_list:
@@ -156,7 +141,7 @@ class _ReportReader:
         elif (output := _OUTPUT.search(line)) is not None:
             report.parts["output"] = _bytes(output[1], output[2])
             report.parts["output in arguments"] = _bytes(output[3], output[4])
-        elif _MENTION.search(line) is None and (part := _PART.search(line)) is not None:
+        elif MENTION.search(line) is None and (part := _PART.search(line)) is not None:
             report.parts.setdefault(self._section + part[1].strip(), _bytes(part[2], part[3]))
 
     def _take_allocation(self, line: str) -> None:

@@ -1,0 +1,102 @@
+"""Inputs of `memory` without a module: XLA's files about memory alone, and logs that say that memory did not suffice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+
+DUMP = Path(__file__).parent / "data/xla_dump_to/module_0000.jit_step.cpu_after_optimizations"
+GIB = 1 << 30
+
+LOG = """I0000 00:00:1718031415.1 12345 compiler.cc:1] compiling
+Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.
+
+Total hbm usage >= 41.74G:
+    reserved        528.00M
+  Largest program allocations in hbm:
+
+  1. Size: 32.00G
+     Operator: op_name="slicewise/FloorMod" source_file="/a/cic.py" source_line=79
+     Shape: s32[8388608,8,4]{2,1,0:T(8,128)}
+     XLA label: %copy.4 = s32[8388608,8,4]{2,1,0:T(8,128)} copy(s32[8388608,8,4]{0,2,1:T(4,128)} %g), metadata={op_name="F"}
+     Allocation type: HLO temp
+     ==========================
+"""
+GPU_LOG = """XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 6291456 bytes.
+BufferAssignment OOM Debugging.
+BufferAssignment stats:
+             parameter allocation:    6.00MiB
+Peak buffers:
+\tBuffer 1:
+\t\tSize: 6.00MiB
+\t\tXLA Label: concatenate
+\t\tShape: f32[4096,128,3]
+\t\t==========================
+"""
+MODULE = """HloModule m, is_scheduled=true
+
+ENTRY %e (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %copy.4 = f32[4]{0} copy(%p)
+}
+
+"""
+
+
+def columns(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
+    return [tuple(record[name] for name in names) for record in report.table(table).records()]
+
+
+def file(end: str) -> Report:
+    return hlo_inspect.inspect(DUMP.with_name(f"{DUMP.name}-{end}.txt"), "memory")
+
+
+def test_a_buffer_assignment_alone() -> None:
+    report = file("buffer-assignment")
+    facts = {name: report.facts[f"memory.{name}_bytes"] for name in ("argument", "output", "alias", "temp", "needed")}
+    assert facts == {"argument": 576, "output": 344, "alias": 320, "temp": 896, "needed": 576 + 344 - 320 + 896}
+    assert report.facts["memory.peak_bytes"] is None
+    assert any(note.startswith("memory.peak_bytes: a buffer assignment does not tell") for note in report.notes)
+    assert columns(report, "live_at_peak", "kind", "bytes")[0] == ("temporaries", 896)
+
+
+def test_live_ranges_alone() -> None:
+    report = file("live-range")
+    found = report.table("live_at_peak")
+    assert found.total is not None
+    assert found.total[2] == 1536
+
+
+def test_a_usage_report_alone() -> None:
+    assert columns(file("memory-usage-report"), "live_at_peak", "memory", "bytes") == [("default", 1508)]
+
+
+def test_other_commands_say_what_the_file_is() -> None:
+    with pytest.raises(hlo_inspect.InputError, match="buffer assignment"):
+        hlo_inspect.inspect(DUMP.with_name(f"{DUMP.name}-buffer-assignment.txt"), "params")
+
+
+def test_a_log_of_a_tpu() -> None:
+    report = hlo_inspect.inspect(LOG, "memory")
+    assert any(row.parts[0] == "line 2: ran out of hbm" for row in report.headline)
+    table = next(one for one in report.tables if "role" in [column.name for column in one.columns])
+    (row,) = table.records()
+    assert (row["name"], row["bytes"], row["padding_bytes"]) == ("copy.4", 32 * GIB, 31 * GIB)
+    assert row["source"] == "/a/cic.py:79"
+
+
+def test_a_log_of_a_gpu() -> None:
+    report = hlo_inspect.inspect(GPU_LOG, "memory")
+    assert columns(report, "live_at_peak", "name", "bytes") == [("concatenate", 4096 * 128 * 3 * 4)]
+    with pytest.raises(hlo_inspect.InputError, match="memory that did not suffice"):
+        hlo_inspect.inspect(GPU_LOG, "params")
+
+
+def test_a_report_beside_its_module_is_joined_with_it() -> None:
+    report = hlo_inspect.inspect(MODULE + LOG, "memory", module="^m$")
+    assert columns(report, "out_of_memory", "name", "bytes", "line") == [("copy.4", 32 * GIB, 5)]
+    assert report.facts["memory.argument_bytes"] == 16
