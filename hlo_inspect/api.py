@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 show_with(notebook.as_text, notebook.as_html)
 
+SWEEP_BYTES, MODULE_COST = 1 << 20, 1 << 12
+"""Bytes of text after whose modules memory is swept, and what any module counts for beside its text."""
+
 _NAMED = 8
 """So many modules are named where none is named as asked."""
 
@@ -201,6 +204,7 @@ class Inspection:
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._xla = Xla()
         self.watcher: Watcher | None = None
+        self._unswept = 0
         self.passed_over: list[str] = []
         """Files of directories that hold no module: one line each."""
         if strict:
@@ -293,6 +297,15 @@ class Inspection:
         except (InputError, MissingExtraError) as error:
             yield error
 
+    def _sweep(self, read: int) -> None:
+        """After a module of so many bytes: its analyses refer to one another, and would wait for a full collection. One is made
+        whenever there has been some text, so that memory does not grow with the number of modules.
+        """
+        self._unswept += read + MODULE_COST
+        if self._unswept > SWEEP_BYTES and gc.isenabled():
+            gc.collect()
+            self._unswept = 0
+
     def _reports_of(self, source: Source, note: str | None) -> Iterator[_Item]:
         """As `_items`; raises where the source cannot be read on, or holds no module."""
         if self.watcher is not None:
@@ -327,6 +340,7 @@ class Inspection:
                     if graphs is not None:
                         graphs.forget(module)
             yield item
+            self._sweep(0 if isinstance(found, ParseError) else module.bytes)
         if not number:
             yield self._without_module(source)
 

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 import hlo_inspect
-from hlo_inspect import HloInspectError, InputError, Report, UsageError, inspect, inspect_all
+from hlo_inspect import HloInspectError, InputError, Report, UsageError, api, inspect, inspect_all
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.passes import MODULE_FACTS
 
 DATA = Path(__file__).parent / "data"
@@ -376,3 +377,19 @@ def test_html_of_a_dump_s_text_is_escaped() -> None:
     assert html is not None
     assert "<script>" not in html
     ElementTree.fromstring(f"<div>{html}</div>")  # noqa: S314 - it is not from outside
+
+
+def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the analyses of a module refer to one another, so that only a sweep frees them."""
+    monkeypatch.setattr(api, "SWEEP_BYTES", 4 * api.MODULE_COST)
+    text = "".join(
+        f"HloModule m{number}\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT n = f32[4]{{0}} negate(p)\n}}\n\n"
+        for number in range(40)
+    )
+    gc.collect()
+    before = sum(isinstance(one, Module) for one in gc.get_objects())
+    most = 0
+    for report in hlo_inspect.inspect_all(text, "summary", also=("cost", "optimizer")):
+        most = max(most, sum(isinstance(one, Module) for one in gc.get_objects()) - before)
+        assert report.facts["module.instructions"] == 2
+    assert most <= 6

@@ -1,11 +1,13 @@
 """Damages dumps by chance and looks whether hlo-inspect bears it.
 
-    python tests/fuzz/mutate.py --count 20000 DUMP…
+    python -m tests.fuzz.mutate --count 200000 DUMP…
 
-A dump is a file or a folder, compressed or not. Every mutation has a seed of its own, which is printed where something fails:
-an exception other than `HloInspectError`, a report that is no JSON, or a reading that takes more than 0.2 s and more than ten
-times the time of the undamaged text, or of as much text where the damage made it longer. `--first` starts at another seed,
-so that `--first SEED --count 1 DUMP` repeats one.
+A dump is a file or a folder, compressed or not. Most mutants are one text; some are several modules in one text, and some a
+directory, in which one file is whole and has to be reported. Every mutation has a seed of its own, which is printed where
+something fails: an exception other than `HloInspectError`, a report that is no JSON or that a format cannot render, a control
+character of the input in the output, a reading that takes more than 0.2 s and more than ten times the time of the undamaged
+text, or of as much text where the damage made it longer, or one that takes 150 MB more than was taken before. `--first` starts
+at another seed, so that `--first SEED --count 1 DUMP…` with the same dumps repeats one.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import argparse
 import io
 import json
 import random
+import resource
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +29,8 @@ from pathlib import Path
 from types import FrameType
 
 import hlo_inspect
+from benchmarks.shapes import SHAPES
+from hlo_inspect.api import Inspection
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
@@ -76,7 +82,12 @@ SNIPPETS = [
 ]
 GARBAGE = MARKS + SNIPPETS
 
+LAYOUT = "\n\u00a0"
+"""What is not printable and is no control character of the input: pages keep a number and its unit together."""
 LIMIT_SECONDS = 60
+LIMIT_BYTES = 150 << 20
+HOSTILE_CHARS = 1 << 14
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 PASS_NAMES = [one.name for one in PASSES]
 
 
@@ -93,7 +104,8 @@ class Mutator:
 
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
-        return [*on_bytes, self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut]
+        on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
+        return [*on_bytes, *on_lines, self.hostile]
 
     def _at(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -158,6 +170,18 @@ class Mutator:
         at = self.chance.randint(len(text) // 2, len(text))
         return text[:at] if self.chance.random() < 0.7 else text[len(text) - at :]
 
+    def hostile(self, text: bytes) -> bytes:
+        """The lines of a shape that can cost more than its size, in a computation of the text or beside it."""
+        shape = self.chance.choice(SHAPES)
+        size = self.chance.randint(1, 60)
+        added = shape.make(size).encode()
+        while len(added) < HOSTILE_CHARS // 2 and self.chance.random() < 0.8:
+            size *= 2
+            added = shape.make(size).encode()
+        inside = added.partition(b"{\n")[2] if self.chance.random() < 0.3 else added
+        lines, start, _ = self._lines(text)
+        return b"".join(lines[:start]) + inside[:HOSTILE_CHARS] + b"\n" + b"".join(lines[start:])
+
 
 def reports(text: bytes, passes: Sequence[str]) -> list[Report]:
     """What the passes report, nothing where the package refuses the text."""
@@ -176,6 +200,37 @@ def read(text: bytes, passes: Sequence[str]) -> list[Report]:
     FORMATS["json"](found, out, RenderOptions())
     json.loads(out.getvalue())
     return found
+
+
+def render_all(found: Sequence[Report]) -> None:
+    """Renders reports in every format: none fails, and no control character of the input is in what people see."""
+    for name, render in FORMATS.items():
+        out = io.StringIO()
+        try:
+            render(found, out, RenderOptions())
+        except hlo_inspect.UsageError:  # one CSV holds tables of one kind
+            if name != "csv":
+                raise
+        if not all(char.isprintable() or char in LAYOUT for char in out.getvalue()):
+            raise ValueError(f"a control character in {name}")
+
+
+def read_directory(texts: Sequence[bytes], whole: bytes) -> None:
+    """Reads a directory of damaged files, one of which is whole: its module is reported whatever the others are."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, text in enumerate((*texts, b"\0\1" * 99, b"\x1f\x8b\x08" + whole[:99], whole)):
+            Path(folder, f"module_{number:04}.jit_step.after_optimizations.txt").write_bytes(text)
+        with Inspection(["summary", "collectives"]) as inspection:
+            found = list(inspection.read([Path(folder)]))
+    names = [report.input.path for report in found if isinstance(report, Report)]
+    if not any(f"module_{len(texts) + 2:04}" in name for name in names):
+        raise ValueError("the whole file of a directory is not reported")
+    render_all([report for report in found if isinstance(report, Report)])
+
+
+def peak_bytes() -> int:
+    """The most memory that this process had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
 
 
 def read_all(text: bytes) -> list[Report]:
@@ -230,14 +285,25 @@ def load(path: Path, max_bytes: int) -> Dump | None:
     return Dump(path, text, min(seconds_for(text) for _ in range(3)))
 
 
-def failure(dump: Dump, seed: int) -> str | None:
-    """What is wrong with the reading of one mutation, if anything is: by all passes, and by one alone."""
-    text = Mutator(seed)(dump.text)
+def failure(dump: Dump, seed: int, other: Dump) -> str | None:
+    """What is wrong with the reading of one mutation, if anything is: by all passes, and by one alone. Some mutants are several
+    modules, one of them of `other`, or directories.
+    """
+    mutator, before = Mutator(seed), peak_bytes()
+    text = mutator(dump.text)
+    chance = mutator.chance.random()
+    if chance < 0.1:
+        text += mutator(other.text) + text
     try:
         with time_limit(LIMIT_SECONDS):
+            if chance > 0.9:
+                read_directory([text, mutator(other.text)], dump.text)
+                return None
             took = seconds_for(text)
-            read(text, PASS_NAMES)
+            render_all(read(text, PASS_NAMES))
             read(text, [PASS_NAMES[seed % len(PASS_NAMES)]])
+            if peak_bytes() > before + LIMIT_BYTES:
+                return f"took {(peak_bytes() - before) >> 20} MB more than anything before, for {len(text):,} bytes"
             limit = max(10 * dump.seconds * max(1.0, len(text) / len(dump.text)), 0.2)
             if took > limit:
                 took = min(took, *(seconds_for(text) for _ in range(2)))
@@ -262,7 +328,7 @@ def main() -> int:
     failed = 0
     for number in range(options.count):
         seed, dump = options.first + number, dumps[(options.first + number) % len(dumps)]
-        trouble = failure(dump, seed)
+        trouble = failure(dump, seed, dumps[seed % 7 % len(dumps)])
         if trouble is not None:
             failed += 1
             sys.stdout.write(f"FAIL --first {seed} --count 1 {dump.path}\n{trouble}\n")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.mutate import GARBAGE, Mutator, read_all
+from benchmarks.shapes import SHAPES, TextShape
+from tests.fuzz.mutate import GARBAGE, PASS_NAMES, Mutator, read, read_all, read_directory, render_all
 
 DATA = Path(__file__).parent.parent / "data"
 DUMPS = [
@@ -57,3 +58,22 @@ def test_a_seed_gives_one_text() -> None:
     text = (DATA / "handmade/strings.txt").read_bytes()
     assert [Mutator(seed)(text) for seed in range(40)] == [Mutator(seed)(text) for seed in range(40)]
     assert len({Mutator(seed)(text) for seed in range(40)}) > 35
+
+
+def test_damaged_modules_together_and_directories() -> None:
+    """The short form of the long run: `python -m tests.fuzz.mutate` has many more, and takes their time and memory."""
+    texts = [(DATA / name).read_bytes() for name in DUMPS]
+    for seed in range(24):
+        mutator = Mutator(seed)
+        first, second = mutator(texts[seed % len(texts)]), mutator(texts[(seed + 5) % len(texts)])
+        render_all(read(first + second, PASS_NAMES))
+        read_directory([first, second], texts[0])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_shape_is_borne(shape: TextShape) -> None:
+    """Each small, as it is and cut off; `benchmarks.scaling` measures them large."""
+    for size in (1, 7):
+        text = shape.make(size).encode()
+        render_all(read(text, PASS_NAMES))
+        read(text[: len(text) * 2 // 3], PASS_NAMES)
