@@ -1,6 +1,6 @@
 """How well the graph of values tells the phases of training steps: metadata hidden, against what the metadata says.
 
-    python benchmarks/phases.py DUMP_OR_DIRECTORY… [--wrong]
+    python -m benchmarks.phases DUMP_OR_DIRECTORY… [--wrong]
 
 Each dump is read twice: as it is, where names tell phases, and without its metadata, where only the graph can. Of what names
 tell the table says how much the graph tells likewise: collectives by operand bytes, kernels by the bytes that they read and
@@ -82,7 +82,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     """`hidden` is the same module without metadata."""
     found: dict[str, Comparison] = defaultdict(Comparison)
     context, other = Context(module, phases_from="names"), Context(hidden)
-    graph = GraphPhases(other.views, other.optimizer, is_scheduled=hidden.header.is_scheduled)
+    graph = GraphPhases(other.views, other.optimizer, hidden.header)
     names = context.phases
     for collective, hidden_one, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):
         if not collective.is_point_to_point:

@@ -52,6 +52,10 @@ def _inspect(*passes: str) -> Callable[[Path], object]:
     return lambda path: hlo_inspect.inspect(path, passes=passes, phases="names")
 
 
+def _with_graph(path: Path) -> object:
+    return hlo_inspect.inspect(path, "collectives", phases="graph")
+
+
 def _read(path: Path) -> object:
     with without_collection():  # as every command reads
         return list(read_modules(open_source(path), Wants(every_line=True)))
@@ -63,6 +67,7 @@ EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer"
 TARGETS = (
     Target("reader, operands lazy", _read, (3, 5, 8)),
     Target("collectives", _inspect("collectives"), (5, 9, 15), "collectives"),
+    Target("collectives, phases by graph", _with_graph, (0.5, 1, 1.5), "collectives"),
     Target("summary", _inspect("summary"), (1.5, 2.5, 4), "summary"),
     Target("everything", _inspect(*EVERYTHING), (0.5, 1.5, 3)),
 )

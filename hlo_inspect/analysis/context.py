@@ -108,7 +108,7 @@ class Context:
         whole = self if self.module.wants.graph else self._whole()
         if whole is None:
             return None
-        return GraphPhases(whole.views, whole.optimizer, is_scheduled=self.module.header.is_scheduled)
+        return GraphPhases(whole.views, whole.optimizer, self.module.header)
 
     @property
     def why_no_graph(self) -> str:

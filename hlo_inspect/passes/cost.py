@@ -15,6 +15,7 @@ from hlo_inspect.analysis.cost.kernel_times import kernels_time
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
+from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table
 from hlo_inspect.passes.phase_columns import phase_notes
@@ -50,7 +51,7 @@ class Cost(Pass):
 
     name = "cost"
     includes = ("custom-calls",)
-    wants = kernel_times.WANTS
+    wants = kernel_times.WANTS | phases.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),

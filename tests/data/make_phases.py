@@ -205,6 +205,20 @@ def ring_attention_forward(w: Weights, x: Array) -> Any:
     return jax.shard_map(attention, mesh=MESH, in_specs=(WHOLE, SPLIT), out_specs=SPLIT, check_vma=False)(w, x)
 
 
+@program([array(WIDTH, WIDTH)] * 3, BATCH, BATCH)
+def stage(w: list[Array], x: Array, cotangent: Array) -> Any:
+    """A stage of a pipeline, which takes and gives activations and takes cotangents."""
+
+    def forward(w: list[Array]) -> Array:
+        h = x
+        for one in w:
+            h = jnp.tanh(h @ one)
+        return h
+
+    y, back = jax.vjp(forward, w)
+    return descend(w, back(cotangent)[0]), y
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     for name in sys.argv[1:] or PROGRAMS:

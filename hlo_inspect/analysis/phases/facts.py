@@ -158,7 +158,8 @@ class StepFacts:
 
     def _mark_what_leads_to_all(self, bit: int) -> None:
         """Where no loss is returned the forward pass is what leads to all gradients, without what has no such user itself: the
-        first cotangents lead to all gradients too. Of many gradients some are looked at. With one gradient this says nothing.
+        first cotangents lead to all gradients too. They are no products, of which all users can be copies that lead to some
+        gradients each. Of many gradients some are looked at. With one gradient this says nothing.
 
         Where the whole loss is computed again, its tail too, that is how the recomputed one is found.
         """
@@ -175,6 +176,8 @@ class StepFacts:
         bits = self.bits
         for number in range(len(masks) - 1, -1, -1):
             if masks[number] == whole:
+                if self.kinds[number] & PRODUCT and not bits[number] & LOSS:
+                    bits[number] |= bit
                 for other in self.operands[number]:
                     if masks[other] == whole and not bits[other] & LOSS:
                         bits[other] |= bit

@@ -7,7 +7,7 @@ the products of forward and backward pass are not as a training step has them, n
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.optimizer.overview import Overview
@@ -18,7 +18,7 @@ from hlo_inspect.analysis.phases.gradients import trained_weights
 from hlo_inspect.analysis.phases.rules import ORDER, StepValues, phases_of_values, step_values
 from hlo_inspect.analysis.phases.values import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in, read_values
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.header import Header, ShapeIndex
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 _FLOATS = ("f", "bf")
@@ -43,13 +43,13 @@ def may_update(header: Header) -> bool:
 class GraphPhases:
     """The phase of each value of the step; `reason` says why there are none."""
 
-    def __init__(self, views: Views, overview: Overview, *, is_scheduled: bool) -> None:
+    def __init__(self, views: Views, overview: Overview, header: Header) -> None:
         self.graph = ValueGraph()
         self.phases: list[str] = []
         self.step: StepValues | None = None
-        self.reason = self._find(views, overview, is_scheduled=is_scheduled)
+        self.reason = self._find(views, overview, header)
 
-    def _find(self, views: Views, overview: Overview, *, is_scheduled: bool) -> str:
+    def _find(self, views: Views, overview: Overview, header: Header) -> str:
         step = _step_of(overview)
         if step is None:
             return NO_UPDATE
@@ -60,15 +60,11 @@ class GraphPhases:
         if not weights:
             return "no gradient was found in the updates of weights"
         facts = StepFacts(Components(self.graph), weights, _scalars(self.graph))
-        if not facts.is_loss_returned and not any(bits & fact.LOSS for bits in facts.bits):
-            return "no loss is returned, and one weight does not tell what leads to it"
-        self.step = step_values(self.graph, facts, is_scheduled=is_scheduled)
+        self.step = step_values(self.graph, facts, is_scheduled=header.is_scheduled)
         phases = phases_of_values(self.step)
-        reason = _implausible(self.graph, facts, phases)
-        if reason:
-            return reason
-        self.phases = phases
-        return ""
+        reason = _without_loss(self.graph, facts, overview, header) or _implausible(self.graph, facts, phases)
+        self.phases = [] if reason else phases
+        return reason
 
     def frames(self, computation: str) -> list[CallFrame]:
         """The calls of a computation in the step."""
@@ -178,6 +174,39 @@ def _is_scalar(graph: ValueGraph, node: int, leaf: ArrayShape) -> bool:
         return False
     written = view.operand_shape(row, 1)
     return isinstance(written, ArrayShape) and written.elements == 1
+
+
+def _without_loss(graph: ValueGraph, facts: StepFacts, overview: Overview, header: Header) -> str:
+    """Why the forward pass is not known where no loss is returned; empty where it is known."""
+    if facts.is_loss_returned:
+        return ""
+    if not any(bits & fact.LOSS for bits in facts.bits):
+        return "no loss is returned, and one weight does not tell what leads to it"
+    if _returns_activations(graph, facts, overview, {alias.output_index for alias in header.aliases}):
+        return "activations are returned and no loss, as by a stage of a pipeline"
+    return ""
+
+
+def _returns_activations(graph: ValueGraph, facts: StepFacts, overview: Overview, aliased: Container[ShapeIndex]) -> bool:
+    """Whether an array is returned that is made of a product, of no gradient or cotangent, and is no new value of a parameter,
+    nor in its place: `aliased` are such results.
+    """
+    frame = graph.frames[0]
+    root = frame.view.root
+    steps = [matcher.step for matcher in overview.updates.matchers]
+    frames = overview.updates.flow.frames
+    states = {
+        array.place[1:] for step in steps if frames[step.frame].view is frame.view for array in step.arrays
+    }  # rows and indices
+    if root is None:
+        return False
+    for index, leaf in array_leaves(frame.view.shapes[root]):
+        if leaf.elements != 1 and leaf.dtype.startswith(_FLOATS) and (root, index) not in states and index not in aliased:
+            bits = [facts.bits[facts.parts.of[node]] for node in nodes_in(ValueGraph.element(frame.values[root], index))]
+            others = fact.UPDATED | fact.COTANGENT
+            if any(one & (fact.BEHIND_PRODUCT | others) == fact.BEHIND_PRODUCT for one in bits):
+                return True
+    return False
 
 
 def _implausible(graph: ValueGraph, facts: StepFacts, phases: Iterable[str]) -> str:

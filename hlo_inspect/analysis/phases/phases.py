@@ -19,6 +19,10 @@ from hlo_inspect.analysis.phases.rules import ORDER
 from hlo_inspect.analysis.phases.values import CallFrame
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.wants import Wants
+
+WANTS = Wants(graph=True, entry=True)
+"""What has to be kept of a module for the graph: all of it, and what the entry takes and gives."""
 
 GraphSource = Callable[[], GraphPhases | None]
 """Gives what the graph tells, `None` where it is not to be asked."""

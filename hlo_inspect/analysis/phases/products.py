@@ -19,13 +19,14 @@ MOVING = frozenset(
 
 SUMMING = frozenset({"all-reduce", "reduce-scatter"})
 
+_PRODUCT = re.compile(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
 _NO_PRODUCT = re.compile(
     r"topk|partialreduce|sort|threefry|rng|random|callback|norm|softmax|quantize|transpose|cast|act_lu|dropout|barrier|padtostatic"
-    r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|host_execute|resize|nccl|nvshmem|allocate",
+    r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|prefix|permut|rope|host_execute|resize|nccl|nvshmem|allocate",
     re.IGNORECASE | re.ASCII,
 )
 
 
 def is_computing(target: str) -> bool:
     """Whether custom calls of a target are products: not those that mark, move, sort, normalise or draw numbers."""
-    return not is_marker(target) and (target.startswith("__cudnn$conv") or not _NO_PRODUCT.search(target))
+    return not is_marker(target) and (_PRODUCT.search(target) is not None or not _NO_PRODUCT.search(target))

@@ -76,6 +76,7 @@ TWINS = [
     "all_frozen",
     "scan_forward",
     "ring_attention_forward",
+    "stage",
 ]
 
 
@@ -112,6 +113,7 @@ def test_twins_stay_unknown(name: str) -> None:
     [
         ("gradients_returned", "no update of a weight was found"),
         ("one_weight_loss_not_returned", "no loss is returned, and one weight does not tell what leads to it"),
+        ("stage", "activations are returned and no loss, as by a stage of a pipeline"),
     ],
 )
 def test_why_nothing_is_told(name: str, reason: str) -> None:
@@ -151,3 +153,75 @@ def test_names_alone() -> None:
     context = Context(read(METADATA.sub("", text("two_layers"))), phases_from="names")
     assert set(products(context).values()) == {"unknown"}
     assert not context.why_no_graph
+
+
+STAGE = """HloModule jit_stage, input_output_alias={{ {{0}}: (0, {{}}, may-alias), {{1}}: (1, {{}}, may-alias) }}
+
+%add (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}}
+
+ENTRY %main (v: f32[8,8], w: f32[8,8], x: f32[16,8], y: f32[16,8]) -> (f32[8,8], f32[8,8], {kind}) {{
+  %v = f32[8,8]{{1,0}} parameter(0)
+  %w = f32[8,8]{{1,0}} parameter(1)
+  %x = f32[16,8]{{1,0}} parameter(2)
+  %y = f32[16,8]{{1,0}} parameter(3)
+  %h = f32[16,8]{{1,0}} dot(%x, %v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  %t = f32[16,8]{{1,0}} tanh(%h)
+  %o = f32[16,8]{{1,0}} dot(%t, %w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  {cotangent}
+  %dw = f32[8,8]{{1,0}} dot(%t, %do), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  %dt = f32[16,8]{{1,0}} dot(%do, %w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  %one = f32[] constant(1)
+  %ones = f32[16,8]{{1,0}} broadcast(%one), dimensions={{}}
+  %tt = f32[16,8]{{1,0}} multiply(%t, %t)
+  %slope = f32[16,8]{{1,0}} subtract(%ones, %tt)
+  %dh = f32[16,8]{{1,0}} multiply(%dt, %slope)
+  %dv = f32[8,8]{{1,0}} dot(%x, %dh), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  %rate = f32[] constant(0.1)
+  %rates = f32[8,8]{{1,0}} broadcast(%rate), dimensions={{}}
+  %sv = f32[8,8]{{1,0}} multiply(%rates, %dv)
+  %sw = f32[8,8]{{1,0}} multiply(%rates, %dw)
+  %nv = f32[8,8]{{1,0}} subtract(%v, %sv)
+  %nw = f32[8,8]{{1,0}} subtract(%w, %sw)
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, {kind}) tuple(%nv, %nw, %{third})
+}}
+"""
+OUTPUT = {"kind": "f32[16,8]{1,0}", "third": "o"}
+DIFFERENCE = "%do = f32[16,8]{1,0} subtract(%o, %y)"
+
+
+def test_a_stage_of_a_pipeline_has_no_phases() -> None:
+    """The activations come in and go out, and so do the cotangents: nothing tells where the loss is."""
+    stage = Context(read(STAGE.format(cotangent="%do = f32[16,8]{1,0} copy(%y)", **OUTPUT)))
+    assert set(products(stage).values()) == {"unknown"}
+    assert stage.why_no_graph
+
+
+@pytest.mark.parametrize(
+    "third",
+    [
+        {"kind": "f32[8,8]{1,0}", "third": "w", "cotangent": DIFFERENCE},
+        {
+            "kind": "f32[]",
+            "third": "loss",
+            "cotangent": f"""{DIFFERENCE}
+  %square = f32[16,8]{{1,0}} multiply(%do, %do)
+  %zero = f32[] constant(0)
+  %loss = f32[] reduce(%square, %zero), dimensions={{0,1}}, to_apply=%add""",
+        },
+    ],
+    ids=["without a loss", "with a loss"],
+)
+def test_the_same_layers_with_their_targets_have(third: dict[str, str]) -> None:
+    """The two products of the layers, and their three gradients; the loss is half the sum of squares."""
+    told = products(Context(read(STAGE.format(**third))))
+    assert {name: phase for (_, name), phase in told.items()} == {
+        "h": "forward",
+        "o": "forward",
+        "dw": "backward",
+        "dt": "backward",
+        "dv": "backward",
+    }
