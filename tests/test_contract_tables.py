@@ -54,8 +54,8 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "axis": ((CPU, 173, "d0"), (CPU, 184, "d0,d1")),
             "trip_count": (("cpu/scan_forward.after", 87, 3), (CPU, 172, 1)),
             "phase": ((ADAMW, 320, "backward"), (CPU, 172, "unknown")),
-            "phase_from": ((ADAMW, 320, "name"), ("phases/scan_hidden", 219, "graph")),
-            "also_phase": ((ADAMW, 320, None), ("phases/scan_hidden", 213, "backward")),
+            "phase_from": ((ADAMW, 320, "name"), ("phases/scan_hidden.txt.xz", 219, "graph")),
+            "also_phase": ((ADAMW, 320, None), ("phases/scan_hidden.txt.xz", 213, "backward")),
             "channel_id": ((ADAMW, 320, 2), (TPU, 174, 2)),
             "reduction": ((CPU, 173, "max"), (TPU, 174, "add")),
             "is_async": ((GPU, 148, True), (GPU, 153, False)),
@@ -220,7 +220,8 @@ EMPTY_COLUMNS = (("params", "role"),)
 
 @cache
 def report(dump: str, command: str) -> Report:
-    return hlo_inspect.inspect(DATA / f"{dump}.txt", (command,), profile="h100-sxm")
+    path = DATA / (dump if dump.endswith(".xz") else f"{dump}.txt")
+    return hlo_inspect.inspect(path, (command,), profile="h100-sxm")
 
 
 def values(table: Table, column: str) -> list[Value]:

@@ -224,9 +224,14 @@ def main() -> None:
     for name in sys.argv[1:] or PROGRAMS:
         function, arguments = PROGRAMS[name]
         compiled = jax.jit(function, donate_argnums=0).lower(*arguments).compile()
-        (OUT / f"{name}.txt.xz").write_bytes(lzma.compress(compiled.as_text().encode()))
+        text = compiled.as_text().replace(str(Path(__file__).parent), "/train")
+        write(name, text)
         if name == "scan":
-            (OUT / "scan_hidden.txt").write_text(METADATA.sub("", compiled.as_text()), encoding="utf-8")
+            write("scan_hidden", METADATA.sub("", text))
+
+
+def write(name: str, text: str) -> None:
+    (OUT / f"{name}.txt.xz").write_bytes(lzma.compress(text.encode()))
 
 
 if __name__ == "__main__":
