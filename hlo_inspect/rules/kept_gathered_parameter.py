@@ -48,7 +48,11 @@ class KeptGatheredParameter(Rule):
         together = sum(one.bytes for one in kept)
         if not kept or not is_worth_it(context, together):
             return
-        names = ", ".join(f"{one.name} (parameter {one.parameter})" for one in kept[:_NAMED])
+        numbers = [str(one.parameter) for one in kept]
+        what = f"parameters {', '.join(numbers[:_NAMED])}" if len(kept) > 1 else f"parameter {numbers[0]}"
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
-        message = f"gathered parameters of {size(together)} live from the forward into the backward pass: {names}{more}"
+        message = (
+            f"what is gathered of {what}{more}, {size(together)}, lives from the forward into the backward pass; gathered again "
+            "there it would not"
+        )
         yield self.finding(context, message, kept[0].line, kept[0].name, together)

@@ -261,3 +261,25 @@ def test_the_platform_can_be_named() -> None:
     report = hlo_inspect.inspect(LIFE, "memory", platform="tpu")
     assert report.facts["memory.argument_bytes"] == 4096
     assert hlo_inspect.inspect(LIFE, "memory").facts["memory.argument_bytes"] == 1024
+
+
+def test_gathered_parameters_of_one_start() -> None:
+    """Two parameters that are gathered together; the second one is read by the forward and by the backward pass."""
+    text = """HloModule m, is_scheduled=true, num_partitions=2
+
+ENTRY %e (a: f32[256,1024], b: f32[256,1024]) -> f32[8] {
+  %a = f32[256,1024]{1,0} parameter(0)
+  %b = f32[256,1024]{1,0} parameter(1)
+  %s = (SHARDS, (f32[512,1024]{1,0}, f32[512,1024]{1,0})) all-gather-start(%a, %b), replica_groups={{0,1}}, dimensions={0}
+  %d = (f32[512,1024]{1,0}, f32[512,1024]{1,0}) all-gather-done(%s)
+  %x = f32[512,1024]{1,0} get-tuple-element(%d), index=0
+  %y = f32[512,1024]{1,0} get-tuple-element(%d), index=1
+  %f = f32[8]{0} custom-call(%x, %y), custom_call_target="reads", metadata={op_name="jit(f)/jvp(layer)/dot"}
+  ROOT %g = f32[8]{0} custom-call(%f, %y), custom_call_target="reads", metadata={op_name="jit(f)/transpose(jvp(layer))/dot"}
+}
+"""
+    report = hlo_inspect.inspect(text.replace("SHARDS", "(f32[256,1024]{1,0}, f32[256,1024]{1,0})"), "memory")
+    live = columns(report, "live_at_peak", "name", "shape_index", "role", "of_parameter")
+    assert {row[1:] for row in live if row[0] == "s"} >= {("{1,0}", "input copy", 0), ("{1,1}", "input copy", 1)}
+    (message,) = [finding.message for finding in report.findings if finding.rule == "HI307"]
+    assert message.startswith("what is gathered of parameter 1, 2.00 MiB, lives from the forward into the backward pass")

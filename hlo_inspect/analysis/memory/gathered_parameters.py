@@ -38,17 +38,11 @@ def find_gathered(
     for value, time in enumerate(values.times):
         kind = TABLE.get(schedule.opcodes[time])
         if kind is not None and kind.collective == "all-gather" and time not in schedule.wrapped:
-            relation = relation_of(schedule.view(time), schedule.rows[time], _element(device, value, kind.half))
+            relation = relation_of(schedule.view(time), schedule.rows[time], device.shape_index(value))
             if relation is not None and GATHERED in relation.steps:
                 found.append((value, time, relation))
     uses = uses_of(schedule, values, [value for value, _, _ in found])
     return [_gathered(device, *one, uses, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
-
-
-def _element(device: DeviceMemory, value: int, half: str) -> Index:
-    """The element of the all-gather's result: of a start its second one holds the result, as the end returns it."""
-    index = device.shape_index(value)
-    return index[1:] if half == "start" else index
 
 
 def _gathered(

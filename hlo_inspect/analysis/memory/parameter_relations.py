@@ -17,10 +17,12 @@ PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "
 _WORDS = {
     "all-gather": GATHERED,
     "all-gather-done": GATHERED,
+    "all-gather-start": GATHERED,
     "broadcast": BROADCAST,
     "convert": "conversion",
     "copy": "copy",
     "copy-done": "copy",
+    "copy-start": "copy",
     "custom-call": "moved",
     "dynamic-slice": "slice",
     "dynamic-update-slice": "update",
@@ -35,6 +37,8 @@ _WORDS = {
 """What an instruction makes of its first operand; what is not here and can be stepped through changes nothing."""
 
 _OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-slice", "pad", "scatter", "slice"})
+
+_RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
 _JOINED_SLICES = "ConcatBitcast"
 """A custom call of TPU: slices of one array that were copied one by one stand together again."""
@@ -85,8 +89,12 @@ class ParameterRelations:
             self._loops[number] = place
 
     def of(self, array: ArrayPlace) -> Relation | None:
-        """The relation of an array, `None` where it has none. Its computation has to be entered."""
+        """The relation of an array, `None` where it has none. Its computation has to be entered. The result of a start is what
+        its end returns: the first element of a copy-start, the second of an all-gather-start.
+        """
         place = self._place(array)
+        if place is not None and place[2][:1] == _RESULT_OF_START.get(self._frames.opcode(place)):
+            place = (*place[:2], place[2][1:])
         return self._relation(place) if place is not None else None
 
     def _place(self, array: ArrayPlace) -> Place | None:
@@ -124,6 +132,8 @@ class ParameterRelations:
         opcode = self._frames.opcode(place)
         if opcode in _OF_FIRST_OPERAND:
             return self._frames.operand(place, 0)
+        if opcode in _RESULT_OF_START:
+            return self._frames.operand(place, place[2][0] if place[2] else 0, place[2][1:])
         if opcode == "custom-call" and self._frames.target(place) == _JOINED_SLICES:
             return self._frames.operand(place, 0)
         if opcode == "parameter" and place[0] in self._loops:
