@@ -156,9 +156,16 @@ class Matcher:
     def _inputs_of(self, leaf: int) -> int:
         """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
         node = self.forms.atoms[leaf].node
-        if node in self.flow.graph.broken or node not in self.flow.graph.places:
+        place = self.flow.graph.places.get(node) if node is not None else None
+        if place is None or node in self.flow.graph.broken:
             return -1
-        return self.input_dependence.inputs(self.flow.graph.places[node])
+        frames = self.flow.frames
+        if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
+            return self.input_dependence.inputs(place)
+        found = 0
+        for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
+            found |= self.input_dependence.inputs(operand)
+        return found
 
     def _own(self, array: StateArray) -> int:
         """The inputs that hold the old value of a array: its own and those of its copies."""

@@ -117,7 +117,7 @@ class Update:
         self._special = self._dependence.bit(self.weight)
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
-        self.kept, self.rest = split(self._with_whole_gradient(), self.weight)
+        self.kept, self.rest = self._split(self._with_whole_gradient())
 
     def _with_whole_gradient(self) -> Sum:
         """The new value in which a regularized gradient is one factor, as it is then in the states too."""
@@ -130,6 +130,16 @@ class Update:
             replace(state, form=put_together(self.forms, state.form, self.weight, gradient)) for state in self.states
         ]
         return put_together(self.forms, self.form, self.weight, gradient)
+
+    def _split(self, form: Sum) -> tuple[Sum, Sum]:
+        """What keeps the weight, and the rest. The gradient of a standardized weight holds the weight itself."""
+        kept, rest = split(form, self.weight)
+        are_scalars = self._dependence.are_scalars
+        inner = {m for m in kept if self.depends_on_itself({m: 1.0}) and not all(are_scalars(atom) for atom, _ in m)}
+        if not inner or len(inner) == len(kept):
+            return kept, rest
+        rest |= {product(monomial, ((self.weight, 1.0),)): kept[monomial] for monomial in inner}
+        return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
 
     def _is_regularized(self, form: Sum) -> bool:
         """Whether a form is a gradient and a scalar times the weight."""
