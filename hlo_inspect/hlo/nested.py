@@ -14,22 +14,23 @@ from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.tokens import Row
 
 MAX_DEPTH = 64
-"""Instructions that are in more others than this stay text."""
+"""Instructions and computations that are in more others than this stay text: each is read once more for what it is in."""
 
 _BODY = re.compile(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
 _OPERATION = re.compile(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
 
 
 class NestedComputation(NamedTuple):
-    """The text between the braces of a computation in place, and the line where it starts."""
+    """The text between the braces of a computation in place, the line where it starts, and how many others it is in."""
 
     name: str
     text: str
     line: int
+    depth: int = 0
 
 
-def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
-    """The computations in place among the attributes of an instruction at `line`."""
+def nested_computations(row: Row, line: int, depth: int = 0) -> Iterator[NestedComputation]:
+    """The computations in place among the attributes of an instruction at `line`, which is in so many others."""
     tail = row[3]
     if _BODY.search(tail) is None:
         return
@@ -39,11 +40,11 @@ def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
             at = line + tail.count("\n", 0, tail.index(value, start))
             inside = value[1:-1]
             if not inside.lstrip().startswith("{"):
-                yield NestedComputation(f"{row[1]}.{name}", inside, at)
+                yield NestedComputation(f"{row[1]}.{name}", inside, at, depth)
                 continue
             for number, (begin, end) in enumerate(tokens.split_items(inside)):
                 text = inside[begin:end].strip()
-                yield NestedComputation(f"{row[1]}.{name}.{number}", text[1:-1], at + inside.count("\n", 0, begin))
+                yield NestedComputation(f"{row[1]}.{name}.{number}", text[1:-1], at + inside.count("\n", 0, begin), depth)
 
 
 def with_nested_operands(row: Row) -> list[Row]:

@@ -19,7 +19,7 @@ from hlo_inspect.hlo.fast_path import find_run
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
 from hlo_inspect.hlo.keep import Keeper
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.nested import NestedComputation, nested_computations, with_nested_operands
+from hlo_inspect.hlo.nested import MAX_DEPTH, NestedComputation, nested_computations, with_nested_operands
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.problems import UNREADABLE, Problem
 from hlo_inspect.hlo.selective import Selection
@@ -356,7 +356,10 @@ class ModuleReader:
 
     def _read_nested(self, nested: NestedComputation) -> None:
         """Reads a computation that is written in place."""
-        name, text, line = nested
+        name, text, line, depth = nested
+        if depth > MAX_DEPTH:
+            self._note_unreadable(f"{name} is in more than {MAX_DEPTH} other computations", line, None, text.count("\n") + 1)
+            return
         if name in self._module.computations:  # instructions of two computations may have one name
             name = f"{name} (line {line})"
         opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
@@ -370,7 +373,7 @@ class ModuleReader:
                 break
             for row in with_nested_operands(found.row):
                 self._keeper.take_row(opened, row, at)
-            self._nested += nested_computations(found.row, at)
+            self._nested += nested_computations(found.row, at, depth + 1)
             position = tokens.skip_space(text, found.end)
         self._keeper.end(opened)
 

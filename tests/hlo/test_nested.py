@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
+from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.nested import MAX_DEPTH, with_nested_operands
+from tests.hlo.reading import module
 
 BODY = "to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
 TEXT = f"""HloModule m
@@ -106,3 +108,25 @@ def test_they_count_as_instructions(line: str, counts: dict[str, int], command: 
         **counts,
     }
     assert [finding for finding in report.findings if finding.rule.startswith("HI0")] == []
+
+
+def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is read once for every one that it is in: without an end that is quadratic."""
+    read: list[int] = []
+    parse = parser.parse_instruction
+
+    def counting(text: str, start: int, *, is_final: bool = True) -> parser.ParsedInstruction:
+        found = parse(text, start, is_final=is_final)
+        read.append(found.end - start)
+        return found
+
+    monkeypatch.setattr(parser, "parse_instruction", counting)
+    depth = 300
+    begin = "".join(f"r{i} = f32[4] call(p{i}), to_apply={{ p{i + 1} = f32[4] parameter(0)\n" for i in range(depth))
+    text = f"HloModule m\n\nENTRY e {{\n p0 = f32[4] parameter(0)\n{begin}ROOT q = f32[4] negate(p{depth})\n" + "}" * (
+        depth + 1
+    )
+    found = module(text + "\n")
+    assert found.computation_count == MAX_DEPTH + 2
+    assert [problem.code for problem in found.problems] == ["HI001"]
+    assert sum(read) < (MAX_DEPTH + 3) * len(text)
