@@ -101,10 +101,12 @@ def _why_not_donated(leaf: ParameterLeaf) -> str:
 
 
 def _by_role(found: Sequence[_Parameter]) -> Table:
+    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in found)
     columns = (
         Column("role", width=8, get=lambda group: group[0].kind),
         Column("arrays", "count", summed=True, get=len),
         Column("bytes", "bytes", summed=True, get=_bytes),
+        *([Column("padded_bytes", "bytes", summed=True, detail=1, get=_padded_bytes)] if is_padded else []),
         Column("donated_bytes", "bytes", summed=True, get=_donated_bytes),
         Column("unused", "count", summed=True, detail=1, get=_unused),
     )
@@ -144,6 +146,10 @@ def _groups(found: Sequence[_Parameter]) -> list[list[_Parameter]]:
 
 def _bytes(group: Iterable[_Parameter]) -> int | None:
     return total(p.leaf.shape.bytes for p in group)
+
+
+def _padded_bytes(group: Iterable[_Parameter]) -> int | None:
+    return total(p.leaf.shape.padded_bytes for p in group)
 
 
 def _donated_bytes(group: Sequence[_Parameter]) -> int | None:
