@@ -28,7 +28,7 @@ from hlo_inspect.errors import (
     did_you_mean,
 )
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
-from hlo_inspect.hlo.foreign_text import what_text_looks_like
+from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Openable, Source, open_source
@@ -39,6 +39,7 @@ from hlo_inspect.memory_reports import holds_memory_file, report_on_log, report_
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass, find_workload_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import findings_row, truncation_rows
+from hlo_inspect.passes.log_table import log_tables
 from hlo_inspect.passes.part_of_module import facts_of_part, is_part, of_part
 from hlo_inspect.report import notebook
 from hlo_inspect.report.facts import Facts
@@ -348,7 +349,8 @@ class Inspection:
         """The report on a log that only says that memory did not suffice, where that is asked for."""
         found = report_on_log(source) if source.memory_lines else None
         if found is None:
-            raise NoModuleError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+            what = what_text_looks_like(source.start) or what_log_holds(source.measured)
+            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
             raise NoModuleError(message, Location(source.name))
@@ -402,7 +404,10 @@ class Inspection:
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         facts = facts_of_part(facts) if module.quoted_lines else facts
-        tables = tuple(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables)
+        tables = (
+            *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
+            *log_tables(module),
+        )
         rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
         findings = [finding for rule in rules for finding in rule.check(context)]
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense

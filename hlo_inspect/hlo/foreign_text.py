@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import islice
 
@@ -114,6 +115,15 @@ def what_text_looks_like(start: str) -> str:
         if pattern.match(start):
             return f": it looks like {name}"
     return ""
+
+
+def what_log_holds(keys: Sequence[str]) -> str:
+    """`: it is a log with …` for the keys of the measurements in a text without HLO, or nothing where there are none."""
+    if not keys:
+        return ""
+    counted = "a measurement" if len(keys) == 1 else f"{len(keys):,} measurements"
+    names = list(dict.fromkeys(keys))
+    return f": it is a log with {counted}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
 
 def what_binary_looks_like(start: bytes) -> str:

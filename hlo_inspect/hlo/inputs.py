@@ -6,11 +6,13 @@ Lines of several writers, such as the ranks of a job, are a text each; the modul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from hlo_inspect.hlo.measurements import Measurement, Measurements
 from hlo_inspect.hlo.memory_lines import MemoryLines
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.places import Places, relocate
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.reader import read_modules
@@ -60,33 +62,66 @@ def _same(value: Value) -> Value:
 
 
 def read_input(source: Source, wants: Wants) -> Iterator[Module]:
-    """Every module of `source`, and the quoted lines between two of them as one, in order. `InputError` for what cannot be
-    read.
+    """Every module of `source`, and the quoted lines between two of them as one, in order, with the measurements around them.
+    `InputError` for what cannot be read.
     """
     for text in texts_of(source):
-        memory = MemoryLines()
-        for module in _read(text, wants, memory):
-            module.memory_lines = memory.lines
-            yield module
-        source.memory_lines += memory.lines
+        reader = _TextReader(text, wants)
+        yield from reader.modules()
+        source.memory_lines += reader.memory.lines
+        source.measured += reader.keys_behind
 
 
-def _read(text: Text, wants: Wants, memory: MemoryLines) -> Iterator[Module]:
-    quoted = QuotedLines()
+class _TextReader:
+    """Reads one text: its modules, and what stands between them."""
 
-    def take(lines: str, first: int) -> None:
-        quoted.take(lines, first)
-        memory.take(lines, first)
+    def __init__(self, text: Text, wants: Wants) -> None:
+        self._text = text
+        self._wants = wants
+        self._quoted = QuotedLines()
+        self._measured = Measurements()
+        self.memory = MemoryLines()
+        self.keys_behind: tuple[str, ...] = ()  # of the measurements behind the last module
+        self._lines: list[QuotedLine] = []
+        self._log: list[Measurement] = []
 
-    found: list[QuotedLine] = []
-    name = text.source.name
-    for module in read_modules(text.source, wants, take):
-        found += quoted.finish()
-        before = [one for one in found if one.line < module.first_line]
-        if before:
-            yield text.finished(part_of_module(before, name, wants))
-        found = found[len(before) :]
-        yield text.finished(module)
-    found += quoted.finish()
-    if found:
-        yield text.finished(part_of_module(found, name, wants))
+    def modules(self) -> Iterator[Module]:
+        for module in read_modules(self._text.source, self._wants, self._take):
+            self._collect()
+            first_line = module.first_line
+            before = [one for one in self._lines if one.line < first_line]
+            self._lines = self._lines[len(before) :]
+            if before:
+                yield self._part(before, first_line)
+            yield self._finished(module, first_line)
+            self._log = [one for one in self._log if one.line >= first_line]
+        self._collect()
+        if self._lines:
+            yield self._part(self._lines, None)
+        self.keys_behind = tuple(one.key for one in self._log)
+
+    def _take(self, text: str, line: int) -> None:
+        self._quoted.take(text, line)
+        self._measured.take(text, line)
+        self.memory.take(text, line)
+
+    def _collect(self) -> None:
+        self._lines += self._quoted.finish()
+        self._log += self._measured.finish()
+
+    def _part(self, lines: list[QuotedLine], end: int | None) -> Module:
+        """The module of quoted lines before the line `end`; others may follow that."""
+        log = [one for one in self._log if end is None or one.line < end]
+        return self._finished(part_of_module(lines, self._text.source.name, self._wants), lines[0].line, log)
+
+    def _finished(self, module: Module, first_line: int, log: list[Measurement] | None = None) -> Module:
+        place = self._text.place
+        name = module.name
+        module.memory_lines = self.memory.lines
+        module.log = tuple(
+            [
+                LogEntry(replace(one, line=place(one.line, 1)[0]), name, one.line < first_line)
+                for one in (self._log if log is None else log)
+            ]
+        )
+        return self._text.finished(module)

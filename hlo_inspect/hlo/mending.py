@@ -40,6 +40,7 @@ _PLAIN_HEADER = re.compile(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z
 _BREAKS = re.compile(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
 _CODE = re.compile(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
 _ENTITY = re.compile(r"(?:(?<=\) )-|(?<=\))-|-)&gt;|=&quot;|&lt;=\[|&nbsp;")
+_ESCAPE_CODE = re.compile(r"\x1b[\[(]")
 _ESCAPED = re.compile(
     r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
     re.ASCII,
@@ -136,7 +137,7 @@ class Mender:
         self._streams: dict[tuple[str, ...], _Stream] = {}
         self._number = 1  # of the next line of the input
         self._prefixes: list[Prefix] = []
-        self._spaces = self._entities = False
+        self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # how a line begins in which a string holds the text
         self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
         self._width = 0
@@ -189,14 +190,15 @@ class Mender:
     @property
     def _is_idle(self) -> bool:
         """Whether nothing that was found holds for what follows."""
-        return not (self._prefixes or self._spaces or self._entities or self._string or self._width or len(self._streams) > 1)
+        marks = self._spaces or self._entities or self._colours
+        return not (marks or self._prefixes or self._string or self._width or len(self._streams) > 1)
 
     def _needs_mending(self, piece: str) -> bool:
         if not piece.isascii() and not self._spaces:
             self._spaces = any(_CODE.search(found[0]) for found in islice(_BREAKS.finditer(piece), MAX_TRIED))
-        if not self._entities:
-            self._entities = _holds_entities(piece)
-        if not self._is_idle or "\x1b" in piece:
+        self._entities = self._entities or _holds_outside_strings(piece, "&", _ENTITY)
+        self._colours = self._colours or _holds_outside_strings(piece, "\x1b", _ESCAPE_CODE)
+        if not self._is_idle:
             return True
         return not _looks_plain(piece) and self._has_mark_inside(piece)
 
@@ -254,7 +256,7 @@ class Mender:
             self._put(one, stream, lines)
 
     def _cleaned(self, line: Line) -> Line:
-        if "\x1b" in line.text:
+        if self._colours and "\x1b" in line.text:
             self.notes["colour codes are left out"] = None
             line = without_colours(line)
         if self._entities and "&" in line.text:
@@ -439,17 +441,17 @@ def _looks_plain(piece: str) -> bool:
     return True
 
 
-def _holds_entities(piece: str) -> bool:
-    """Whether HTML entities stand where a module has signs of its own, and not in a string."""
-    at = piece.find("&")
+def _holds_outside_strings(piece: str, first: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern, which starts with `first` or a character before it, stands where no string of a module can be."""
+    at = piece.find(first)
     for _ in range(MAX_TRIED):
         if at < 0:
             return False
-        if _ENTITY.match(piece, at) or _ENTITY.match(piece, at - 1):
+        if pattern.match(piece, at) or pattern.match(piece, at - 1):
             start = piece.rfind("\n", 0, at) + 1
             if piece.find('"', start, at) < 0:
                 return True
-        at = piece.find("&", at + 1)
+        at = piece.find(first, at + 1)
     return False
 
 

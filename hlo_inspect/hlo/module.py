@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.heads import Head, HeadTable
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
@@ -135,6 +136,14 @@ class Computation:
         return marked[-1] if marked else None
 
 
+class LogEntry(NamedTuple):
+    """A measurement in the text around a module, and whether it stands before it or behind it."""
+
+    measurement: Measurement
+    module: str
+    is_before: bool
+
+
 @dataclass
 class Module:
     """One module, as far as it was read.
@@ -150,7 +159,7 @@ class Module:
     `memory_lines` are those around it, with their numbers, in which XLA says that memory did not suffice.
     `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
     `mends` say what was undone in the text that a log or a mail did to it; `text_line` is its first line in the mended text,
-    and 0 where that is not what pieces of the source hold.
+    and 0 where that is not what pieces of the source hold. `log` are the measurements in the text around it.
     """
 
     header: Header
@@ -176,6 +185,7 @@ class Module:
     memory_lines: list[tuple[int, str]] = field(default_factory=list)
     mends: tuple[str, ...] = ()
     text_line: int = 0
+    log: tuple[LogEntry, ...] = ()
     values: ValueTable = field(default_factory=ValueTable)
     _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
 

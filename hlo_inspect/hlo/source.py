@@ -45,7 +45,8 @@ class Source:
     `name` is what messages call it. Once `pieces` were read, `start` is the first text of the input, `first_invalid_line` the
     line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
     the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
-    `ends_with_line` says whether the last of them ends in a line end. `mender` says where
+    `ends_with_line` says whether the last of them ends in a line end. `measured` are
+    the keys of the measurements in the text behind the last module. `mender` says where
     the text of pieces stands in the input. `on_bytes` is called with how many bytes
     of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
     What `reopens` can be opened once more, and gives the same then.
@@ -71,6 +72,7 @@ class Source:
         self._unread: Generator[bytes, None, None] | None = None
         self._first = b""
         self.mender = Mender()
+        self.measured: tuple[str, ...] = ()
 
     def peek(self) -> bytes:
         """The first piece as the file has it, which `raw_pieces` and `pieces` give too; empty where the input is."""

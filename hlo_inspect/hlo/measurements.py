@@ -1,0 +1,141 @@
+"""Measurements in the text around modules, as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`.
+
+A number counts only if a key stands before it, with a colon or an equal sign between them; what nothing names is left. Numbers
+in brackets, also over several lines, take key and unit of the first `key: value` in the line directly after them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_KEPT = 1 << 17
+"""So many measurements of the text between two modules are kept."""
+
+MAX_LIST_CHARS = 1 << 20
+
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})++|\d{1,300})?(?:\.\d{1,300})?(?:[eE][+-]?\d{1,4})?"
+_UNIT = (
+    r"%|(?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?|hours?|cycles?"
+    r"|[KMGTP]i?B|[KMGT](?![A-Za-z])|[Bb]ytes?|B"
+    r"|(?:[KMGTP]i?)?B/s|[KMGTP]?FLOPS?(?:/s)?|[KMGTP]?FLOPs|(?:tokens?|samples?|steps?|it|images?|examples?)/s(?:ec)?|W)\b"
+)
+_PAIR = re.compile(
+    r"(?:^|[,;|(\[\]]|:(?=[ \t])|[ \t](?=[\w./\-]+=))[ \t]*+"
+    rf"(?P<key>[A-Za-z_][^:=,;|(){{}}\[\]\"'`<>\n]{{0,80}}?)[ \t]*+[:=][ \t]*+"
+    rf"(?P<value>(?=[+-]?\.?\d){_NUMBER})(?:/(?P<of>\d{{1,18}}))?(?:[ \t]?(?P<unit>{_UNIT}))?(?![\w:/\-]|\.\d)",
+    re.ASCII,
+)
+_CANDIDATE = re.compile(r"[:=][ \t]*+[+-]?\.?\d|^[ \t]*+\[[ \t]*+[+-]?\.?\d", re.ASCII | re.MULTILINE)
+_LIST_START = re.compile(r"[ \t]*+\[(?=[ \t]*+[+-]?\.?\d)", re.ASCII)
+_NUMBERS = re.compile(rf"(?:[ \t,]*+(?=[+-]?\.?\d){_NUMBER}(?=[ \t,\]]|$))*+[ \t,]*+", re.ASCII)
+_ELEMENT = re.compile(rf"(?=[+-]?\.?\d){_NUMBER}", re.ASCII)
+_CODE = re.compile(
+    r"[ \t]*+(?:def|class|return|import|from|for|while|if|elif|else|with|assert|@|>>>|#include|//|/\*|raise|print)\b"
+    r"|[ \t]*+[\w.]++[ \t]++=[ \t]++[+-]?[\d.]++[ \t]*+(?:#|;|$)|.*\w\([^()]*=[^()]*\)|[ \t]*+(?:ROOT )?%[\w.\-]++ = ",
+    re.ASCII,
+)
+_FILE = re.compile(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One number of a log. `unit` is as it is written, `of` where `72/81` is; `element` is its place in a list."""
+
+    line: int
+    key: str
+    value: float
+    unit: str = ""
+    element: int | None = None
+
+
+class Measurements:
+    """Collects the measurements in text that is no module, as it comes in pieces of whole lines."""
+
+    def __init__(self) -> None:
+        self._found: list[Measurement] = []
+        self._open: tuple[list[float], list[int], int] | None = None  # a list that is not closed
+        self._closed: tuple[list[float], list[int]] | None = None  # one whose next line is not known
+        self._next_line = 0
+        self.left_out = 0
+
+    def take(self, text: str, line: int) -> None:
+        """Whole lines, the first of which has this number."""
+        if line != self._next_line:
+            self._open = self._closed = None
+        self._next_line = line + text.count("\n")
+        at = 0
+        while at < len(text):
+            if self._open is None and self._closed is None:
+                candidate = _CANDIDATE.search(text, at)
+                if candidate is None:
+                    return
+                start = text.rfind("\n", 0, candidate.start()) + 1
+                line += text.count("\n", at, start)
+                at = start
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            self._take_line(text[at:end], line)
+            at, line = end + 1, line + 1
+
+    def finish(self) -> list[Measurement]:
+        """What was found since the last call."""
+        found, self._found = self._found, []
+        self._open = self._closed = None
+        return found
+
+    def _take_line(self, text: str, line: int) -> None:
+        if self._open is not None:
+            self._go_on(text, line)
+            return
+        closed, self._closed = self._closed, None
+        pairs = [] if len(text) > 4096 or _CODE.match(text) else list(_pairs(text, line))
+        if closed is not None and pairs:
+            for element, (value, at) in enumerate(zip(*closed, strict=True)):
+                self._keep(Measurement(at, pairs[0].key, value, pairs[0].unit, element))
+        for pair in pairs:
+            self._keep(pair)
+        begin = _LIST_START.match(text)
+        if begin is not None:
+            self._open = [], [], 0
+            self._go_on(text[begin.end() :], line)
+
+    def _go_on(self, text: str, line: int) -> None:
+        """One line of a list of numbers: anything else ends it, and it is none."""
+        opened = self._open
+        numbers = _NUMBERS.match(text)
+        end = numbers.end() if numbers is not None else 0
+        rest = text[end:].strip()
+        self._open = None
+        if opened is None or rest not in ("", "]"):
+            return
+        values, lines, size = opened
+        found = [float(number.replace(",", "")) for number in _ELEMENT.findall(text, 0, end)]
+        values += found
+        lines += [line] * len(found)
+        if rest:
+            self._closed = values, lines
+        elif size + len(text) < MAX_LIST_CHARS:
+            self._open = values, lines, size + len(text)
+
+    def _keep(self, measurement: Measurement) -> None:
+        if len(self._found) < MAX_KEPT:
+            self._found.append(measurement)
+        else:
+            self.left_out += 1
+
+
+def _pairs(text: str, line: int) -> Iterator[Measurement]:
+    """The numbers of a line that have a key."""
+    for pair in _PAIR.finditer(text):
+        key = " ".join(pair["key"].split())
+        if not _FILE.search(key):
+            unit = f"of {pair['of']}" if pair["of"] else pair["unit"] or ""
+            yield Measurement(line, key, _number(pair["value"]), unit)
+
+
+def _number(text: str) -> float:
+    """An integer where it is written as one."""
+    text = text.replace(",", "")
+    return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
