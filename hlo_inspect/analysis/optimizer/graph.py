@@ -16,6 +16,9 @@ Place = tuple[int, int, Index]
 Input = tuple[int, int, Index]
 """Frame of a computation whose parameters are inputs, number of a parameter, index into it."""
 
+MANY_ROOTS = 16
+MAX_KEPT = 4
+
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
@@ -37,6 +40,7 @@ class Graph:
         self.assumed: set[int] = set()
         self.broken: set[int] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
+        self._last_below: dict[tuple[int, ...], list[int]] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
         """The node of that operation; its size is that of its largest operand unless given."""
@@ -92,10 +96,14 @@ class Graph:
         return self.values.get(node)
 
     def below(self, roots: Iterable[int]) -> list[int]:
-        """Every node that `roots` hold, operands first."""
+        """Every node that `roots` hold, operands first. What many roots hold is kept, since it is asked for again."""
+        stack = list(roots)
+        key = tuple(stack)
+        known = self._last_below.get(key)
+        if known is not None:
+            return known
         order: list[int] = []
         seen: set[int] = set()
-        stack = list(roots)
         while stack:
             node = stack.pop()
             if node < 0:  # all operands of ~node are done
@@ -108,4 +116,8 @@ class Graph:
                     stack += [arg for arg in args if arg not in seen]
                 else:
                     order.append(node)
+        if len(key) > MANY_ROOTS:
+            if len(self._last_below) == MAX_KEPT:
+                self._last_below.clear()
+            self._last_below[key] = order
         return order
