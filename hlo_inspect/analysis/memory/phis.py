@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+MAX_DEPTH = 16
+"""Loops in loops to which redundant phis are looked for; beyond it they stay, and may take memory of their own."""
+
 
 def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
     """By redundant phi the value that it is. `inputs` holds by phi what arrives at it."""
     found: dict[int, int] = {}
-    waiting: list[Mapping[int, tuple[int, ...]]] = [inputs]
+    waiting: list[tuple[Mapping[int, tuple[int, ...]], int]] = [(inputs, 0)]
     while waiting:
-        for component in _components(waiting.pop()):
+        among, depth = waiting.pop()
+        for component in _components(among):
             members = set(component)
             arriving = {phi: {_resolved(found, one) for one in inputs[phi]} for phi in component}
             outside = set().union(*arriving.values()) - members
             if len(outside) == 1:
                 found.update(dict.fromkeys(component, outside.pop()))
-            elif len(component) > 1:
+            elif len(component) > 1 and depth < MAX_DEPTH:
                 inner = {phi: inputs[phi] for phi in component if arriving[phi] <= members}
                 if inner:
-                    waiting.append(inner)
+                    waiting.append((inner, depth + 1))
     return {phi: _resolved(found, phi) for phi in found}
 
 
