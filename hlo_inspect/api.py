@@ -299,13 +299,14 @@ class Inspection:
             yield error
 
     def _sweep(self, read: int) -> None:
-        """After a module of so many bytes: its analyses refer to one another, and would wait for a full collection. One is made
-        whenever there has been some text, so that memory does not grow with the number of modules.
+        """Before the analysis of a module of so many bytes: those of the modules before it refer to one another, and would wait
+        for a full collection. One is made whenever these had some text, so that memory does not grow with the number of
+        modules; an input of one module needs none.
         """
-        self._unswept += read + MODULE_COST
-        if self._unswept > SWEEP_BYTES and gc.isenabled():
+        if self._unswept > SWEEP_BYTES:
             gc.collect()
             self._unswept = 0
+        self._unswept += read + MODULE_COST
 
     def _reports_of(self, source: Source, note: str | None) -> Iterator[_Item]:
         """As `_items`; raises where the source cannot be read on, or holds no module."""
@@ -326,6 +327,7 @@ class Inspection:
         modules = self._xla.modules(source, self._wants, strict=self._strict)
         number = 0
         while True:
+            collecting = gc.isenabled()
             with without_collection():
                 found = next(modules, None)
                 if found is None:
@@ -337,11 +339,12 @@ class Inspection:
                     module, reading_note = found
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
                     noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
+                    if collecting:
+                        self._sweep(module.bytes)
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
             yield item
-            self._sweep(0 if isinstance(found, ParseError) else module.bytes)
         if not number:
             yield self._without_module(source)
 

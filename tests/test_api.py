@@ -393,3 +393,12 @@ def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) 
         most = max(most, sum(isinstance(one, Module) for one in gc.get_objects()) - before)
         assert report.facts["module.instructions"] == 2
     assert most <= 6
+
+
+def test_an_input_of_one_module_needs_no_full_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take as long as reading a few megabytes."""
+    made: list[int] = []
+    monkeypatch.setattr(api, "SWEEP_BYTES", 0)
+    monkeypatch.setattr(api.gc, "collect", lambda: made.append(1))
+    hlo_inspect.inspect(COLLECTIVES, "collectives")
+    assert made == []
