@@ -1,0 +1,32 @@
+"""The benchmark of growth: its exponents, and the shapes that it doubles."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks.scaling import Cost, Row, exponent
+from benchmarks.shapes import SHAPES, TextShape
+
+SIZES = [1000, 2000, 4000, 8000]
+
+
+@pytest.mark.parametrize("power", [1, 1.5, 2])
+def test_the_exponent_of_a_power(power: float) -> None:
+    found = exponent([(size / 1000) ** power for size in SIZES], SIZES, 0.01)
+    assert found == pytest.approx(power)
+
+
+def test_what_is_near_the_floor_has_none() -> None:
+    assert exponent([0.001, 0.002, 0.003, 0.015], SIZES, 0.01) is None
+
+
+def test_what_does_not_end_is_infinite() -> None:
+    assert Row("x", SIZES[:2], [Cost(1, 1), None]).exponents == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_shape_grows_as_its_size(shape: TextShape) -> None:
+    small, large = (len(shape.make(size)) for size in (60, 120))
+    assert 1.5 < large / small < 2.6
