@@ -1,4 +1,4 @@
-"""HI601 to HI607: what a client makes of a workload file without an error. Its readers note these problems; here they get their
+"""HI601 to HI608: what a client makes of a workload file without an error. Its readers note these problems; here they get their
 words.
 """
 
@@ -11,7 +11,14 @@ from hlo_inspect.hlo.problems import Problem
 from hlo_inspect.report.model import Finding
 from hlo_inspect.rules.base import RulePage
 from hlo_inspect.rules.reading_problems import READING_PROBLEMS
-from hlo_inspect.workloads.faults import GROUPS_MISMATCH, NOT_ISSUED, TIME_OVERFLOW, UNKNOWN_COLLECTIVE, semantic_faults
+from hlo_inspect.workloads.faults import (
+    GROUPS_MISMATCH,
+    NO_CHECKPOINTS,
+    NOT_ISSUED,
+    TIME_OVERFLOW,
+    UNKNOWN_COLLECTIVE,
+    semantic_faults,
+)
 from hlo_inspect.workloads.reader import HEADER, MALFORMED_ROW, ROW_COUNT
 from hlo_inspect.workloads.totals import WorkloadTotals
 
@@ -97,6 +104,18 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "The bytes are in the totals of the file, and cost the client no time.",
         "Choose a policy that uses these passes, or one file for each row of a benchmark.",
         "DATA\n1\nconv1 -1 10 ALLGATHER 64 10 NONE 0 10 ALLREDUCE 64 1\n",
+    ),
+    RulePage(
+        NO_CHECKPOINTS,
+        "unused-workload-checkpoints",
+        "info",
+        "Checkpoints of a workload that SimAI does not use.",
+        "Headers for SimAI with rows behind checkpoints: or checkpoint_initiates:.",
+        "SimAI's analytical client reads the lists and adds nothing for a forward pass that is run again; of several rows it reads "
+        "the first one only.",
+        "Add the time of the recomputation to the rows, as aicb does with the forward time of attention.",
+        _SIMAI.format(2).replace("pp_comm", "checkpoints: 1 0 checkpoint_initiates: 0 pp_comm")
+        + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
     ),
 )
 

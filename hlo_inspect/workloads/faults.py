@@ -8,17 +8,20 @@ from collections.abc import Iterator
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.problems import Problem
-from hlo_inspect.workloads.header import PIPELINE_BYTES, REQUIRED
+from hlo_inspect.workloads.header import CHECKPOINTS, INITIATES, PIPELINE_BYTES, REQUIRED
 from hlo_inspect.workloads.reader import HEADER, EqualRows
 from hlo_inspect.workloads.row import WorkloadRow, shown_field
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.vocabulary import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, group_of, suffix_of
 
 UNKNOWN_COLLECTIVE, TIME_OVERFLOW, GROUPS_MISMATCH, NOT_ISSUED = "HI603", "HI604", "HI606", "HI607"
+NO_CHECKPOINTS = "HI608"
 
 MAX_TIME = 2**31 - 1
 """SimAI writes no times for a cell that comes near this."""
 _NEAR = 2_147_482_000
+_PLACED = 100
+"""So many faults of rows have a column, which is looked for in the text."""
 
 
 def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
@@ -26,19 +29,21 @@ def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
     yield from ((problem, 0) for problem in _of_header(totals))
     found: dict[tuple[str, str], tuple[Problem, int, int]] = {}
     of_words = _FaultsOfWords(totals)
-    for row, equal in totals.workload.distinct.items():
-        faults = [*of_words.faults(row, equal), *_of_times(row)]
-        for code, message, size in faults:
+    workload = totals.workload
+    for row, equal in workload.distinct.items():
+        for code, message, at, size in (*of_words.faults(row, equal), *_of_times(row)):
             first, times, at_stake = found.get((code, message), (None, 0, 0))
-            problem = first or Problem(code, message, Location(totals.workload.path, equal.line), row.name)
-            found[code, message] = (problem, times + equal.count, at_stake + size * equal.count)
+            if first is None:
+                column = workload.column_of(row, at) if len(found) < _PLACED else None
+                first = Problem(code, message, Location(workload.path, equal.line, column), row.name)
+            found[code, message] = (first, times + equal.count, at_stake + size * equal.count)
     for problem, times, at_stake in found.values():
         yield Problem(problem.code, problem.message, problem.location, problem.subject, times), at_stake
 
 
 def _of_header(totals: WorkloadTotals) -> Iterator[Problem]:
     header = totals.workload.header
-    place = Location(totals.workload.path, header.line)
+    place = Location(totals.workload.path, header.line, 1)
     if header.dialect == "simai":
         missing = [key for key in REQUIRED if key not in header.keys]
         stages, size = totals.parallelism.stages, header.number(PIPELINE_BYTES)
@@ -52,6 +57,10 @@ def _of_header(totals: WorkloadTotals) -> Iterator[Problem]:
         zero = [key for key in REQUIRED if header.number(key) is not None and (header.number(key) or 0) < 1]
         if zero:
             yield Problem(HEADER, f"{_and(zero)} {_is(zero)} not positive{_consequence(zero, totals)}", place)
+        for key in (header.keys.get(name) for name in (CHECKPOINTS, INITIATES)):
+            if key is not None and key.number:
+                column = Location(totals.workload.path, header.line, key.column)
+                yield Problem(NO_CHECKPOINTS, f"{key.name}: {key.written} changes no time of SimAI's analytical client", column)
         for message in totals.parallelism.faults:
             yield Problem(GROUPS_MISMATCH, f"{message}: SimAI rounds down", place)
 
@@ -77,10 +86,10 @@ def _is(words: list[str]) -> str:
     return "are" if len(words) > 1 else "is"
 
 
-def _of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int]]:
-    for time in (row.forward_time, row.input_time, row.weight_time, row.update_time):
+def _of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int, int]]:
+    for at, time in ((2, row.forward_time), (5, row.input_time), (8, row.weight_time), (11, row.update_time)):
         if time is not None and time >= _NEAR:
-            yield TIME_OVERFLOW, f"{_about(time)} reaches {MAX_TIME}: SimAI ends without an error and without times", 0
+            yield TIME_OVERFLOW, f"{_about(time)} reaches {MAX_TIME}: SimAI ends without an error and without times", at, 0
 
 
 def _about(time: int) -> str:
@@ -96,21 +105,21 @@ class _FaultsOfWords:
         self._first_line = totals.workload.lines_of_rows[0] if totals.workload.rows else 0
         self._known: dict[tuple[object, ...], list[tuple[str, str, int]]] = {}
 
-    def faults(self, row: WorkloadRow, equal: EqualRows) -> Iterator[tuple[str, str, int]]:
-        """Code, message and bytes of each fault; messages of equal faults are equal."""
+    def faults(self, row: WorkloadRow, equal: EqualRows) -> Iterator[tuple[str, str, int, int]]:
+        """Code, message, field and bytes of each fault; messages of equal faults are equal."""
         is_first = equal.line == self._first_line
         key = (is_first, row.forward_word, row.input_word, row.weight_word, row.policy)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = list(self._find(row, is_first=is_first))
         for code, message, at in known:
-            size = row[at]
-            yield code, message, size if isinstance(size, int) else 0
+            size = row[at + 1]
+            yield code, message, at, size if isinstance(size, int) else 0
 
     def _find(self, row: WorkloadRow, *, is_first: bool) -> Iterator[tuple[str, str, int]]:
-        """The faults, each with the place of the size in the row."""
+        """The faults, each with the place of the collective in the row."""
         issued = _issued_passes(self._totals, row, is_first=is_first)
-        for (name, _, word, _), at in zip(row.cells, (4, 7, 10), strict=True):
+        for (name, _, word, _), at in zip(row.cells, (3, 6, 9), strict=True):
             if word is None or word == NONE:
                 continue
             fault = _of_word(self._totals, name, word)

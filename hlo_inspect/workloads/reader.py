@@ -13,7 +13,7 @@ from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.problems import CUT_OFF, Problem, Problems
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
-from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, mended_row, split_fields
+from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, field_column, mended_row, split_fields
 from hlo_inspect.workloads.vocabulary import CUSTOMIZED
 
 ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
@@ -37,7 +37,7 @@ class Workload:
     """What a workload file says.
 
     `stated_rows` is the number on its second line. Equal rows are one object; `lines_of_rows` has the line of each. `lines` and
-    `bytes` are those of the file.
+    `bytes` are those of the file. `known_lines` are rows by their text, of large files the first.
     """
 
     path: str
@@ -46,6 +46,7 @@ class Workload:
     rows: list[WorkloadRow] = field(default_factory=list)
     lines_of_rows: array[int] = field(default_factory=lambda: array("Q"))
     problems: Problems = field(default_factory=Problems)
+    known_lines: dict[str, WorkloadRow] = field(default_factory=dict)
     lines: int = 0
     bytes: int = 0
 
@@ -60,6 +61,11 @@ class Workload:
             else:
                 known.count += 1
         return found
+
+    def column_of(self, row: WorkloadRow, at: int) -> int | None:
+        """The 1-based column of a field of a row, where its text is known."""
+        text = next((text for text, known in self.known_lines.items() if known == row), None)
+        return field_column(text, at) if text is not None else None
 
     def note(self, code: str, message: str, line: int | None, column: int | None = None, subject: str | None = None) -> None:
         self.problems.add(Problem(code, message, Location(self.path, line, column), subject))
@@ -81,7 +87,6 @@ class _Reader:
         self._source = source
         self._workload: Workload | None = None
         self._seen_count = False
-        self._known: dict[str, WorkloadRow] = {}
         self._with_policy = False
         self._short: tuple[int, str] | None = None  # line and name of the last row that ends too early
         self._after_rows: int | None = None
@@ -89,11 +94,11 @@ class _Reader:
 
     def take(self, text: str) -> None:
         self.line += 1
-        known = self._known.get(text)
-        if known is not None and self._workload is not None:
-            self._keep(self._workload, known)
-        elif self._workload is None:
+        known = self._workload.known_lines.get(text) if self._workload is not None else None
+        if self._workload is None:
             self._take_header(text)
+        elif known is not None:
+            self._keep(self._workload, known)
         elif text.isspace() or not text:
             self._note_blank(self._workload)
         elif not self._seen_count:
@@ -129,8 +134,8 @@ class _Reader:
     def _take_row(self, workload: Workload, text: str) -> None:
         row = clean_row(text, with_policy=self._with_policy)
         if row is not None:
-            if len(self._known) < _KEPT_LINES:
-                self._known[text] = row
+            if len(workload.known_lines) < _KEPT_LINES:
+                workload.known_lines[text] = row
             self._keep(workload, row)
             return
         mended = mended_row(text, with_policy=self._with_policy)
@@ -173,10 +178,10 @@ class _Reader:
         stated, rows = workload.stated_rows, len(workload.rows)
         if stated is not None and rows < stated:
             message = f"{rows:,} of {stated:,} rows: clients repeat the numbers of the last one {stated - rows:,} times"
-            workload.note(ROW_COUNT, message, self.line)
+            workload.note(ROW_COUNT, message, self.line, 1)
         elif stated is not None and rows > stated:
             message = f"{rows:,} rows instead of {stated:,}: clients leave out the last {rows - stated:,}"
-            workload.note(ROW_COUNT, message, workload.lines_of_rows[stated])
+            workload.note(ROW_COUNT, message, workload.lines_of_rows[stated], 1)
         if self._after_rows is not None:
             workload.note(MALFORMED_ROW, "what stands from here on is no row, and no client reads it", self._after_rows, 1)
 

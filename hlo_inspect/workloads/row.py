@@ -66,6 +66,12 @@ def split_fields(text: str) -> list[str]:
     return text.split() if text.isascii() else _TOKEN.findall(text)
 
 
+def field_column(text: str, at: int) -> int | None:
+    """The 1-based column of a field of a line."""
+    starts = [match.start() + 1 for match in _TOKEN.finditer(text)]
+    return starts[at] if at < len(starts) else None
+
+
 def clean_row(text: str, *, with_policy: bool) -> WorkloadRow | None:
     """The row of a line; `None` where something can be wrong with it."""
     match = (_ROW_WITH_POLICY if with_policy else _ROW).fullmatch(text)

@@ -54,6 +54,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI605": ("ga: 1", "vpp: 2 ga: 1"),
     "HI606": ("NPU_group: 3", "NPU_group: 2"),
     "HI607": ("ALLGATHER 64", "NONE 0"),
+    "HI608": ("checkpoints: 1 0", "checkpoints: 0"),
 }
 ELSEWHERE = {"HI205": "rules/test_bad_input", "HI505": "rules/test_optimizer_state", "HI506": "rules/test_optimizer_state"}
 ELSEWHERE |= {"HI302": "rules/test_memory_files"}
