@@ -70,7 +70,7 @@ def measured(text: str, passes: Sequence[str]) -> Cost | None:
     if child == 0:
         status = 1
         try:
-            signal.alarm(LIMIT_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS)  # of the processor, which others may have too
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             begin = time.process_time()
