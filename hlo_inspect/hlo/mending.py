@@ -214,16 +214,18 @@ class Mender:
                 start = piece.rfind("\n", 0, at) + 1
                 end = piece.find("\n", at)
                 before = piece[start:at]
+                tried += not before.isspace() and bool(before)
                 if not before.strip():
                     if word == "HloModule" and (
                         _is_escaped(piece[start:end]) or self._width_at(piece[start : start + WIDTH_CHARS])
                     ):
                         return True
+                elif word == "HloModule" and tried <= MAX_TRIED and _is_escaped(piece[start:end]):
+                    return True
                 elif len(before) <= MAX_PREFIX:
                     line = piece[start:end]
-                    tried += 1
                     following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
-                    if _is_escaped(line) or self._is_prefixed(line, following) or tried > MAX_TRIED:
+                    if self._is_prefixed(line, following) or tried > MAX_TRIED:
                         return True
                 at = piece.find(word, at + 1)
         return False

@@ -121,6 +121,7 @@ MENDED: dict[str, Callable[[str], str]] = {
     "repr in a call": lambda text: f"print({text!r})",
     "repr of bytes": lambda text: repr(text.encode()),
     "JSON": lambda text: json.dumps({"name": "jit_f", "hlo": text, "size": 3}),
+    "a thread in one string": lambda text: json.dumps("We saw this\n" * 60 + text + "and nothing else\n"),
     "JSON twice": lambda text: json.dumps(json.dumps({"hlo": text})),
     "strings of C": lambda text: "".join(f"    {json.dumps(line + chr(10))}\n" for line in text.splitlines()),
     "strings of Python": lambda text: "text = (\n" + "".join(f"    {line + chr(10)!r}\n" for line in text.splitlines()) + ")\n",
