@@ -107,7 +107,7 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
     ),
     RulePage(
         NO_CHECKPOINTS,
-        "unused-workload-checkpoints",
+        "workload-checkpoints",
         "info",
         "Checkpoints of a workload that SimAI does not use.",
         "Headers for SimAI with rows behind checkpoints: or checkpoint_initiates:.",
