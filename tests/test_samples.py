@@ -134,7 +134,8 @@ maximum 2 negate 2 exponential 2 iota 2 scatter 2 minimum 2 rsqrt 1 log 1 concat
 
 @cache
 def report(sample: str, command: str = "summary") -> Report:
-    return hlo_inspect.inspect(SEEDS / f"{sample}.txt", (command,))
+    """Phases are those of the names, as in the summary alone."""
+    return hlo_inspect.inspect(SEEDS / f"{sample}.txt", (command,), phases="names")
 
 
 def columns(sample: str, table: str, *names: str, command: str | None = None) -> list[tuple[Value, ...]]:

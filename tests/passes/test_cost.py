@@ -245,7 +245,7 @@ PROFILE = """title: A device of round figures
 extends: a100-sxm-80gb
 matmul: {f32: {value: 100, source: arithmetic}}
 vector: {f32: {value: 10, source: arithmetic}, s32: {value: 5, source: arithmetic}}
-memory: {bandwidth: {value: 50, source: arithmetic}}
+memory: {bandwidth: {value: 50 B/s, source: arithmetic}}
 sources:
   - {id: arithmetic, title: Round figures, publisher: nobody, version: "1", url: "https://example.org", page: "1"}
 """
@@ -272,7 +272,7 @@ def test_times_of_one_run(tmp_path: Path) -> None:
 
 def test_what_takes_most_time_comes_first(tmp_path: Path) -> None:
     """Without anything that bytes could wait for: 1.4 and 0.9 seconds of two opcodes, 3.84 and 1.28 of two products."""
-    (tmp_path / "round.yaml").write_text(PROFILE.replace("50,", "1e18,"))
+    (tmp_path / "round.yaml").write_text(PROFILE.replace("50 B/s", "1e18 B/s"))
     report = inspect(TEXT, str(tmp_path / "round.yaml"))
     assert [row[0] for row in report.table("cost").rows][:4] == ["dot", "custom-call", "compare", "add"]
     (share,) = rows(report, "cost", "share")["compare"]
