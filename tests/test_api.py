@@ -399,6 +399,6 @@ def test_an_input_of_one_module_needs_no_full_collection(monkeypatch: pytest.Mon
     """It would take as long as reading a few megabytes."""
     made: list[int] = []
     monkeypatch.setattr(api, "SWEEP_BYTES", 0)
-    monkeypatch.setattr(api.gc, "collect", lambda: made.append(1))
+    monkeypatch.setattr(gc, "collect", lambda: made.append(1))
     hlo_inspect.inspect(COLLECTIVES, "collectives")
     assert made == []

@@ -256,7 +256,7 @@ class Successions:
                 holders[source] += 1
         for kind in sorted(pairs):
             best = sorted(
-                (*order, holders[source], abs(number - self._order[source]), number, source)
+                (order, holders[source], abs(number - self._order[source]), number, source)
                 for *order, number, source in pairs[kind]
             )
             self._assign([(number, source) for *_, number, source in best])

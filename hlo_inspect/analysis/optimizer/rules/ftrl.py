@@ -51,7 +51,10 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
                 return None
             divided[inner[0][0]][scalars] = value * number
     inverse = scaled(divided[squares.new], -1.0)
-    if len(inverse) != 1 or not close(*inverse.values(), divided[squares.old].get(next(iter(inverse)), 0.0)):
+    if len(inverse) != 1:
+        return None
+    ((scalars, value),) = inverse.items()
+    if not close(value, divided[squares.old].get(scalars, 0.0)):
         return None
     rate = update.forms.power(inverse, -1.0)
     return (rate, gradient) if old == {ONE: 1.0} and min(rate.values()) > 0 and update.is_gradient(gradient) else None

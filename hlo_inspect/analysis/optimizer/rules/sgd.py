@@ -124,7 +124,7 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
 def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
     """The leaves of each term of a sum, or of the one term that an atom is."""
     found = update.forms.atoms[atom]
-    forms = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
+    forms: list[Sum] = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
     return [update.forms.leaves(form) for form in forms]
 
 
