@@ -126,8 +126,8 @@ def test_in_pieces(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_command_that_skips_lines_says_the_same(
     command: str, size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Phases are those of the names, as in the summary alone. Where names repeat it may not: which definition is meant depends on
-    how far one looks.
+    """Phases are those of the names, as in the summary alone. Where names repeat it may not: which definition is meant depends
+    on how far one looks.
     """
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in sorted(set(DUMPS) - NAMELESS):
