@@ -16,6 +16,8 @@ from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
 from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
+_TEMPORARIES_OF_TPU = "the arena itself; memory_analysis() on TPU gives it rounded up to 16,384 bytes, with older compilers the gaps counted twice"
+
 
 class Memory(Pass):
     """Device memory: does it fit, what is live at the peak, and the largest arrays of any text.
@@ -48,7 +50,9 @@ class Memory(Pass):
         FactSpec("memory.output_bytes", "bytes", "results on the device, with the table of the result tuple"),
         FactSpec("memory.alias_bytes", "bytes", "parameters whose place an output takes"),
         FactSpec("memory.constant_bytes", "bytes", "constants"),
-        FactSpec("memory.temp_bytes", "bytes", "temporaries on the device"),
+        FactSpec(
+            "memory.temp_bytes", "bytes", "temporaries on the device: the packed heap and tables, without what TPU rounds up"
+        ),
         FactSpec("memory.needed_bytes", "bytes", "argument + output - alias + constants + temporaries"),
         FactSpec("memory.peak_bytes", "bytes", "what is static and the highest point of the heap"),
         FactSpec("memory.xla_peak_bytes", "bytes", "what memory_analysis() calls the peak: on CPU without temporaries"),
@@ -69,6 +73,8 @@ class Memory(Pass):
         facts: dict[str, Value] = {f"memory.{name}": value for name, value in found.figures.items()}
         facts |= {f"memory.space.{space}.peak_bytes": value for space, value in found.spaces.items()}
         notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
+        if found.platform.is_tpu and found.device is not None:
+            notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
         rows = (*out_of_memory_rows(reports_of(context)), *memory_headline(context))
         return Section(facts, _tables(context), notes, rows)
 

@@ -283,3 +283,12 @@ ENTRY %e (a: f32[256,1024], b: f32[256,1024]) -> f32[8] {
     assert {row[1:] for row in live if row[0] == "s"} >= {("{1,0}", "input copy", 0), ("{1,1}", "input copy", 1)}
     (message,) = [finding.message for finding in report.findings if finding.rule == "HI307"]
     assert message.startswith("what is gathered of parameter 1, 2.00 MiB, lives from the forward into the backward pass")
+
+
+def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:
+    """Only there the compiler reports another figure than the arena; without a schedule there is no figure at all."""
+    for platform, expected in (("tpu", 1), ("gpu", 0)):
+        notes = hlo_inspect.inspect(LIFE, "memory", platform=platform).notes
+        assert sum("memory_analysis() on TPU" in note for note in notes) == expected
+    unscheduled = hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", platform="tpu")
+    assert not any("memory_analysis() on TPU" in note for note in unscheduled.notes)
