@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import hlo_inspect
 from benchmarks.generate import expected_path, generate, read_base, size_in_bytes
 from benchmarks.measure import ROOT, round_robin, run_command, stay_on_one_core
-from hlo_inspect.api import without_collection
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.source_reports import without_collection
 
 BASE = ROOT / "tests/data/cpu/scan_fsdp.after.txt"
 OUTPUT = ROOT / "benchmarks/out"

@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 import hlo_inspect
-from hlo_inspect import HloInspectError, InputError, Report, UsageError, api, inspect, inspect_all
+from hlo_inspect import HloInspectError, InputError, Report, UsageError, inspect, inspect_all
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.inspection import source_reports
 from hlo_inspect.passes import MODULE_FACTS
 
 DATA = Path(__file__).parent / "data"
@@ -381,7 +382,7 @@ def test_html_of_a_dump_s_text_is_escaped() -> None:
 
 def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are: the analyses of a module refer to one another, so that only a sweep frees them."""
-    monkeypatch.setattr(api, "SWEEP_BYTES", 4 * api.MODULE_COST)
+    monkeypatch.setattr(source_reports, "SWEEP_BYTES", 4 * source_reports.MODULE_COST)
     text = "".join(
         f"HloModule m{number}\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT n = f32[4]{{0}} negate(p)\n}}\n\n"
         for number in range(40)
@@ -398,7 +399,7 @@ def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) 
 def test_an_input_of_one_module_needs_no_full_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take as long as reading a few megabytes."""
     made: list[int] = []
-    monkeypatch.setattr(api, "SWEEP_BYTES", 0)
+    monkeypatch.setattr(source_reports, "SWEEP_BYTES", 0)
     monkeypatch.setattr(gc, "collect", lambda: made.append(1))
     hlo_inspect.inspect(COLLECTIVES, "collectives")
     assert made == []

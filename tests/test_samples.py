@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.inspection.workload_reports import rewritten_workload
 from hlo_inspect.report.model import Report, Value
-from hlo_inspect.workload_reports import rewritten_workload
 
 SEEDS = Path(__file__).parents[2] / "shared/dumps/seeds"
 

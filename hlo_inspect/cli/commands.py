@@ -92,7 +92,7 @@ def _pass_commands(one: Question) -> list[click.Command]:
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
     """Writes the workload file in another dialect."""
-    from hlo_inspect.workload_reports import rewritten_workload
+    from hlo_inspect.inspection.workload_reports import rewritten_workload
 
     if len(inputs) != 1:
         raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")

@@ -15,7 +15,7 @@ from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import HloInspectError, InputError
 
 if TYPE_CHECKING:
-    from hlo_inspect.api import Inspection
+    from hlo_inspect.inspection.inspection import Inspection
     from hlo_inspect.report.model import Report, Severity
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
@@ -60,7 +60,7 @@ class Inspected:
         self._output = output
 
     def __iter__(self) -> Iterator[Report]:
-        from hlo_inspect.api import Inspection
+        from hlo_inspect.inspection.inspection import Inspection
 
         options = asdict(self._read)
         jobs = options.pop("jobs")
@@ -69,7 +69,7 @@ class Inspected:
             ReadingBar(wanted=not self._quiet and jobs == 1) as bar,
             Inspection(self._passes, also=self._also, **options) as inspection,
         ):
-            inspection.watcher = bar
+            inspection.watch(bar)
             for one in inspection.read(self._sources(inspection), jobs):
                 if isinstance(one, HloInspectError):
                     with bar.out_of_the_way():

@@ -198,13 +198,13 @@ class TestStreams:
         assert (result.returncode, result.stderr) == (130, "hlo-inspect: interrupted\n")
 
     def test_out_of_memory_is_said(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        from hlo_inspect import api
         from hlo_inspect.cli.main import run
+        from hlo_inspect.inspection.inspection import Inspection
 
         def read(*_arguments: object) -> Iterator[object]:
             raise MemoryError
 
-        monkeypatch.setattr(api.Inspection, "read", read)
+        monkeypatch.setattr(Inspection, "read", read)
         assert run(["params", str(COLLECTIVES)]) == 3
         assert capsys.readouterr().err.startswith("hlo-inspect: out of memory")
 

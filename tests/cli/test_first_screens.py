@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.api import Inspection
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report

@@ -30,8 +30,8 @@ from types import FrameType
 
 import hlo_inspect
 from benchmarks.shapes import SHAPES
-from hlo_inspect.api import Inspection
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report

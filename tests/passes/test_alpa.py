@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.api import Inspection
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
 
 DATA = Path(__file__).parents[1] / "data"

@@ -19,8 +19,8 @@ import pytest
 import zstandard
 
 import hlo_inspect
-from hlo_inspect.api import Inspection
 from hlo_inspect.cli.main import run
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla_worker import Worker
@@ -229,7 +229,7 @@ class TestBadInput:
     def test_a_process_that_does_not_survive(self) -> None:
         with Inspection("params") as inspection:
             report_of(inspection, WHOLE)
-            inspection._xla.require("the test needs")._process.kill()
+            inspection._sources.xla.require("the test needs")._process.kill()
             with pytest.raises(
                 hlo_inspect.InputError, match=r"XLA does not survive this input, which is serialized HLO \(SIGKILL"
             ):

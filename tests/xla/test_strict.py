@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.api import Inspection
 from hlo_inspect.cli.main import run
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.xla_worker import Worker, XlaError
 
 pytest.importorskip("jaxlib")

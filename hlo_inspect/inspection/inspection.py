@@ -1,0 +1,190 @@
+"""From inputs to reports: which files are read, in how many processes, and in which order their answers come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, tee
+from pathlib import Path
+from typing import Any, Unpack
+
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
+from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.inspection.jobs import Jobs, LostProcessError
+from hlo_inspect.inspection.module_reports import Asked, ModuleReports
+from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
+from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import Report
+
+_NAMED = 8
+"""So many modules are named where none is named as asked."""
+
+
+class Inspection:
+    """What is asked of each input: the arguments of `inspect_all` except the source, and `Asked.cost_model`. One process of
+    jaxlib serves the inputs that are read in one `with` block.
+    """
+
+    def __init__(
+        self,
+        passes: str | Sequence[str],
+        *,
+        module: str | None = None,
+        stage: str | None = None,
+        strict: bool = False,
+        **asked: Unpack[Asked],
+    ) -> None:
+        self._arguments = {"passes": passes, "module": module, "stage": stage, "strict": strict, **asked}
+        names = (passes,) if isinstance(passes, str) else tuple(passes)
+        if not names:
+            raise UsageError("no pass is named")
+        self._held = "a workload" if names == (WORKLOAD.name,) else "an HLO module"
+        self._module = module
+        self._stage = stage
+        self._reports = ModuleReports(names, **asked)
+        about_workloads = asked.get("also", ()) if names == (MODULE_FACTS.name,) else names  # a list shows what belongs to it
+        self._sources = SourceReports(names[0], self._reports, about_workloads, module, strict=strict)
+        self.passed_over: list[str] = []
+        """Files of directories that hold no module: one line each."""
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tells somebody how far the inspection is."""
+        self._sources.watcher = watcher
+
+    def __enter__(self) -> Inspection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sources.xla.close()
+
+    def sources(self, argument: str) -> list[Path | str]:
+        """What an argument of the command line names: standard input (`-`), a file, a directory, or all that a pattern fits."""
+        return [argument] if argument in {"-", ""} else [Path(path) for path in expanded(argument)]
+
+    def reports(self, source: Openable) -> Iterator[Report]:
+        """A report for each module of `source` whose name matches. All of it is read before the first error is raised."""
+        errors: list[HloInspectError] = []
+        for one in self.read([source]):
+            if isinstance(one, Report):
+                yield one
+            else:
+                errors.append(one)
+        if errors:
+            raise errors[0]
+
+    def read(self, sources: Iterable[Openable], jobs: int = 1) -> Iterator[Report | HloInspectError]:
+        """A report for each module of each source whose name matches, and an error for each file and module that cannot be
+        read: nothing stops the others. `jobs` processes read the files; the order is that of the sources.
+        """
+        files = _files(sources, self._stage)
+        if jobs == 1:
+            read = ((file, self._items(file)) for file in files)
+            yield from self._of_sources(read)
+            return
+        first, waiting = tee(files)
+        with Jobs(jobs, partial(_start_reading, self._arguments)) as processes:
+            results = processes.in_order(first)
+            yield from self._of_sources(
+                (file, self._arrived(file, *arrived)) for file, arrived in zip(waiting, results, strict=False)
+            )
+
+    def _of_sources(self, read: Iterable[tuple[_File, Iterable[Item]]]) -> Iterator[Report | HloInspectError]:
+        """What was read of all files. Of a directory no error is made of a file that only may hold a module."""
+        for _, group in groupby(read, key=lambda one: one[0].number):
+            matched, failed = 0, False
+            others: list[str] = []
+            empty: list[InputError] = []
+            file = None
+            for file, items in group:
+                for item in items:
+                    if isinstance(item, Report):
+                        matched += 1
+                        yield item
+                    elif isinstance(item, str):
+                        others.append(item)
+                    elif isinstance(item, NoModuleError) and file.may_hold:
+                        empty.append(item)
+                    else:
+                        failed = True
+                        yield item
+            place = Location(file.of if file is not None else "")
+            if not failed and empty and not matched and not others:
+                yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
+                continue
+            self.passed_over += map(str, empty)
+            if not failed and not matched:
+                yield InputError(_no_such_module(self._module, others), place)
+
+    def _arrived(self, file: _File, items: list[Item], failure: Exception | None) -> Iterator[Item]:
+        """What another process made of a file, with what did not have to travel."""
+        for item in items:
+            if isinstance(item, Report):
+                specs = item.specs or self._reports.specs
+                yield replace(item, facts=Facts(item.facts, specs), specs=specs)
+            else:
+                yield item
+        if isinstance(failure, LostProcessError):
+            yield InputError(str(failure), Location(str(file.source)))
+        elif failure is not None:
+            raise failure
+
+    def _items(self, file: _File) -> Iterator[Item]:
+        """A report for each module of a file, its name where that does not match, and what cannot be read."""
+        if isinstance(file.source, HloInspectError):
+            yield file.source
+            return
+        try:
+            yield from self._sources.read(open_source(file.source), file.note)
+        except (InputError, MissingExtraError) as error:
+            yield error
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file to read, or why there is none: the `number` of the source it is `of`, and a note where it is not what one would
+    expect. One that only `may_hold` a module may hold none.
+    """
+
+    number: int
+    of: str
+    source: Openable | HloInspectError
+    note: str | None = None
+    may_hold: bool = False
+
+
+def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
+    """The files of all sources, in order: of a directory those that hold its modules."""
+    for number, source in enumerate(sources):
+        if not is_directory(source):
+            yield _File(number, open_source(source).name, source)
+            continue
+        of = str(source)
+        try:
+            for file in dump_files(source, stage):
+                yield _File(number, of, file.path, file.note, file.may_hold)
+        except (InputError, UsageError) as error:
+            yield _File(number, of, error)
+
+
+def _start_reading(arguments: Mapping[str, Any]) -> Callable[[_File], Iterator[Item]]:
+    """What a process does with each file. The specifications of facts are the same for all modules, and stay behind."""
+    inspection = Inspection(**arguments)
+
+    def read(file: _File) -> Iterator[Item]:
+        for item in inspection._items(file):
+            if isinstance(item, Report):
+                yield replace(item, facts=dict(item.facts), specs=() if item.specs is inspection._reports.specs else item.specs)
+            else:
+                yield item
+
+    return read
+
+
+def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:
+    """What is wrong where no module is named as the pattern says."""
+    names = list(dict.fromkeys(names))
+    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return f"holds no module that is named like {pattern!r}; there are: {listed}{did_you_mean(pattern or '', names)}"

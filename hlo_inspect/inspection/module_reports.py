@@ -1,0 +1,149 @@
+"""The report of one module: the facts of all passes that run, the tables of those that were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict, get_args
+
+from hlo_inspect.analysis.alpa import given_cost_model
+from hlo_inspect.analysis.context import Context, PhasesFrom
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
+from hlo_inspect.analysis.memory.platforms import PlatformName
+from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.headline import findings_row, truncation_rows
+from hlo_inspect.passes.log_table import log_tables
+from hlo_inspect.passes.part_of_module import facts_of_part, of_part
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import Input, Report, most_severe_first
+from hlo_inspect.rules import RULES
+from hlo_inspect.rules.reading_problems import reading_findings
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
+
+
+class Asked(TypedDict, total=False):
+    """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
+    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`).
+    """
+
+    profile: str | None
+    mesh: str | None
+    custom_calls: str | None
+    phases: PhasesFrom
+    cost_model: Mapping[str, str | None] | None
+    platform: PlatformName | None
+    name: str | None
+    also: Sequence[str]
+
+
+class ModuleReports:
+    """Makes the report of any module: the passes that were asked for, and what they are asked.
+
+    `chosen` are the passes whose tables the report has, `wants` what they all need of a module. Where `asks_graph`, a module
+    that was read without its graph is read again with it when its names leave a phase open.
+    """
+
+    def __init__(
+        self,
+        passes: Sequence[str],
+        *,
+        profile: str | None = None,
+        mesh: str | None = None,
+        custom_calls: str | None = None,
+        phases: PhasesFrom = "graph",
+        cost_model: Mapping[str, str | None] | None = None,
+        platform: PlatformName | None = None,
+        name: str | None = None,
+        also: Sequence[str] = (),
+    ) -> None:
+        if phases not in get_args(PhasesFrom):
+            raise UsageError(f"phases are told by {' or '.join(get_args(PhasesFrom))}, not by {phases!r}")
+        self.chosen = [find_pass(name) for name in passes if name != WORKLOAD.name]
+        self._also = frozenset(find_pass(name).name for name in also)
+        running = _with_included([*self.chosen, *map(find_pass, also)])
+        self._answering = list(dict.fromkeys((*running, MODULE_FACTS)))
+        self.specs = tuple(spec for one in self._answering for spec in one.specs)
+        self.wants = _wants(running, self.chosen)
+        left_out = self.chosen[0].also if self.chosen else ()
+        self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
+        self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
+        self._profile = _profile(profile)
+        self._mesh = given_mesh(mesh) if mesh is not None else None
+        self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
+        self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
+        self._platform = platform
+        self._name = name
+
+    def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
+        """The report of a module that was read with `wants`. `read_graph` reads it with its graph."""
+        context = Context(
+            module,
+            self._profile,
+            self._mesh,
+            self._also,
+            self._user_rules,
+            self._phases,
+            read_graph,
+            self._cost_model,
+            self._platform,
+            self._name,
+        )
+        chosen = self.chosen
+        sections = {one.name: one.run(context) for one in self._answering}
+        facts = {name: value for section in sections.values() for name, value in section.facts.items()}
+        facts = facts_of_part(facts) if module.quoted_lines else facts
+        tables = (
+            *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
+            *log_tables(module),
+        )
+        rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
+        findings = [finding for rule in rules for finding in rule.check(context)]
+        findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
+        findings = most_severe_first(findings)
+        headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
+        report = Report(
+            command=chosen[0].name,
+            input=Input(module.path, module.first_line, module.lines, module.bytes),
+            facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self.specs),
+            tables=tables,
+            findings=tuple(findings),
+            notes=tuple(dict.fromkeys((*notes, *(line for section in sections.values() for line in section.notes)))),
+            profile=context.profile.name if context.profile is not None else None,
+            specs=self.specs,
+            passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
+            headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
+        )
+        return of_part(report, module.quoted_lines) if module.quoted_lines else report
+
+
+def _behind_the_module(fact: str) -> bool:
+    return not fact.startswith("module.")
+
+
+def _profile(name_or_path: str | None) -> HardwareProfile | None:
+    if name_or_path is None:
+        return None
+    from hlo_inspect.analysis.hardware import load_profile
+
+    return load_profile(name_or_path)
+
+
+def _with_included(passes: Iterable[Pass]) -> list[Pass]:
+    """The passes, each followed by those that belong to its answer; none twice."""
+    return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
+
+
+def _wants(running: Iterable[Pass], chosen: Iterable[Pass]) -> Wants:
+    """What the facts of all passes and the tables of the chosen ones need of a module."""
+    wants = MODULE_FACTS.wants
+    for one in running:
+        wants |= one.wants
+    for one in chosen:
+        wants |= one.table_wants
+    return wants

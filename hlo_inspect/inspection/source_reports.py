@@ -1,0 +1,182 @@
+"""The reports on the modules of one source: a file, a text or a stream, whatever it holds."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
+from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.second_reading import SecondReading
+from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.memory_reports import COMMAND as MEMORY
+from hlo_inspect.inspection.memory_reports import holds_memory_file, report_on_log, report_on_memory_file
+from hlo_inspect.inspection.module_reports import ModuleReports
+from hlo_inspect.inspection.workload_reports import holds_workload, is_no_workload, report_on_workload
+from hlo_inspect.passes import find_workload_pass
+from hlo_inspect.report.model import Report
+from hlo_inspect.workloads.reader import read_workload
+from hlo_inspect.xla import Xla
+
+SWEEP_BYTES, MODULE_COST = 1 << 20, 1 << 12
+"""Bytes of text after whose modules memory is swept, and what any module counts for beside its text."""
+
+Item = Report | str | HloInspectError
+"""A report, the name of a module that is not named as asked, or what cannot be read."""
+
+
+class NoModuleError(InputError):
+    """A text that can be read and holds no HLO module."""
+
+
+class Watcher(Protocol):
+    """Who wants to know how far an inspection is."""
+
+    def reading(self, name: str, read: int) -> None:
+        """So many bytes of the file are read."""
+
+    def analysing(self, module: str) -> None:
+        """The module is read, and what it means is worked out."""
+
+
+class SourceReports:
+    """Reads one source after another. `command` is the first pass, `module` a regular expression that names have to match, and
+    `about_workloads` names the passes that answer of workload files. `xla` is one process of jaxlib for all sources.
+    """
+
+    def __init__(
+        self, command: str, reports: ModuleReports, about_workloads: Sequence[str], module: str | None, *, strict: bool
+    ) -> None:
+        self._command = command
+        self._reports = reports
+        self._wants = reports.wants
+        if strict and reports.asks_graph:
+            self._wants |= Wants(graph=True)  # what XLA printed is read once
+        self._about_workloads = [one for name in about_workloads if (one := find_workload_pass(name)) is not None]
+        self._pattern = _pattern(module)
+        self._strict = strict
+        self.xla = Xla()
+        if strict:
+            self.xla.require("--strict needs")
+        self.watcher: Watcher | None = None
+        self._unswept = 0
+
+    def read(self, source: Source, note: str | None) -> Iterator[Item]:
+        """A report for each module, its name where that does not match, and what XLA's parser refuses. Raises where the source
+        cannot be read on, or holds no module. `note` is what there is to say of the file.
+        """
+        if self.watcher is not None:
+            source.on_bytes = partial(self.watcher.reading, source.name)
+        source.converter = self.xla.as_text
+        if holds_workload(source):
+            yield self._on_workload(source, note)
+            return
+        if self._command == MEMORY and holds_memory_file(source):
+            yield report_on_memory_file(source)
+            return
+        if not self._reports.chosen:
+            raise NoModuleError(is_no_workload(source), Location(source.name))
+        reads_again = self._reports.asks_graph and not self._wants.graph
+        graphs = SecondReading(source, self._wants, self._read_again) if reads_again else None
+        modules = self.xla.modules(source, self._wants, strict=self._strict)
+        number = 0
+        while True:
+            collecting = gc.isenabled()
+            with without_collection():
+                found = next(modules, None)
+                if found is None:
+                    break
+                number += 1
+                if isinstance(found, ParseError):
+                    item: Item = found
+                else:
+                    module, reading_note = found
+                    read_graph = partial(graphs.module, module, number) if graphs is not None else None
+                    noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
+                    if collecting:
+                        self._sweep(module.bytes)
+                    item = self._report_on(module, noted, read_graph)
+                    if graphs is not None:
+                        graphs.forget(module)
+            yield item
+        if not number:
+            yield self._without_module(source)
+
+    def _without_module(self, source: Source) -> Report:
+        """The report on a log that only says that memory did not suffice, where that is asked for."""
+        found = report_on_log(source) if source.memory_lines else None
+        if found is None:
+            what = what_text_looks_like(source.start) or what_log_holds(source.measured)
+            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
+        if self._command != MEMORY:
+            message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
+            raise NoModuleError(message, Location(source.name))
+        return found
+
+    def _on_workload(self, source: Source, note: str | None) -> Report | str:
+        """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of
+        the passes is about such files.
+        """
+        if not self._about_workloads:
+            message = f"is a workload file of a network simulator, of which {self._command} says nothing"
+            raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
+        with without_collection():
+            workload = read_workload(source)
+            policy = workload.header.policy
+            if self._pattern is not None and self._pattern.search(policy) is None:
+                return policy
+            notes = [one for one in (note, source.note) if one is not None]
+            report = report_on_workload(workload, self._command, self._about_workloads, notes)
+        answered = {spec.name for spec in report.specs}
+        return replace(report, unanswered=tuple(spec for spec in self._reports.specs if spec.name not in answered))
+
+    def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
+        """The modules of a source that was read without `--strict`."""
+        return (one[0] for one in self.xla.modules(source, wants, strict=False) if not isinstance(one, ParseError))
+
+    def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report | str:
+        """The report, or the name of a module that is not named as asked. `read_graph` reads it with its graph."""
+        if self._pattern is not None and self._pattern.search(module.name) is None:
+            return module.name
+        if self.watcher is not None:
+            self.watcher.analysing(module.name)
+        return self._reports.report(module, notes, read_graph)
+
+    def _sweep(self, read: int) -> None:
+        """Before the analysis of a module of so many bytes: those of the modules before it refer to one another, and would wait
+        for a full collection. One is made whenever these had some text, so that memory does not grow with the number of
+        modules; an input of one module needs none.
+        """
+        if self._unswept > SWEEP_BYTES:
+            gc.collect()
+            self._unswept = 0
+        self._unswept += read + MODULE_COST
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Reading makes many small objects and no cycles: the garbage collector would visit them over and over for nothing."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            if not gc.get_freeze_count():  # objects that the caller has frozen have to stay frozen
+                gc.freeze()  # and back: what was read is in the oldest generation then, which quick collections leave alone
+                gc.unfreeze()
+            gc.enable()
+
+
+def _pattern(module: str | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(module) if module is not None else None
+    except re.error as error:
+        raise UsageError(f"{module!r} is not a regular expression: {error}") from error
