@@ -17,7 +17,7 @@ from hlo_inspect.passes.base import Pass, unknown
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 RULE_NAMES = tuple(name for rule in RULES for name in rule.names)
-WITHOUT_RULE = ["adabound", "adopt", "asgd", "ftrl", "mars", "rprop", "shampoo", "soap", "sophia"]
+WITHOUT_RULE = ["shampoo", "soap"]
 """Names that a policy may ask for, of optimizers that no rule recognises."""
 
 VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")

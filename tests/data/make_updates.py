@@ -289,6 +289,48 @@ def scaled_after(g: Any, w: Any, w0: Any, s: Any, _: Any, v: Any) -> Any:
     return g * s / (jnp.sqrt(v) + 1e-6)
 
 
+# -- averages of the weights ---------------------------------------------------------------------------------------------
+
+
+def falling(t: Any, slope: float = 0.002 * 0.1) -> Any:
+    """The rate of averaged SGD after t steps, with a decay of 0.002."""
+    return 0.1 / (1.0 + slope * t) ** 0.75
+
+
+def share_of(t: Any) -> Any:
+    return 1.0 / jnp.maximum(1.0, t - 10.0)
+
+
+def averaged(g: Any, w: Any, own: Arrays, eta: Any, share: Any) -> Arrays:
+    (x,) = own
+    w = w * (1.0 - 0.002 * eta) - eta * g
+    return w, x + share * (w - x)
+
+
+def asgd(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """The rate is made of the counter."""
+    return averaged(g, w, own, falling(shared[0]), share_of(shared[0]))
+
+
+def asgd_kept(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """Rate and share are kept from the step before, as in PyTorch."""
+    return averaged(g, w, own, *shared[1:])
+
+
+def after_asgd(t: Any, *_: Any) -> Arrays:
+    return t + 1.0, falling(t + 1.0), share_of(t + 1.0)
+
+
+def sgd_steady(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """SGD with a moving average for evaluation."""
+    return averaged(g, w, own, falling(shared[0]), 0.01)
+
+
+def sgd_steeper(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """A schedule that has nothing to do with the decay."""
+    return averaged(g, w, own, falling(shared[0], 0.01), share_of(shared[0]))
+
+
 PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "adam_handed_in": (step_of(adam_by_torch, 2), (SCALAR,) * 5),
     "adam_powers": (step_of(adam_by_powers, 2, (SCALAR, SCALAR), powers), ()),
@@ -323,6 +365,10 @@ PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "dadapt_adamw_by_hand": (by_distance(scaled_sum, is_prodigy=False), ()),
     "dadapt_adamw_after_twin": (by_distance(scaled_after, is_prodigy=False), ()),
     "dadapt_adamw_twin": (by_distance(scaled_sum, is_prodigy=False, factor=2.0), ()),
+    "asgd": (step_of(asgd, 1, (SCALAR,), counted), ()),
+    "asgd_kept": (step_of(asgd_kept, 1, (SCALAR,) * 3, after_asgd), ()),
+    "sgd_averaged_steadily": (step_of(sgd_steady, 1, (SCALAR,), counted), ()),
+    "sgd_averaged_steeper": (step_of(sgd_steeper, 1, (SCALAR,), counted), ()),
     "sgd_accumulated": (step_of(accumulated, 2, (COUNTER,), counted), ()),
 }
 

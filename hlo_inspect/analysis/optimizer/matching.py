@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
@@ -15,6 +16,7 @@ from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
+from hlo_inspect.analysis.optimizer.weight_averages import weight_averages
 
 MAX_ROUNDS = 4
 MAX_STATES = 64  # of one array
@@ -84,6 +86,7 @@ class Matcher:
         self._arrays = {node: array for array in floats for node in (array.new, array.old)}
         self._copies = self._find_copies()
         self._running_products = self._find_running_products()
+        self._averages = weight_averages(self.forms, self.moving, self.definition)
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
@@ -189,6 +192,11 @@ class Matcher:
                     copies.setdefault(node, []).append(array)
         return copies
 
+    @cached_property
+    def _returned_scalars(self) -> list[Sum]:
+        """The scalars that the step returns."""
+        return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
+
     def _find_running_products(self) -> dict[int, float | None]:
         """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values."""
         found: dict[int, float | None] = {}
@@ -275,6 +283,8 @@ class Matcher:
                 self._hidden(array),
                 self._running_products,
                 self._arrays,
+                self._averages,
+                lambda: self._returned_scalars,
             ),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )

@@ -8,6 +8,7 @@ new weight to its states, and gives a claim when it has explained every term, ev
 * averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`
 * steps below the root of a second moment: `find_root`, `find_adam_step`, `averages_of`, `adam_claim`, `claim_like_adam`,
   `find_scaled_gradient`
+* steps along the gradient itself: `plain_rate`, `is_plain_gradient`, `is_backward`, `averaged_by` for the average of ASGD
 * norms, trust ratios and limits: `squares_in`, `is_norm_of`, `trust_factor`, `trust_ratio_of`, `is_trust_ratio`, `clip_of`,
   `unclipped`, `within_limits`
 * the distance of D-Adaptation and Prodigy: `distance_estimate`, `gradient_sum`, `added_for`, `without_power`, `are_alike`
@@ -74,8 +75,10 @@ from hlo_inspect.analysis.optimizer.norms import (
     within_limits,
 )
 from hlo_inspect.analysis.optimizer.numeric import value_of_form
+from hlo_inspect.analysis.optimizer.plain_steps import is_backward, is_plain_gradient, plain_rate
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, expanded, quotient, split
+from hlo_inspect.analysis.optimizer.weight_averages import averaged_by
 
 __all__ = [
     "ABSENT",
@@ -100,6 +103,7 @@ __all__ = [
     "added",
     "added_for",
     "are_alike",
+    "averaged_by",
     "averages_of",
     "claim_like_adam",
     "clip_of",
@@ -114,14 +118,17 @@ __all__ = [
     "gradient_average",
     "gradient_sum",
     "holds_square",
+    "is_backward",
     "is_constant",
     "is_norm_of",
     "is_number",
+    "is_plain_gradient",
     "is_square_of",
     "is_trust_ratio",
     "key_of",
     "l2_of",
     "other_state",
+    "plain_rate",
     "product",
     "quotient",
     "scaled",

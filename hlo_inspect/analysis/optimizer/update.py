@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
@@ -31,6 +31,14 @@ class State:
     old: int
     new: int
     form: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class WeightAverage:
+    """An array that takes in `share` of another one's new value."""
+
+    array: StateArray
+    share: Sum
 
 
 @dataclass(slots=True)
@@ -83,7 +91,8 @@ class OptimizerRule:
 class UpdateContext:
     """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
     states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
-    it is handed in. `arrays` are those of the training state by the nodes of their values.
+    it is handed in. `arrays` are those of the training state by the nodes of their values, `averages` those of weights by
+    the atoms of the new weights; `returned_scalars` gives the scalars that the step returns.
     """
 
     dependence: AtomDependence
@@ -92,6 +101,8 @@ class UpdateContext:
     state_inputs: int
     running_products: Mapping[int, float | None]
     arrays: Mapping[int, StateArray]
+    averages: Mapping[int, Sequence[WeightAverage]]
+    returned_scalars: Callable[[], Sequence[Sum]]
 
 
 class Update:
@@ -117,7 +128,8 @@ class Update:
         self._special = self._dependence.bit(self.weight)
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
-        self.kept, self.rest = self._split(self._with_whole_gradient())
+        kept, self.rest = self._split(self._with_whole_gradient())
+        self.kept = expanded(self, kept)
 
     def _with_whole_gradient(self) -> Sum:
         """The new value in which a regularized gradient is one factor, as it is then in the states too."""
@@ -239,6 +251,16 @@ class Update:
         if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
             return None
         return decay, rest
+
+    @property
+    def averages(self) -> Sequence[WeightAverage]:
+        """The arrays that take in some of the new weight."""
+        return self._context.averages.get(self.forms.leaf(self.array.new), ())
+
+    @property
+    def returned_scalars(self) -> Sequence[Sum]:
+        """The scalars that the training step returns."""
+        return self._context.returned_scalars()
 
     def array_of(self, atom: int) -> StateArray | None:
         """The array of the training state of which an atom is the old or the new value."""

@@ -13,6 +13,7 @@ from hlo_inspect.analysis.optimizer.rules import (
     ademamix,
     adopt,
     amsgrad,
+    asgd,
     dadapt_adamw,
     ftrl,
     lamb,
@@ -61,6 +62,7 @@ RULES: tuple[OptimizerRule, ...] = (
     adabound.RULE,
     rprop.RULE,
     ftrl.RULE,
+    asgd.RULE,
     prodigy.RULE,
     dadapt_adamw.RULE,
 )

@@ -88,12 +88,11 @@ def _adam_step(update: Update, step: Sum) -> Claim | None:
 
 def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
     """`b1` of `y' = k * y - (1 - b1) * k * z + (1 - b1 * k) * z'`."""
-    kept = expanded(update, update.kept)
     ratio = quotient(update.forms, behind, update.kept)
     if ratio is None or not is_constant(ratio):
         return None
     b1 = 1 + ratio.get(ONE, 0.0)
-    expected = added({ONE: 1.0}, scaled(kept, -b1))
+    expected = added({ONE: 1.0}, scaled(update.kept, -b1))
     return b1 if 0 < b1 <= 1 and key_of(split_zero(expanded(update, ahead))) == key_of(split_zero(expected)) else None
 
 

@@ -69,6 +69,10 @@ SPELLINGS: dict[str, Facts] = {
     "ftrl": {"name": "ftrl", "learning_rate": 0.1},
     "prodigy_by_hand": {"name": "prodigy", **BY_DISTANCE},
     "dadapt_adamw_by_hand": {"name": "dadapt_adamw", **BY_DISTANCE},
+    "asgd": {"name": "asgd", "weight_decay": 0.002, "decayed_count": 2},
+    "asgd_kept": {"name": "asgd", "weight_decay": 0.002, "decayed_count": 2},
+    "sgd_averaged_steadily": {"name": "sgd", "weight_decay": 0.002, "decayed_count": 2},
+    "sgd_averaged_steeper": {"name": "sgd", "weight_decay": 0.002, "decayed_count": 2},
     "sgd_accumulated": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": False},
 }
 
