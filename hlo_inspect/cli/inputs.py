@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
 
+_STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 
 _NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 
@@ -64,6 +65,8 @@ class Inspected:
 
         options = asdict(self._read)
         jobs = options.pop("jobs")
+        if not _STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
+            jobs = 1
         refuse_to_overwrite(self._output, [*self._inputs, self._read.profile, self._read.custom_calls])
         with (
             ReadingBar(wanted=not self._quiet and jobs == 1) as bar,

@@ -268,6 +268,13 @@ class TestJobs:
         assert one.returncode == 3
         assert (one.returncode, one.stdout, one.stderr) == (two.returncode, two.stdout, two.stderr)
 
+    @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+    def test_standard_input(self, folder: Path, name: str) -> None:
+        command = f"gzip -dc module_0001.*.gz | hlo-inspect params {name} module_0009.* --format csv -j"
+        one, two = (shell(f"{command} {jobs}", folder) for jobs in (1, 2))
+        assert (one.returncode, one.stderr) == (0, "")
+        assert (one.returncode, one.stdout, one.stderr) == (two.returncode, two.stdout, two.stderr)
+
     def test_an_error_that_ends_the_run_does_so_at_the_same_place(self, folder: Path) -> None:
         """The mesh does not fit the second module of the last file."""
         texts = [TINY.replace("m\n", f"m, num_partitions={number}\n", 1) for number in (8, 4, 8)]

@@ -144,6 +144,28 @@ ENTRY %main (a: f32[1024], b: f32[1024]) -> f32[1024] {
     ]
 
 
+def test_a_branch_gets_the_operand_of_its_number() -> None:
+    branches = "".join(
+        f"%b{i} (x{i}: f32[1024]) -> f32[1024] {{\n  %x{i} = f32[1024]{{0}} parameter(0)\n"
+        f"  ROOT %n{i} = f32[1024]{{0}} copy(%x{i})\n}}\n\n"
+        for i in range(3)
+    )
+    text = f"""HloModule m
+
+{branches}ENTRY %main (i: s32[], a: f32[1024], b: f32[1024]) -> f32[1024] {{
+  %i = s32[] parameter(0)
+  %a = f32[1024]{{0}} parameter(1)
+  %b = f32[1024]{{0}} parameter(2)
+  ROOT %r = f32[1024]{{0}} conditional(%i, %a, %b, %a), branch_computations={{%b0, %b1, %b2}}
+}}
+"""
+    report = hlo_inspect.inspect(text, "memory")
+    assert columns(report, "largest_arrays", "name", "of_parameter", "relation") == [
+        ("* × 3", "1-2", "copy"),
+        ("* × 2", "1-2", "parameter"),
+    ]
+
+
 def test_padding_of_tiles() -> None:
     """A minor dimension of 2 under tiles of 8 x 128 takes 64 times its size."""
     text = "HloModule m\nENTRY %e {\n  ROOT %p = f32[1024,2]{1,0:T(8,128)} parameter(0)\n}\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, Call, CallGraph
+from hlo_inspect.analysis.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.analysis.cost.figures import FIGURES, MAX_COUNT, NO_LINE, TOO_LARGE, Figure, Gap
 
 OwnFigures = Mapping[str, Mapping[Figure, Bounds]]
@@ -36,7 +36,8 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
         for _, made in groupby(graph.calls[name], key=lambda call: call.instruction):
             for callee, runs in _runs_of_call(list(made), least[name], each):
                 if callee in least:
-                    least[callee] = tuple(map(sum, zip(least[callee], runs, strict=True)))
+                    both = zip(least[callee], runs, strict=True)
+                    least[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
     found = {}
     for name in own:
         known = graph.runs(name)

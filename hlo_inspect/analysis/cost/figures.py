@@ -8,13 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from hlo_inspect.analysis.calls import MAX_FIGURE
+
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 
 WORK: tuple[Figure, ...] = ("flops", "transcendentals", "matmul_flops")
 FIGURES: tuple[Figure, ...] = (*WORK, "bytes")
 
-MAX_COUNT = 2**127
-"""More than a float32 holds, and than any program computes: such a sum is not known."""
+MAX_COUNT = MAX_FIGURE
+"""More than any program computes: such a sum is not known. Runs have the same limit, so that sums over tables and over the step
+stop at one number.
+"""
+MAX_XLA_SUM = 2**127
+"""More than a float32 holds, in which XLA sums: such a sum is not known."""
 TOO_LARGE = "more than can be counted"
 
 CUSTOM_CALL = "custom-call"
@@ -303,13 +309,13 @@ class XlaSum:
 
     def least(self, figure: Figure) -> int:
         """The sum of what is known."""
-        return int(min(self.amounts[FIGURES.index(figure)], MAX_COUNT))
+        return int(min(self.amounts[FIGURES.index(figure)], MAX_XLA_SUM))
 
     def why_unknown(self, figure: Figure) -> str:
         """Why a figure has no total; nothing where it has one."""
         if figure in self.gaps:
             return str(self.gaps[figure])
-        return TOO_LARGE if self.amounts[FIGURES.index(figure)] > MAX_COUNT else ""
+        return TOO_LARGE if self.amounts[FIGURES.index(figure)] > MAX_XLA_SUM else ""
 
 
 def _rounded(value: float) -> float:

@@ -74,6 +74,7 @@ class ParameterRelations:
         self._entry = module.entry.name if module.entry is not None else ""
         self._numbers: dict[str, int | None] = {}
         self._loops: dict[int, Place] = {}
+        self._branches: dict[tuple[int, int], dict[str, int]] = {}
         self._known: dict[Place, Relation | None] = {}
 
     def enter(self, caller: ArrayPlace | None, computation: str) -> None:
@@ -82,11 +83,25 @@ class ParameterRelations:
             return
         place = self._place(caller) if caller is not None else None
         if place is not None and self._frames.opcode(place) != "while":
-            self._numbers[computation] = self._frames.call(place, computation, self._frames.operands(place))
+            self._numbers[computation] = self._frames.call(place, computation, self._arguments(place, computation))
             return
         number = self._numbers[computation] = self._frames.open(computation)
         if number is not None and place is not None:
             self._loops[number] = place
+
+    def _arguments(self, place: Place, computation: str) -> tuple[Place, ...]:
+        """What a computation gets from the instruction that runs it: a branch the operand of its number, after the index."""
+        if self._frames.opcode(place) != "conditional":
+            return self._frames.operands(place)
+        numbers = self._branches.get(place[:2])
+        if numbers is None:
+            instruction = self._frames.instruction(place)
+            branches = instruction.called if instruction is not None else []
+            numbers = self._branches[place[:2]] = {}
+            for number, branch in enumerate(branches, 1):
+                numbers.setdefault(branch.name, number)
+        argument = self._frames.operand(place, numbers[computation]) if computation in numbers else None
+        return (argument,) if argument is not None else ()
 
     def of(self, array: ArrayPlace) -> Relation | None:
         """The relation of an array, `None` where it has none. Its computation has to be entered. The result of a start is what

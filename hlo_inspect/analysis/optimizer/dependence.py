@@ -38,15 +38,18 @@ class InputDependence:
         known = self._known
         stack = [place]
         followed: dict[Place, Sequence[Place]] = {}
+        begun = len(known)
         while stack:
             top = stack[-1]
             if top in known:
                 stack.pop()
                 continue
             before = followed.get(top)
-            is_over = len(known) >= self._frames.max_places
+            is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
             sources = EVERYTHING if is_over else self._sources(top) if before is None else before
             if isinstance(sources, int):
+                if is_over and not self._frames.is_cut_short:
+                    self._frames.give_up(top, "depends on too many others to follow")
                 known[top] = sources
                 continue
             if before is None:

@@ -8,6 +8,7 @@ from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
     MAX_COUNT,
+    MAX_XLA_SUM,
     TOO_LARGE,
     WORK,
     Figure,
@@ -226,6 +227,6 @@ def test_gaps_go_with_the_sums() -> None:
 
 
 def test_more_than_a_float32_holds() -> None:
-    found = summed((10**5000, 10**40, MAX_COUNT + 1, MAX_COUNT), (1, 0, 0, 1))
-    assert totals(found) == [None, None, None, MAX_COUNT]
+    found = summed((10**5000, 10**40, MAX_XLA_SUM + 1, MAX_XLA_SUM), (1, 0, 0, 1))
+    assert totals(found) == [None, None, None, MAX_XLA_SUM]
     assert found.why_unknown("flops") == TOO_LARGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
+from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, AtomDependence, InputDependence
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, describe
 from hlo_inspect.analysis.optimizer.reductions import Reductions
@@ -34,6 +34,19 @@ def test_what_depends_on_itself_ends() -> None:
     flow, frame = flow_of(entry_of(LINES[0], "%a = f32[8,8]{1,0} add(%p, %b)", "ROOT %b = f32[8,8]{1,0} negate(%a)"))
     reach = InputDependence(flow.frames)
     assert reach.inputs(flow.frames.root(frame, ())) == reach.bit((frame, 0, ()))
+
+
+def test_calls_that_double_end() -> None:
+    """300 computations, each of which calls the one before twice: 2^300 places, of which no more are looked at than allowed."""
+    doubles = "%f0 (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n  ROOT %r = f32[8] exponential(%p)\n}\n"
+    for i in range(1, 300):
+        calls = f"  %a = f32[8] call(%p), to_apply=%f{i - 1}\n  ROOT %b = f32[8] call(%a), to_apply=%f{i - 1}\n"
+        doubles += f"%f{i} (p: f32[8]) -> f32[8] {{\n  %p = f32[8] parameter(0)\n{calls}}}\n"
+    lines = ("%p = f32[8] parameter(0)", "ROOT %r = f32[8] call(%p), to_apply=%f299")
+    flow, frame = flow_of(entry_of(*lines, before=doubles))
+    assert InputDependence(flow.frames).inputs(flow.frames.root(frame, ())) == EVERYTHING
+    assert flow.frames.is_cut_short
+    assert len(flow.frames) < flow.frames.max_places
 
 
 def test_a_sum_over_devices_depends_on_all_its_operands() -> None:
