@@ -48,7 +48,7 @@ _ESCAPED = re.compile(
 _STRING = re.compile(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
 _BODY = {quote: re.compile(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
 _FRESH = re.compile(
-    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+ = |ENTRY[ \t]|HloModule[ \t]|\}|$"
+    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
     r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
     r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
     re.ASCII,

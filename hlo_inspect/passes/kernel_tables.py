@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
@@ -107,14 +109,13 @@ def together(rows: Sequence[Costing], context: Context) -> list[Costing]:
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
-    first, *more = rows
-    for row in more:
-        time = first.time
-        if time is not None and row.time is not None:
-            time = KernelTime(time.seconds + row.time.seconds, time.bound_by)
-        figures = tuple(map(Bounds.plus, first.figures, row.figures))
-        first = Costing((*first.kernels, *row.kernels), first.runs.plus(row.runs), figures, time)
-    return first
+    first = rows[0]
+    figures = tuple([reduce(Bounds.plus, column) for column in zip(*(row.figures for row in rows), strict=True)])
+    kernels = tuple([kernel for row in rows for kernel in row.kernels])
+    time = first.time
+    if time is not None:
+        time = KernelTime(reduce(add, [row.time.seconds for row in rows if row.time is not None]), time.bound_by)
+    return Costing(kernels, reduce(Bounds.plus, (row.runs for row in rows)), figures, time)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------

@@ -187,6 +187,14 @@ def test_it_may_come_in_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch)
     assert without_places(pasted) == without_places(plain)
 
 
+def test_lines_of_one_width_are_not_wrapped() -> None:
+    """However many blanks stand before the equals sign."""
+    lines = "".join(f'  n{number}  =  f32[4]  negate( p ), metadata={{op_name="x"}}\n' for number in range(10, 99))
+    (report,) = reports(f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n{lines}}}\n", "cost")
+    assert report.facts["cost.flops"] == 89 * 4
+    assert not any("wrapped" in note for note in report.notes)
+
+
 # -- several writers --------------------------------------------------------------------------------------------------------
 
 

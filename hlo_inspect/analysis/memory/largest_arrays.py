@@ -79,6 +79,7 @@ class LargestArrays:
         self._views = views
         self._made = made
         self._labels_of = labels_of
+        self._labels: dict[tuple[str, int], Labels] = {}
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         arrays = [(view, *one) for view, is_entry in self._computations() for one in _arrays(view, is_entry=is_entry)]
@@ -116,7 +117,11 @@ class LargestArrays:
 
     def _described(self, array: Made) -> LargeArray:
         view, row, element, shape = array
-        return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
+        place = (view.computation.name, row)
+        labels = self._labels.get(place) if element else None  # a tuple has thousands of arrays
+        if labels is None:
+            labels = self._labels[place] = self._labels_of(view, row)
+        return LargeArray(view, row, element, shape, self.relation(view, row, element), labels)
 
     def relation(self, view: View, row: int, element: Index) -> Relation | None:
         """What the array that a row makes is to a parameter."""
