@@ -16,7 +16,9 @@ from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
 from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
-_TEMPORARIES_OF_TPU = "the arena itself; memory_analysis() on TPU gives it rounded up to 16,384 bytes, with older compilers the gaps counted twice"
+_TEMPORARIES_OF_TPU = (
+    "the arena itself; memory_analysis() on TPU rounds it up to 16,384 bytes, or counts gaps twice where the compiler is older"
+)
 
 
 class Memory(Pass):

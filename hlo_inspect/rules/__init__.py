@@ -32,6 +32,7 @@ from hlo_inspect.rules.uneven_device_groups import UnevenDeviceGroups
 from hlo_inspect.rules.unfollowed_dataflow import UnfollowedDataflow
 from hlo_inspect.rules.unreadable_device_groups import UnreadableDeviceGroups
 from hlo_inspect.rules.unused_parameter import UnusedParameter
+from hlo_inspect.rules.whole_layer_stack import WholeLayerStack
 from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
 
 _CODE = re.compile(r"HI[0-9]{3}", re.ASCII)
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     SavedActivations(),
     CopiedDonatedParameter(),
     KeptGatheredParameter(),
+    WholeLayerStack(),
 )
 
 

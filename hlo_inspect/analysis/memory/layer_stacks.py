@@ -1,0 +1,126 @@
+"""Stacks of layers that are made whole from a parameter, although the loops that read them take a layer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.live_arrays import LiveArray
+from hlo_inspect.analysis.memory.parameter_relations import GATHERED
+from hlo_inspect.analysis.memory.uses import uses_of
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.shapes import ArrayShape, Shape
+from hlo_inspect.hlo.tokens import ScanError
+
+LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
+"""What can be done to one layer of a parameter as well as to all of them."""
+
+_PASSES_ON = frozenset({"while", "bitcast", "get-tuple-element", "tuple"})
+
+
+class LayerStack(NamedTuple):
+    """An array that is live at the peak and made from a parameter. `loop` reads slices of it, the largest of `layer_bytes`, and
+    nothing else reads it.
+    """
+
+    array: LiveArray
+    loop: str
+    layers: int
+    layer_bytes: int
+
+
+def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArray]) -> list[LayerStack]:
+    """The stacks among the temporaries that are live at the peak, in their order."""
+    reader = _Reader(device, views)
+    given: dict[int, set[int | None]] = {}
+    for one in live:
+        if one.kind == "parameter" and one.relation is not None and isinstance(one.shape, ArrayShape):
+            given.setdefault(one.relation.parameter, set()).update(one.shape.dimensions)
+    found = []
+    for one in live:
+        relation = one.relation
+        if one.kind == "heap" and one.buffer is not None and relation is not None and relation.steps:
+            stack = reader.stack(one, one.buffer) if LAYER_BY_LAYER.issuperset(relation.steps) else None
+            if stack is not None and stack.layers in given.get(relation.parameter, ()):
+                found.append(stack)  # the parameter has these layers: they were not gathered from other devices
+    return found
+
+
+class _Reader:
+    """Follows what reads an array to the slices that loops take of it."""
+
+    def __init__(self, device: DeviceMemory, views: Views) -> None:
+        self._device = device
+        self._views = views
+
+    def stack(self, one: LiveArray, buffer: int) -> LayerStack | None:
+        device = self._device
+        members = device.buffers.members[buffer]
+        if len(members) != 1 or not isinstance(one.shape, ArrayShape):
+            return None  # something writes into the array
+        loops: dict[str, int] = {}
+        for time in uses_of(device.schedule, device.values, members)[members[0]]:
+            opcode, run = device.schedule.opcodes[time], device.schedule.run_at[time]
+            if opcode in _PASSES_ON:
+                continue
+            layer = self._layer(time, members[0], one.shape) if run.role == "body" else None
+            if layer is None:
+                return None
+            loop = device.schedule.name(run.caller)
+            loops[loop] = max(loops.get(loop, 0), layer)
+        whole, layer = one.shape.elements or 0, max(loops.values(), default=0)
+        if not layer or whole < 2 * layer:
+            return None
+        return LayerStack(one, next(iter(loops)), whole // layer, -(-one.bytes * layer // whole))
+
+    def _layer(self, time: int, value: int, stack: ArrayShape) -> int | None:
+        """The elements of the largest slice that an instruction takes of a value; `None` where it reads more than slices."""
+        schedule, values = self._device.schedule, self._device.values
+        view, row = schedule.view(time), schedule.rows[time]
+        places = [n for n, operand in enumerate(schedule.operands[time]) if operand >= 0 and value in values.of(operand)]
+        sizes: list[int | None] = []
+        if schedule.opcodes[time] == "dynamic-slice":
+            sizes = [_slice_of(view.shapes[row], stack) if places == [0] else None]
+        elif schedule.opcodes[time] == "fusion":
+            sizes = [size for place in places for size in self._fused(view.instruction(row), place, stack)]
+        known = [size for size in sizes if size is not None]
+        return max(known) if known and len(known) == len(sizes) else None
+
+    def _fused(self, fusion: Instruction, place: int, stack: ArrayShape) -> Iterator[int | None]:
+        """The elements of what a fusion takes of its operand, `None` for what is no slice."""
+        try:
+            callee = next((one.name for one in fusion.called if one.attribute == "calls"), None)
+        except ScanError:
+            callee = None
+        if callee is None or callee not in self._views.computations:
+            yield None
+            return
+        fused = self._views.of(callee)
+        given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
+        waiting = [row for row in given if fused.parameter_number(row) == place]
+        while waiting:
+            row = waiting.pop()
+            if row == fused.root:
+                yield None
+            for user in fused.users[row]:
+                if fused.opcodes[user] == "bitcast":
+                    waiting.append(user)
+                else:
+                    yield _fused_slice(fused, user, row, stack)
+
+
+def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | None:
+    operands = fused.operand_rows(user)
+    if fused.opcodes[user] != "dynamic-slice" or operands[0] != row or row in operands[1:]:
+        return None
+    return _slice_of(fused.shapes[user], stack)
+
+
+def _slice_of(part: Shape | None, stack: ArrayShape) -> int | None:
+    """The elements of a slice that is whole but for one dimension, of which it takes one step."""
+    if not isinstance(part, ArrayShape) or part.elements is None or not stack.elements or not part.elements:
+        return None
+    layers = stack.elements // part.elements
+    return part.elements if layers * part.elements == stack.elements and layers in stack.dimensions else None
