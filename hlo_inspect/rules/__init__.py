@@ -13,6 +13,7 @@ from hlo_inspect.rules.copied_donated_parameter import CopiedDonatedParameter
 from hlo_inspect.rules.dangling_alias import DanglingAlias
 from hlo_inspect.rules.differing_memory_files import DifferingMemoryFiles
 from hlo_inspect.rules.excessive_runs import ExcessiveRuns
+from hlo_inspect.rules.idle_donated_parameter import IdleDonatedParameter
 from hlo_inspect.rules.invalid_custom_call_config import InvalidCustomCallConfig
 from hlo_inspect.rules.invalid_trip_count import InvalidTripCount
 from hlo_inspect.rules.kept_gathered_parameter import KeptGatheredParameter
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     CopiedDonatedParameter(),
     KeptGatheredParameter(),
     WholeLayerStack(),
+    IdleDonatedParameter(),
 )
 
 
