@@ -94,15 +94,18 @@ def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:
         (" + temporaries ", "temp_bytes"),
     )
     for word, figure in words:
-        yield word
-        yield Amount(memory.figures[figure], "bytes")
+        if memory.figures[figure] != 0 or figure in {"argument_bytes", "output_bytes"}:
+            yield word
+            yield Amount(memory.figures[figure], "bytes")
 
 
 def _temporaries(device: DeviceMemory) -> Iterator[str | Amount]:
     yield Amount(device.live_peak_bytes, "bytes")
-    yield " live at most, "
-    yield Amount(device.heaps[0].fragmentation if 0 in device.heaps else 0, "bytes")
-    yield " lost to gaps between them"
+    yield " live at most"
+    if 0 in device.heaps and device.heaps[0].fragmentation:
+        yield ", "
+        yield Amount(device.heaps[0].fragmentation, "bytes")
+        yield " lost to gaps between them"
 
 
 def _peak(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
@@ -157,6 +160,9 @@ def _gathered(context: Context) -> Iterator[str | Amount]:
     yield "; "
     if not kept:
         yield "none is read by both the forward and the backward pass"
+        return
+    if len(kept) == len(found):
+        yield "all read by both the forward and the backward pass"
         return
     yield Amount(len(kept), "count")
     yield " of "

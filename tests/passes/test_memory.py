@@ -314,3 +314,11 @@ def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:
     assert not any("memory_analysis() on TPU" in note for note in on_gpu.notes)
     unscheduled = hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", platform="tpu")
     assert not any("memory_analysis() on TPU" in note for note in unscheduled.notes)
+
+
+def test_what_is_nothing_is_not_in_the_sum() -> None:
+    """LIFE has neither donated parameters nor constants, and no gaps: `a` to `e` are in two places."""
+    report = hlo_inspect.inspect(LIFE, "memory")
+    lines = {row.label: "".join(part for part in row.parts if isinstance(part, str)) for row in report.headline}
+    assert lines["made of"] == "arguments  + outputs  + temporaries "
+    assert lines["temporaries"] == " live at most"
