@@ -91,7 +91,12 @@ class Rule(ABC):
 
 def is_worth_it(context: Context, of_bytes: int) -> bool:
     """Whether so many bytes are worth a finding on device memory: 1 MiB and 1 % of the peak."""
-    return of_bytes >= max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
+    return of_bytes >= least_worth(context)
+
+
+def least_worth(context: Context) -> int:
+    """The bytes from which on something is worth a finding on device memory. At most 100 arrays of the peak are as large."""
+    return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
 
 
 def entry_line(context: Context) -> int:

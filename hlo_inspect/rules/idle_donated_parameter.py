@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.idle_donations import find_idle_donations
 from hlo_inspect.report.model import Finding
-from hlo_inspect.rules.base import Rule, is_worth_it, size
+from hlo_inspect.rules.base import Rule, least_worth, size
 
 
 class IdleDonatedParameter(Rule):
@@ -45,12 +45,11 @@ class IdleDonatedParameter(Rule):
         device = context.memory.device
         if device is None:
             return
-        for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays):
+        for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays, least_worth(context)):
             one = idle.temporary
-            if is_worth_it(context, one.bytes):
-                since = f"after {idle.last_read}" if idle.last_read else "all the time"
-                message = (
-                    f"{size(idle.bytes)} of the donated parameter {idle.leaf.number} are idle {since}, as no output takes "
-                    f"their place: {one.name}, {size(one.bytes)}, could be there"
-                )
-                yield self.finding(context, message, idle.leaf.line, idle.leaf.name, one.bytes)
+            since = f"after {idle.last_read}" if idle.last_read else "all the time"
+            message = (
+                f"{size(idle.bytes)} of the donated parameter {idle.leaf.number} are idle {since}, as no output takes "
+                f"their place: {one.name}, {size(one.bytes)}, could be there"
+            )
+            yield self.finding(context, message, idle.leaf.line, idle.leaf.name, one.bytes)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.layer_stacks import find_layer_stacks
 from hlo_inspect.report.model import Finding
-from hlo_inspect.rules.base import Rule, is_worth_it, size
+from hlo_inspect.rules.base import Rule, least_worth, size
 
 
 class WholeLayerStack(Rule):
@@ -66,10 +66,11 @@ class WholeLayerStack(Rule):
         device = context.memory.device
         if device is None:
             return
-        for stack in find_layer_stacks(device, context.views, context.live_arrays):
+        least = least_worth(context)
+        for stack in find_layer_stacks(device, context.views, context.live_arrays, least):
             one, relation = stack.array, stack.array.relation
             saved = one.bytes - stack.layer_bytes
-            if relation is not None and is_worth_it(context, saved):
+            if relation is not None and saved >= least:
                 message = (
                     f"{size(one.bytes)} of {one.shape} are a {relation} of parameter {relation.parameter}, {stack.layers} "
                     f"layers of which {stack.loop} reads one at a time: made there, they would take {size(saved)} less at most"

@@ -27,11 +27,15 @@ class IdleDonation(NamedTuple):
     temporary: LiveArray
 
 
-def find_idle_donations(device: DeviceMemory, leaves: Iterable[ParameterLeaf], live: Sequence[LiveArray]) -> list[IdleDonation]:
-    """The idle donations, the smallest first: each has the largest temporary that fits it and no smaller one."""
+def find_idle_donations(
+    device: DeviceMemory, leaves: Iterable[ParameterLeaf], live: Sequence[LiveArray], least: int
+) -> list[IdleDonation]:
+    """The idle donations, the smallest first, each with the largest temporary that fits it and that no other one has.
+    Temporaries below `least` bytes are left out.
+    """
     donors = {(leaf.number, leaf.index): leaf for leaf in leaves if leaf.donor and leaf.alias is None}
-    idle = [one for one in device.assignment.allocations if (one.parameter, one.index) in donors and not one.is_aliased]
-    temporaries = [one for one in live if one.kind == "heap"]
+    idle = [one for one in device.assignment.allocations if (one.parameter, one.index) in donors and one.bytes >= least]
+    temporaries = [one for one in live if one.kind == "heap" and one.bytes >= least]
     uses = uses_of(device.schedule, device.values, [value for one in idle for value in _values(device, one.buffers)])
     found = []
     for allocation in sorted(idle, key=lambda one: one.bytes):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.analysis.memory.parameter_relations import GATHERED
+from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
@@ -31,46 +31,51 @@ class LayerStack(NamedTuple):
     layer_bytes: int
 
 
-def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArray]) -> list[LayerStack]:
-    """The stacks among the temporaries that are live at the peak, in their order."""
-    reader = _Reader(device, views)
+def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArray], least: int) -> list[LayerStack]:
+    """The stacks of at least so many bytes among the temporaries that are live at the peak, in their order."""
     given: dict[int, set[int | None]] = {}
     for one in live:
         if one.kind == "parameter" and one.relation is not None and isinstance(one.shape, ArrayShape):
             given.setdefault(one.relation.parameter, set()).update(one.shape.dimensions)
-    found = []
+    made: list[tuple[LiveArray, int, ArrayShape, Relation]] = []
     for one in live:
-        relation = one.relation
-        if one.kind == "heap" and one.buffer is not None and relation is not None and relation.steps:
-            stack = reader.stack(one, one.buffer) if LAYER_BY_LAYER.issuperset(relation.steps) else None
-            if stack is not None and stack.layers in given.get(relation.parameter, ()):
-                found.append(stack)  # the parameter has these layers: they were not gathered from other devices
+        if one.kind == "heap" and one.bytes >= least and one.buffer is not None and isinstance(one.shape, ArrayShape):
+            values, relation = device.buffers.members[one.buffer], one.relation
+            is_only_one = len(values) == 1  # nothing writes into the array
+            if is_only_one and relation is not None and relation.steps and LAYER_BY_LAYER.issuperset(relation.steps):
+                made.append((one, values[0], one.shape, relation))
+    reader = _StackReader(device, views, [value for _, value, _, _ in made])
+    found = []
+    for one, value, shape, relation in made:
+        stack = reader.stack(one, value, shape)
+        if stack is not None and stack.layers in given.get(relation.parameter, ()):
+            found.append(stack)  # the parameter has these layers: they were not gathered from other devices
     return found
 
 
-class _Reader:
+class _StackReader:
     """Follows what reads an array to the slices that loops take of it."""
 
-    def __init__(self, device: DeviceMemory, views: Views) -> None:
+    def __init__(self, device: DeviceMemory, views: Views, values: Sequence[int]) -> None:
         self._device = device
         self._views = views
+        self._uses = uses_of(device.schedule, device.values, values)
+        self._known: dict[tuple[str, int, ArrayShape], list[int | None]] = {}
 
-    def stack(self, one: LiveArray, buffer: int) -> LayerStack | None:
+    def stack(self, one: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
+        """The array as a stack of layers; `None` where something reads more than a layer of it at a time."""
         device = self._device
-        members = device.buffers.members[buffer]
-        if len(members) != 1 or not isinstance(one.shape, ArrayShape):
-            return None  # something writes into the array
         loops: dict[str, int] = {}
-        for time in uses_of(device.schedule, device.values, members)[members[0]]:
+        for time in self._uses.get(value, ()):
             opcode, run = device.schedule.opcodes[time], device.schedule.run_at[time]
             if opcode in _PASSES_ON:
                 continue
-            layer = self._layer(time, members[0], one.shape) if run.role == "body" else None
+            layer = self._layer(time, value, shape) if run.role == "body" else None
             if layer is None:
                 return None
             loop = device.schedule.name(run.caller)
             loops[loop] = max(loops.get(loop, 0), layer)
-        whole, layer = one.shape.elements or 0, max(loops.values(), default=0)
+        whole, layer = shape.elements or 0, max(loops.values(), default=0)
         if not layer or whole < 2 * layer:
             return None
         return LayerStack(one, next(iter(loops)), whole // layer, -(-one.bytes * layer // whole))
@@ -88,27 +93,33 @@ class _Reader:
         known = [size for size in sizes if size is not None]
         return max(known) if known and len(known) == len(sizes) else None
 
-    def _fused(self, fusion: Instruction, place: int, stack: ArrayShape) -> Iterator[int | None]:
+    def _fused(self, fusion: Instruction, place: int, stack: ArrayShape) -> list[int | None]:
         """The elements of what a fusion takes of its operand, `None` for what is no slice."""
         try:
             callee = next((one.name for one in fusion.called if one.attribute == "calls"), None)
         except ScanError:
             callee = None
         if callee is None or callee not in self._views.computations:
+            return [None]
+        key = (callee, place, stack)
+        if key not in self._known:
+            self._known[key] = list(_fused_slices(self._views.of(callee), place, stack))
+        return self._known[key]
+
+
+def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | None]:
+    """The elements of the slices that a fused computation takes of a parameter, `None` for what is no slice."""
+    given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
+    waiting = [row for row in given if fused.parameter_number(row) == place]
+    while waiting:
+        row = waiting.pop()
+        if row == fused.root:
             yield None
-            return
-        fused = self._views.of(callee)
-        given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
-        waiting = [row for row in given if fused.parameter_number(row) == place]
-        while waiting:
-            row = waiting.pop()
-            if row == fused.root:
-                yield None
-            for user in fused.users[row]:
-                if fused.opcodes[user] == "bitcast":
-                    waiting.append(user)
-                else:
-                    yield _fused_slice(fused, user, row, stack)
+        for user in fused.users[row]:
+            if fused.opcodes[user] == "bitcast":
+                waiting.append(user)
+            else:
+                yield _fused_slice(fused, user, row, stack)
 
 
 def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | None:
