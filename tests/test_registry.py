@@ -112,4 +112,4 @@ def test_each_rule_is_documented() -> None:
         assert len(page.summary) <= 56, "it fits in the table of `rules`"
         assert tuple(page.texts) == ("What it finds", "Why it matters", "How to fix it", "Example")
         assert all(text.strip() for text in page.texts.values())
-    assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 46
+    assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 48
