@@ -30,6 +30,7 @@ MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
 MAX_DEPTH = 12  # of functions around a gradient
+MAX_MATRICES = 2  # by which a gradient is multiplied
 MAX_LEAVES = 64  # of one update that are looked at
 
 _PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
@@ -98,7 +99,10 @@ class BackwardPasses:
         leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
         found: set[bool | None] = set()
         for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
-            found.add(self._atom(update, leaf, MAX_DEPTH) or (None if self._is_closed(update, leaf) else False))
+            is_gradient = self._atom(update, leaf, MAX_DEPTH)
+            if is_gradient is None:
+                is_gradient = self._is_preconditioned(update, leaf)
+            found.add(is_gradient or (None if self._is_closed(update, leaf) else False))
         return True if True in found else None if None in found else False
 
     def _is_closed(self, update: Update, leaf: int) -> bool:
@@ -108,6 +112,17 @@ class BackwardPasses:
         if place is None or node in update.forms.graph.broken:
             return True
         return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._is_solved(place)
+
+    def _is_preconditioned(self, update: Update, leaf: int) -> bool:
+        """Whether a value is a gradient that is multiplied with other matrices, from the left or from the right."""
+        node = update.forms.atoms[leaf].node
+        place = update.forms.graph.places.get(node) if node is not None else None
+        level = [place] if place is not None and self._is_product(place) else []
+        for _ in range(MAX_MATRICES):
+            level = [one.origin for product in level for one in self._factors(product) if self._is_product(one.origin)]
+            if any(self._is_back(update, product) for product in level):
+                return True
+        return False
 
     # -- expressions ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
-from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, is_constant, product, split_zero
+from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
@@ -321,7 +321,7 @@ class Matcher:
             seen = self.backward_passes.is_in(update, self._chain(array))
             is_learnt = True if is_learnt or seen or self.backward_passes.is_anywhere(update) else seen
             if not update.is_step():
-                if self._holds_step(update):
+                if self._holds_step(update) or self._holds_last_step(update):
                     self._odd.append(update)
                 return None
         return self._weight(update, claim, is_learnt=is_learnt)
@@ -355,6 +355,16 @@ class Matcher:
                 if factor and is_kept and self.dependence.inputs(rest) & own:
                     return True
         return False
+
+    def _holds_last_step(self, update: Update) -> bool:
+        """Whether a new value is `w + b * (w - last) + ...` with the value of the step before: momentum without a state of its
+        own. With b = 1 it is a wave.
+        """
+        again = update.kept.get(ONE, 0.0) - 1.0
+        if len(update.kept) != 1 or not 0.0 < again < 1.0:
+            return False
+        inputs = [m[0][0] for m, value in update.rest.items() if len(m) == 1 and m[0][1] == 1.0 and close(value, -again)]
+        return any(self.forms.atoms[atom].op == "input" for atom in inputs)
 
     def _odd_ones(self) -> list[Weight]:
         """Weights whose new value is not the old one and something added, such as those that are kept within bounds after the

@@ -113,3 +113,32 @@ def test_a_rate_from_a_state_is_none() -> None:
     lines = (*HANDED, *BIAS, "u = multiply o r", "new = subtract w u")
     assert rules_of(step_of(*lines, "k = add m1 one", outputs="new k", states=2)) == []
     assert rules_of(step_of(*lines, states=2)) == ["sgd"]
+
+
+# -- updates that no rule explains --------------------------------------------------------------------------------------
+
+ROOT = 'r = f32[4,4]{1,0} custom-call(%l), custom_call_target="someone_s_root"'
+"""The inverse root of a sum of outer products, which Shampoo keeps."""
+
+
+def preconditioned(gradient: str, *before: str) -> list[str]:
+    """The rules of a step with a value between two matrices, of which one is made of a state that sums its outer products."""
+    products = (dot("c", gradient, gradient, "lhs_contracting_dims={1}, rhs_contracting_dims={1}"), "l = add m2 c")
+    matrices = (ROOT, dot("k", "r", gradient), dot("o", "k", "m3"))
+    return rules_of(step_of(*before, *products, *matrices, *DOWN, outputs="new m1 l m3", states=3))
+
+
+def test_a_gradient_between_matrices_is_unknown() -> None:
+    """The twin multiplies a field in its place, and updates no weight."""
+    field = (dot("f", "w", "m1"), "a = tanh f", dot("field", "a", "m3"))
+    assert preconditioned("g") == ["unknown"]
+    assert preconditioned("field", *field) == []
+
+
+@pytest.mark.parametrize(("ahead", "behind", "rules"), [("1.9", "0.9", ["unknown"]), ("2", "1", [])])
+def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rules: list[str]) -> None:
+    """`w + b * (w - last) - rate * g`; where b is 1 it is a wave."""
+    constants = [f"{name} = f32[4,4]{{1,0}} broadcast(%{name}s), dimensions={{}}" for name in ("ahead", "behind")]
+    scalars = [f"aheads = f32[] constant({ahead})", f"behinds = f32[] constant(-{behind})"]
+    step = ("b = multiply w ahead", "d = multiply m3 behind", "e = add b d", "u = multiply g rate", "new = add e u")
+    assert rules_of(step_of(*scalars, *constants, *step, outputs="new m1 m2 w", states=3)) == rules
