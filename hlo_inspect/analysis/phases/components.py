@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlo_inspect.analysis.phases.values import ValueGraph
+from hlo_inspect.analysis.phases.value_graph import ValueGraph
 
 
 class Components:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.phases.components import Components
 from hlo_inspect.analysis.phases.gradients import TrainedWeight
-from hlo_inspect.analysis.phases.values import MOVES, PARAMETER, PRODUCT, REDUCES
+from hlo_inspect.analysis.phases.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES
 
 GRADIENT, UPDATED, LOSS, COTANGENT, TAIL = 1, 2, 4, 8, 16
 BEHIND_PRODUCT, FROM_INPUT, FROM_WEIGHT = 32, 64, 128

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
-from hlo_inspect.analysis.phases.values import Parts, ValueGraph, nodes_in
+from hlo_inspect.analysis.phases.value_graph import Parts, ValueGraph, nodes_in
 from hlo_inspect.hlo.values import SliceDimension
 
 MAX_ATOMS = 20_000

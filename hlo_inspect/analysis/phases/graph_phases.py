@@ -16,7 +16,8 @@ from hlo_inspect.analysis.phases.components import Components
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.gradients import trained_weights
 from hlo_inspect.analysis.phases.rules import ORDER, StepValues, phases_of_values, step_values
-from hlo_inspect.analysis.phases.values import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in, read_values
+from hlo_inspect.analysis.phases.value_graph import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
+from hlo_inspect.analysis.phases.values import read_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import Header, ShapeIndex
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
 from hlo_inspect.analysis.phases.rules import ORDER
-from hlo_inspect.analysis.phases.values import CallFrame
+from hlo_inspect.analysis.phases.value_graph import CallFrame
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants

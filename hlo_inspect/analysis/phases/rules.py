@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import StepFacts
-from hlo_inspect.analysis.phases.values import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
+from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
 from hlo_inspect.hlo.opcodes import base_opcode
 
 ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)

@@ -1,24 +1,25 @@
-"""The graph of the values of one step: which array is made of which others.
-
-A node is one array that an instruction makes; what only names, packs or hands on values makes none. Computations that are
-called, fusions among them, are read once for each call, so that a node belongs to one call of its computation. Three things
-keep apart what a plain graph of instructions would mix up:
-
-* A combined collective has a node for each operand.
-* Where arrays are concatenated to be reduced together and are cut apart again, each part has nodes of its own.
-* The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
-  cycles, apart from texts that no compiler writes and from pairs of send and recv.
-"""
+"""Reads the graph of the values of one step from the rows of its computations."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Union
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.phases.products import MOVING, PRODUCTS, SUMMING, is_computing
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.phases.value_graph import (
+    COLLECTIVE,
+    MOVES,
+    PARAMETER,
+    PRODUCT,
+    REDUCES,
+    SUMS,
+    CallFrame,
+    Parts,
+    Value,
+    ValueGraph,
+    nodes_in,
+)
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
@@ -30,99 +31,6 @@ MAX_DEPTH = 400
 MAX_NESTING = 16
 MAX_JOINED = 8
 """The arrays of a larger tuple that an operation takes whole are joined in one node."""
-
-PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
-"""What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
-
-
-class Parts:
-    """An array in parts along its first dimension: each is the value of a node, from its start up to that of the next one."""
-
-    __slots__ = ("joined", "nodes", "starts", "stop")
-
-    def __init__(self, starts: list[int], nodes: list[int], stop: int) -> None:
-        self.starts = starts
-        self.nodes = nodes
-        self.stop = stop
-        self.joined: int | None = None
-
-    def within(self, low: int, high: int) -> list[int]:
-        """The nodes of the parts that hold some of the range from `low` up to `high`."""
-        first, last = bisect_right(self.starts, low) - 1, bisect_left(self.starts, high)
-        return self.nodes[max(first, 0) : last]
-
-
-Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias that names itself
-"""A node, a tuple of values (or one node for all of it), an array in parts; `None` for what holds nothing, as a token."""
-
-
-class CallFrame:
-    """One call of a computation: the values of its rows, and the calls that they make. Its nodes are `first` to `stop`."""
-
-    __slots__ = ("arguments", "called", "caller", "first", "number", "pending", "results", "row", "stop", "values", "view")
-
-    def __init__(self, number: int, view: View, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> None:
-        self.number = number
-        self.view = view
-        self.arguments = arguments
-        self.caller = caller
-        self.values: list[Value] = [None] * len(view.rows)
-        self.called: dict[int, list[int]] = {}
-        self.row = 0
-        self.first = 0
-        self.stop = 0
-        self.pending: list[tuple[str, Sequence[Value]]] | None = None
-        self.results: list[Value] = []
-
-
-class ValueGraph:
-    """The nodes of a step by number: the nodes that each is made of, what it is, and the call and row that make it.
-
-    `is_ordered`: each node comes after those that it is made of.
-    """
-
-    def __init__(self) -> None:
-        self.operands: list[list[int]] = []
-        self.kinds = bytearray()
-        self.frame_of: list[int] = []
-        self.row_of: list[int] = []
-        self.frames: list[CallFrame] = []
-        self.frames_by_name: dict[str, list[CallFrame]] = {}
-        self.is_ordered = True
-        self.is_whole = True
-
-    def __len__(self) -> int:
-        return len(self.operands)
-
-    def result(self) -> Value:
-        """What the step returns."""
-        root = self.frames[0].view.root
-        return None if root is None else self.frames[0].values[root]
-
-    @staticmethod
-    def element(value: Value, index: Sequence[int]) -> Value:
-        """An element of a nested tuple."""
-        for number in index:
-            if isinstance(value, tuple):
-                value = value[number] if number < len(value) else None
-        return value
-
-
-def nodes_in(value: Value) -> list[int]:
-    """The nodes that a value holds, in order."""
-    if type(value) is int:
-        return [value]
-    found: list[int] = []
-    stack = [value]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, int):
-            found.append(top)
-        elif isinstance(top, tuple):
-            stack += reversed(top)
-        elif top is not None:
-            found += top.nodes
-    return found
 
 
 def read_values(views: Views, computation: str) -> ValueGraph:
