@@ -50,6 +50,14 @@ class Cursor:
         self._is_ascii = self.text.isascii()
         return True
 
+    def twice_as_much(self) -> bool:
+        """Adds pieces until twice as much follows the position, for what is read again from there; otherwise as `more`."""
+        wanted = 2 * (len(self.text) - self.position)
+        is_more = self.more()
+        while is_more and len(self.text) - self.position < wanted and self.more():
+            pass
+        return is_more
+
     def advance(self, position: int, lines: int | None = None) -> None:
         """Moves forward to `position`, over so many `lines` if the caller has counted them."""
         self.line += self.text.count("\n", self.position, position) if lines is None else lines

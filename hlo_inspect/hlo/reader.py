@@ -287,7 +287,7 @@ class ModuleReader:
             try:
                 return self._between() if self._open is None else self._inside(self._open)
             except tokens.IncompleteError as error:
-                if not cursor.is_final and (cursor.more() or cursor.is_final):
+                if not cursor.is_final and (cursor.twice_as_much() or cursor.is_final):
                     continue
                 fault: tokens.ScanError = error
             except tokens.ScanError as error:

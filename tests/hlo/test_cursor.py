@@ -92,3 +92,13 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     while cursor.more():
         cursor.next_line()
     assert asked == [1, 3, 4]
+
+
+def test_what_is_read_again_has_twice_as_much() -> None:
+    """So an item that never ends is looked at as often as its length doubles, not as often as there are pieces."""
+    cursor = cursor_of(*["x\n"] * 100)
+    tries = 0
+    while cursor.twice_as_much():
+        tries += 1
+    assert (len(cursor.text), cursor.is_final) == (201, True)
+    assert tries <= 8

@@ -46,8 +46,11 @@ def _local(overview: Overview) -> set[tuple[int, Index]]:
     """What outputs succeed without matrix products, reductions and other devices."""
     graph, parameters = overview.updates.flow.graph, overview.updates.parameters
     arrays = [array for matcher in overview.updates.matchers[:1] for array in matcher.step.arrays]
-    local = (one for one in arrays if not any(graph.ops[node] in _NOT_LOCAL for node in graph.below([one.new])))
-    return {parameters[array.source] for array in local if array.source in parameters}
+    others: set[int] = set()  # nodes that hold what is not local
+    for node in graph.below([array.new for array in arrays]):
+        if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
+            others.add(node)
+    return {parameters[array.source] for array in arrays if array.new not in others and array.source in parameters}
 
 
 def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | None:

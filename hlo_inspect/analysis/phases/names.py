@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
@@ -61,12 +62,14 @@ class NamedPhases:
         found: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
             around = found.get(name, {})
-            for call in self._graph.calls[name]:
-                inside = found.setdefault(call.callee, {})
-                for phase, runs in around.items():
-                    handed = self.handed_on(call.instruction, phase)
-                    added = runs.times(call.times)
-                    inside[handed] = inside[handed].plus(added) if handed in inside else added
+            for instruction, calls in groupby(self._graph.calls[name], key=lambda call: call.instruction):
+                handed_on = {phase: self.handed_on(instruction, phase) for phase in around}
+                for call in calls:
+                    inside = found.setdefault(call.callee, {})
+                    for phase, runs in around.items():
+                        handed = handed_on[phase]
+                        added = runs.times(call.times)
+                        inside[handed] = inside[handed].plus(added) if handed in inside else added
         return {name: [NamedContext(*one) for one in around.items()] for name, around in found.items()}
 
     def handed_on(self, caller: Instruction, around: str) -> str:
