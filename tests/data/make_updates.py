@@ -229,6 +229,23 @@ def rprop_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
     return rprop(g, w, own, shared, looked_at=w)
 
 
+def rprop_by_torch(g: Any, w: Any, own: Arrays, shared: Arrays, *, looked_at: Any = None) -> Arrays:
+    """PyTorch makes the factor of the sign, step by step, and hands in the two factors."""
+    (last, size), (up, down) = own, shared
+    factor = jnp.sign((g if looked_at is None else looked_at) * last)
+    factor = jnp.where(factor > 0, up, factor)
+    factor = jnp.where(factor < 0, down, factor)
+    factor = jnp.where(factor == 0, 1.0, factor)
+    size = jnp.clip(size * factor, 1e-6, 50.0)
+    g = jnp.where(factor == down, 0.0, g)
+    return w - jnp.sign(g) * size, g, size
+
+
+def rprop_by_torch_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """The sign of the weight."""
+    return rprop_by_torch(g, w, own, shared, looked_at=w)
+
+
 def ftrl(g: Any, w: Any, own: Arrays, _: Arrays, *, rate: float = 0.1) -> Arrays:
     n, z = own
     new = n + g * g
@@ -357,6 +374,8 @@ PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "sophia_twin": (step_of(sophia_twin, 2, (COUNTER,), counted), ()),
     "rprop": (step_of(rprop, 2), ()),
     "rprop_twin": (step_of(rprop_twin, 2), ()),
+    "rprop_handed_in": (step_of(rprop_by_torch, 2), (SCALAR,) * 2),
+    "rprop_handed_in_twin": (step_of(rprop_by_torch_twin, 2), (SCALAR,) * 2),
     "ftrl": (step_of(ftrl, 2), ()),
     "ftrl_twin": (step_of(ftrl_twin, 2), ()),
     "prodigy_by_hand": (by_distance(moved_by, is_prodigy=True), ()),

@@ -91,11 +91,28 @@ def _turned(update: Update, last: State) -> Sum:
 
 
 def _compares(update: Update, condition: Sum, last: State, gradient: Sum) -> bool:
-    """Whether a condition looks at the sign of `g * last`."""
+    """Whether a condition looks at the sign of `g * last`, or at what is chosen by it, as in PyTorch: its parts are comparisons
+    and choices of that sign and of scalars.
+    """
     looked_at = update.forms.multiply(gradient, {((last.old, 1.0),): 1.0})
     signs = (looked_at, update.forms.function("sign", (looked_at,)))
     atoms = [update.forms.atoms[atom] for monomial in condition for atom, _ in monomial]
-    return len(atoms) == 1 and atoms[0].op == "compare" and atoms[0].parts[0] in signs and not any(atoms[0].parts[1].values())
+    if len(atoms) != 1 or atoms[0].op != "compare":
+        return False
+    open_ = list(atoms[0].parts)
+    seen: set[int] = set()
+    is_seen = False
+    while open_:
+        part = open_.pop()
+        if part in signs:
+            is_seen = True
+            continue
+        for atom in {atom for monomial in part for atom, _ in monomial if not update.is_scalar(atom)} - seen:
+            seen.add(atom)
+            if len(part) != 1 or update.forms.atoms[atom].op not in {"compare", "select"}:
+                return False
+            open_ += update.forms.atoms[atom].parts
+    return is_seen
 
 
 def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:

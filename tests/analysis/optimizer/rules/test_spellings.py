@@ -66,6 +66,7 @@ SPELLINGS: dict[str, Facts] = {
         "decayed_count": 2,
     },
     "rprop": {"name": "rprop"},
+    "rprop_handed_in": {"name": "rprop"},
     "ftrl": {"name": "ftrl", "learning_rate": 0.1},
     "prodigy_by_hand": {"name": "prodigy", **BY_DISTANCE},
     "dadapt_adamw_by_hand": {"name": "dadapt_adamw", **BY_DISTANCE},
