@@ -276,7 +276,7 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     """Figures of ../shared/reference/samples.md."""
     found = lines(seed_001)
     assert found[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
-    assert found["compute"].startswith("631.4 GFLOP matmul, ")
+    assert found["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
     assert found["collectives"] == ("43 runs, 347.4 MiB in, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; 12 are recompute")
     assert found["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 
