@@ -91,7 +91,7 @@ class DeviceCounts:
 def device_counts(module: Module) -> DeviceCounts:
     """Replicas and partitions. Counts in the header win. Else the number of replicas follows from ids of replicas, that of
     partitions from ids of partitions and from shardings, and what is left of flattened ids. A program is for one device where
-    the header is one of those that print counts, prints none, and nothing in the module names a device.
+    the header is one of those that print counts, prints none, and nothing in the module, which is not cut off, names a device.
     """
     header = module.header
     if header.states_devices:
@@ -114,9 +114,8 @@ def device_counts(module: Module) -> DeviceCounts:
             partitions = max(partitions, count)
     partitions = max(partitions, -(-flattened // max(replicas, 1)))
     if not replicas and not partitions:
-        is_alone = (
-            not communicates and header.prints_counts and not header.attributes.keys() & {"num_partitions", "replica_count"}
-        )
+        names_none = not communicates and not module.problems.hold_a_cut
+        is_alone = names_none and header.prints_counts and not header.attributes.keys() & {"num_partitions", "replica_count"}
         return DeviceCounts(1, 1) if is_alone else DeviceCounts(None, None)
     return DeviceCounts(replicas or 1, partitions or 1, slices)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Column, HeadlineRow, Report, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Amount, Column, HeadlineRow, Report, Table, Value
 
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
 _FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.")
 _OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"flops", "bytes"})
+_TABLES_OF_WHOLE = frozenset({"buffers"})
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
 
 
@@ -24,7 +25,8 @@ def of_part(report: Report, lines: int) -> Report:
     """
     counted = f"{lines:,} quoted instruction line{'' if lines == 1 else 's'}"
     row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
-    return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=(row, *report.headline))
+    headline = (row, *_headline(report))
+    return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=headline)
 
 
 def is_of_whole(fact: str) -> bool:
@@ -38,6 +40,17 @@ def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
     return {name: None if is_of_whole(name) else value for name, value in kept.items()}
 
 
+def _headline(report: Report) -> Iterator[HeadlineRow]:
+    """The first lines without what kind of program it is, and with the collectives as they are counted in the lines."""
+    count, into, sent = (report.facts.get(f"collectives.{name}") for name in ("count", "operand_bytes", "wire_bytes"))
+    for row in report.headline:
+        if row.label == "collectives" and count:
+            quoted = (Amount(count, "count"), " quoted, ", Amount(into, "bytes"), " in, ", Amount(sent, "bytes"), " sent")
+            yield replace(row, parts=quoted)
+        elif row.label:
+            yield row
+
+
 def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
     """One note in place of those about what is not known of a whole module."""
     what = f"{lines:,} instruction line{'' if lines == 1 else 's'} that no computation holds"
@@ -48,13 +61,20 @@ def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
 def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables with single rows on the page, and the bytes of one run in place of those of a step, which are not known."""
     groups = {table.page_as for table in tables}
-    return tuple(_table(table, on_page=table.on_page and table.name not in groups) for table in tables)
+    return tuple(_table(table, on_page=table.on_page and table.name not in groups | _TABLES_OF_WHOLE) for table in tables)
 
 
 def _table(table: Table, *, on_page: bool) -> Table:
     unknown = {at for at, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
     rows = [tuple(None if at in unknown else value for at, value in enumerate(row)) for row in table.rows]
-    return replace(table, rows=tuple(rows), columns=tuple(map(_column, table.columns)), page_as="", on_page=on_page)
+    return replace(
+        table,
+        title=table.title.replace(" of one step", " as quoted").replace(" in one step", ""),
+        rows=tuple(rows),
+        columns=tuple(map(_column, table.columns)),
+        page_as="",
+        on_page=on_page,
+    )
 
 
 def _column(column: Column) -> Column:

@@ -9,7 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import PART_NOTE
+from hlo_inspect.report.model import PART_NOTE, Amount
 
 TEXT = """What are these?
 
@@ -30,6 +30,24 @@ def test_every_command_answers(command: str) -> None:
 def test_the_table_shows_the_bytes_of_one_run() -> None:
     (row,) = hlo_inspect.inspect(TEXT, "collectives").table("collectives").records()
     assert (row["operand_bytes"], row["wire_bytes"], row["executed_operand_bytes"], row["runs"]) == (8192, 8192, None, None)
+
+
+def test_the_page_says_nothing_of_a_step() -> None:
+    """Two lines tell neither how often they run nor what program they are of: 64 x 32 x 4 bytes go into the all-reduce once."""
+    report = hlo_inspect.inspect(TEXT, "summary")
+    rows = {row.label: row.parts for row in report.headline}
+    assert rows["collectives"] == (
+        Amount(1, "count"),
+        " quoted, ",
+        Amount(8192, "bytes"),
+        " in, ",
+        Amount(8192, "bytes"),
+        " sent",
+    )
+    assert [row.label for row in report.headline].count("") == 1
+    shown = [table for table in report.tables if table.on_page]
+    assert "buffers" not in {table.name for table in shown}
+    assert not any("step" in table.title for table in shown)
 
 
 def test_a_check_is_refused_except_where_a_part_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

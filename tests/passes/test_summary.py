@@ -277,7 +277,10 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     found = lines(seed_001)
     assert found[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
     assert found["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
-    assert found["collectives"] == ("43 runs, 347.4 MiB in, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; 12 are recompute")
+    sent = 2 * 7 * 100_663_296 // 8 / 2**20  # what the 12 recomputed all-reduces of 8 devices send
+    assert found["collectives"] == (
+        f"43 runs, 347.4 MiB in, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; 12 are recompute ({sent:.1f} MiB sent)"
+    )
     assert found["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 
 
