@@ -259,7 +259,7 @@ def test_a_header_that_would_print_counts_and_prints_none_is_of_one_device(entry
     assert entry(P, N, header=LAYOUT).device_counts == DeviceCounts(1, 1)
 
 
-def test_devices_may_be_named_behind_the_place_where_a_text_ends() -> None:
+def test_devices_may_be_named_behind_the_place_where_a_text_ends(read: Entry) -> None:
     text = f"HloModule m{LAYOUT}\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n"
     assert read(text).device_counts.devices is None
     assert read(text + "  ROOT %n = f32[8]{0} negate(%p)\n}\n").device_counts.devices == 1
