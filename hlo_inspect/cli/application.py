@@ -14,8 +14,9 @@ def cli() -> None:
     """Read XLA's HLO text dumps and answer in tables.
 
     INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps or other HLO texts, or a pattern
-    in quotes. Text around modules, as in a log or an issue, is skipped. With the extra [xla], serialized HLO (.pb) and
-    StableHLO are inputs too.
+    in quotes. Modules are found in logs and mails, behind prefixes of their lines too, and lines that are quoted of one are
+    read as a part of it. Workload files of network simulators and XLA's files about memory are inputs too, and with the extra
+    [xla] serialized HLO (.pb) and StableHLO.
     """
 
 
