@@ -32,7 +32,8 @@ _OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optim
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
     """At most six lines; costs, optimizer and the largest array are in them where they were asked for."""
-    yield HeadlineRow("", tuple(_what(context)))
+    if not context.module.quoted_lines:
+        yield HeadlineRow("", tuple(_what(context)))
     if "cost" in context.also and context.module.entry is not None:
         yield HeadlineRow("compute", tuple(_compute(context)))
     yield HeadlineRow("collectives", tuple(_collectives(context)))

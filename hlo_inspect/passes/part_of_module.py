@@ -41,13 +41,13 @@ def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _headline(report: Report) -> Iterator[HeadlineRow]:
-    """The first lines without what kind of program it is, and with the collectives as they are counted in the lines."""
+    """The first lines, with the collectives as they are counted in the quoted ones."""
     count, into, sent = (report.facts.get(f"collectives.{name}") for name in ("count", "operand_bytes", "wire_bytes"))
     for row in report.headline:
         if row.label == "collectives" and count:
             quoted = (Amount(count, "count"), " quoted, ", Amount(into, "bytes"), " in, ", Amount(sent, "bytes"), " sent")
             yield replace(row, parts=quoted)
-        elif row.label:
+        else:
             yield row
 
 
