@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from tempfile import SpooledTemporaryFile
 from typing import IO, cast
 
@@ -413,9 +413,13 @@ class Mender:
         width = max(map(len, lines))
         if width < MIN_WIDTH or [len(line) for line in lines].count(width) < 2:
             return 0
-        broken = [number for number, line in enumerate(lines[:-1]) if len(line) == width]
-        continued = [number for number in broken if _continues(self._rest_of(lines[number + 1]), lines[number])]
-        return width if len(continued) > 1 and len(continued) >= 0.7 * len(broken) else 0
+        continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
+        for line, following in pairwise(lines):
+            continued[len(line) == width] += _continues(self._rest_of(following), line)
+        broken = [len(line) for line in lines[:-1]].count(width)
+        # A text whose lines end where their author liked has narrower lines too that the next one continues.
+        is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
+        return width if is_wrapped else 0
 
     def _rest_of(self, text: str) -> str:
         match = self._match(text)

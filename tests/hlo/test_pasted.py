@@ -195,6 +195,17 @@ def test_lines_of_one_width_are_not_wrapped() -> None:
     assert not any("wrapped" in note for note in report.notes)
 
 
+def test_lines_that_end_anywhere_are_not_wrapped() -> None:
+    """White space may stand between any two tokens: the two widest lines are as wide as each other by chance."""
+    shape = "f32[8] // the elements of one of the eight rows"
+    parameter = f"%a =\n {shape}\nparameter(\n0\n)\n"
+    text = f"HloModule m\n\nENTRY %e () -> f32[8] {{\n{parameter} ROOT %b = \n {shape}\nadd(\n%a\n,\n%a\n)\n}}\n"
+    report = hlo_inspect.inspect(text, "summary")
+    assert report.facts["module.instructions"] == 2
+    assert report.findings == ()
+    assert not any("wrapped" in note for note in report.notes)
+
+
 # -- several writers --------------------------------------------------------------------------------------------------------
 
 
