@@ -113,8 +113,8 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
     hold no HLO. That is not looked at where they are `is_cut`, as more of them follow.
     """
     text = line[:start]
-    if not text.strip():
-        return None
+    if not text.strip() or "*/" in text:
+        return None  # a comment is white space of the module itself
     ahead = [one for one in following if one.strip()]
     is_indented = line.find(" = ", start, start + MAX_PREFIX) >= 0  # some of the blanks are the instruction's own
     pattern, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)

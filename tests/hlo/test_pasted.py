@@ -195,6 +195,13 @@ def test_lines_of_one_width_are_not_wrapped() -> None:
     assert not any("wrapped" in note for note in report.notes)
 
 
+def test_the_end_of_a_comment_is_no_prefix() -> None:
+    parameters = "".join(f"/* two\nlines = */%p{number} = f32[8] parameter({number})\n" for number in range(30))
+    report = hlo_inspect.inspect(f"HloModule m\n\n/* two\nlines = */ENTRY %e {{{parameters}}}\n", "params")
+    assert report.facts["params.count"] == 30
+    assert not any("each line began" in note for note in report.notes)
+
+
 def test_lines_that_end_anywhere_are_not_wrapped() -> None:
     """White space may stand between any two tokens: the two widest lines are as wide as each other by chance."""
     shape = "f32[8] // the elements of one of the eight rows"
