@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
 from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.analysis.slices import Transfer, transfer_of
+from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
-from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.values import MalformedValue
 
 _STARTING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))

@@ -38,9 +38,9 @@ from hlo_inspect.analysis.phases.graph_phases import NO_UPDATE, GraphPhases, may
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
 from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.device_groups import NamedMesh
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import NamedMesh
 from hlo_inspect.hlo.tokens import ScanError
 
 if TYPE_CHECKING:

@@ -13,17 +13,11 @@ from enum import Enum
 from typing import Literal
 
 from hlo_inspect.analysis.slices import slices_of_module
+from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.sharding import (
-    MAX_DEVICES,
-    DeviceGroups,
-    DeviceListError,
-    Groups,
-    parse_sharding,
-    shardy_meshes,
-)
+from hlo_inspect.hlo.sharding import parse_sharding
 from hlo_inspect.hlo.values import MalformedValue
 
 _WITHOUT_GLOBAL_IDS = frozenset(

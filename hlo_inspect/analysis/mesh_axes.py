@@ -30,8 +30,7 @@ from hlo_inspect.analysis.mesh import (
 )
 from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import (
+from hlo_inspect.hlo.device_groups import (
     MAX_DEVICES,
     AxisReference,
     DeviceGroups,
@@ -39,9 +38,10 @@ from hlo_inspect.hlo.sharding import (
     DevicePairs,
     Groups,
     NamedMesh,
-    Sharding,
     shardy_meshes,
 )
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.sharding import Sharding
 
 _MADE_UP = re.compile(r"_?axis_\d+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)

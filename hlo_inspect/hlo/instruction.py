@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape, subshape
-from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
+from hlo_inspect.hlo.sharding import Sharding
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import (
     BackendConfig,

@@ -1,337 +1,41 @@
-"""Devices as values: replica groups in their three spellings, source-target pairs, device meshes and shardings.
+"""Shardings as values: how an array is divided among devices, in XLA's spellings and in Shardy's.
 
-Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no such value.
+Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no sharding.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hlo_inspect.hlo import tokens
-
-Groups = tuple[tuple[int, ...], ...]
-"""Lists of device ids."""
-
-MAX_DEVICES = 1 << 20
-"""More than any machine has; a text that names more is refused before it is expanded."""
-
-MAX_KEY_IDS = 1 << 12
-
-_NUMBER = r"\d{1,10}"
-_NUMBERS = rf"\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*"
-_LIST = re.compile(r"\{([\d,\s]*)\}", re.ASCII)
-_NESTED_LIST = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
-_IOTA_TEXT = rf"\[({_NUMBERS})\]\s*(?:T\s*\(({_NUMBERS})\))?"
-_IOTA_GROUPS = re.compile(rf"\[({_NUMBERS})\]\s*<=\s*{_IOTA_TEXT}", re.ASCII)
-_TILES = re.compile(rf"devices=\[({_NUMBERS})\]\s*(?:<=\s*{_IOTA_TEXT}|({_NUMBERS}))", re.ASCII)
-_MESH = re.compile(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
-_IOTA = re.compile(rf"\s*{_IOTA_TEXT}\s*", re.ASCII)
-_AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({_NUMBER})", re.ASCII)
-_SHARDY_MESH = re.compile(
-    r"(?:\b(\w++)\s*+=\s*+)?+#?sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII
+from hlo_inspect.hlo.device_groups import (
+    IOTA_TEXT,
+    MAX_DEVICES,
+    NAMED_MESH,
+    NUMBER,
+    NUMBERS,
+    AxisReference,
+    DeviceListError,
+    Groups,
+    Iota,
+    NamedMesh,
+    axis_references,
+    integers,
+    named_mesh,
 )
-_SHARDY_SHARDING = re.compile(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
-_AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({_NUMBER})\s*\)\s*({_NUMBER}))?", re.ASCII)
-
-
-class DeviceListError(ValueError):
-    """Text that is no device list, or one that contradicts itself."""
-
-
-# -- lists of devices -------------------------------------------------------------------------------------------------------
-
-
-class Iota(NamedTuple):
-    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed unless the permutation is empty, in row-major order."""
-
-    shape: tuple[int, ...]
-    permutation: tuple[int, ...] = ()
-
-    def require(self, count: int) -> None:
-        """`DeviceListError` where these are not `count` ids."""
-        if count > MAX_DEVICES or math.prod(self.shape) != count:
-            raise DeviceListError(f"{count} devices in {list(self.shape)}")
-        if self.permutation and sorted(self.permutation) != list(range(len(self.shape))):
-            raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
-
-    def ids(self, count: int) -> list[int]:
-        """The ids, of which there have to be `count`."""
-        self.require(count)
-        if not self.permutation:
-            return list(range(count))
-        strides = [math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
-        ids = [0]
-        for axis in self.permutation:
-            ids = [base + step * strides[axis] for base in ids for step in range(self.shape[axis])]
-        return ids
-
-
-def _integers(text: str | None) -> tuple[int, ...]:
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
-        raise DeviceListError(f"{(text or '')[:40]!r} is no list of device ids")
-    return tuple(map(int, parts))
-
-
-# -- meshes -----------------------------------------------------------------------------------------------------------------
-
-
-class AxisReference(NamedTuple):
-    """An axis, or the part `'a':(before)size` of it: `before` is the product of the sizes in front of that part."""
-
-    name: str
-    before: int | None = None
-    size: int | None = None
-
-
-def _references(text: str) -> tuple[AxisReference, ...]:
-    return tuple(
-        AxisReference(match[1] or match[2] or "", *((int(match[3]), int(match[4])) if match[3] else ()))
-        for match in _AXIS_REFERENCE.finditer(text)
-    )
-
-
-class _Steps(NamedTuple):
-    """A run of devices in a mesh: `size` steps of `stride` positions."""
-
-    size: int
-    stride: int
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMesh:
-    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`: names and sizes of the axes, major to minor, and the devices in row-major
-    order (`None` for 0…n-1). `device` is the only one of `maximal_mesh[device_id=3]`.
-    """
-
-    axes: tuple[tuple[str, int], ...]
-    device_ids: Iota | tuple[int, ...] | None = None
-    device: int | None = None
-
-    def __str__(self) -> str:
-        """The axes as XLA prints them, without the order of the devices."""
-        return "mesh[" + ",".join(f"'{name}'={size}" for name, size in self.axes) + "]"
-
-    @property
-    def size(self) -> int:
-        """How many devices the axes have; 1 without axes."""
-        return math.prod(size for _, size in self.axes)
-
-    def group_size(self, references: Iterable[AxisReference]) -> int:
-        """How many devices a group of `groups` has. None is written out; `DeviceListError` where there are no such groups."""
-        if self.device is not None:
-            return 1
-        total = self.size
-        if total > MAX_DEVICES or total == 0:
-            raise DeviceListError(f"a mesh of {total} devices")
-        steps = self._steps()
-        parts = sorted([_part_of_axis(steps, one) for one in references], key=lambda part: (part.stride, part.size))
-        if any(above.stride % (below.stride * below.size) for below, above in pairwise(parts) if above.size > 1):
-            raise DeviceListError("the mesh axes of the groups overlap")
-        if isinstance(self.device_ids, Iota):
-            self.device_ids.require(total)
-        return math.prod(part.size for part in parts)
-
-    def groups(self, references: Iterable[AxisReference]) -> Groups:
-        """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
-        if self.device is not None:
-            return ((self.device,),)
-        total = self.size
-        if total > MAX_DEVICES or total == 0:
-            raise DeviceListError(f"a mesh of {total} devices")
-        steps = self._steps()
-        offsets = [0]
-        for reference in references:
-            axis = _part_of_axis(steps, reference)
-            offsets = [base + step * axis.stride for base in offsets for step in range(axis.size)]
-            if len(offsets) > total:
-                raise DeviceListError("the mesh axes of the groups overlap")
-        if len(set(offsets)) != len(offsets) or total % len(offsets):
-            raise DeviceListError("the mesh axes of the groups overlap")
-        ids = self._order()
-        starts: list[int] = []
-        seen: set[int] = set()
-        for position in range(total):
-            if position not in seen:
-                starts.append(position)
-                seen.update([position + offset for offset in offsets])
-        if max(seen, default=0) >= total:
-            raise DeviceListError("the groups reach outside of the mesh")
-        return tuple(tuple([ids[start + offset] for offset in offsets]) for start in starts)
-
-    def _steps(self) -> dict[str, _Steps]:
-        """The axes by name, and by number, which XLA writes where an axis has no name."""
-        steps: dict[str, _Steps] = {}
-        stride = self.size
-        for number, (name, size) in enumerate(self.axes):
-            stride //= size
-            steps[name] = steps.setdefault(str(number), _Steps(size, stride))
-        return steps
-
-    def _order(self) -> Sequence[int]:
-        total = self.size
-        if self.device_ids is None:
-            return range(total)
-        if isinstance(self.device_ids, Iota):
-            return self.device_ids.ids(total)
-        if len(self.device_ids) != total:
-            raise DeviceListError(f"{len(self.device_ids)} device ids for a mesh of {total}")
-        if len(set(self.device_ids)) != total:
-            raise DeviceListError("the mesh names a device twice")
-        return self.device_ids
-
-
-def _part_of_axis(steps: dict[str, _Steps], reference: AxisReference) -> _Steps:
-    axis = steps.get(reference.name)
-    if axis is None:
-        raise DeviceListError(f"the mesh has no axis {reference.name!r}")
-    before, size = reference.before, reference.size
-    if before is None or size is None:
-        return axis
-    if before == 0 or size == 0 or axis.size % (before * size):
-        raise DeviceListError(f"({before}){size} is no part of an axis of {axis.size}")
-    return _Steps(size, axis.stride * (axis.size // (before * size)))
-
-
-def _mesh(match: re.Match[str]) -> NamedMesh:
-    maximal, axes, device_ids = match.groups()
-    if maximal:
-        devices = _integers(axes.partition("=")[2])
-        if len(devices) != 1:
-            raise DeviceListError(f"{axes!r} is no device")
-        return NamedMesh((), device=devices[0])
-    named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
-    if device_ids is None:
-        return NamedMesh(named)
-    tiled = _IOTA.fullmatch(device_ids)
-    return NamedMesh(named, Iota(*map(_integers, tiled.groups())) if tiled is not None else _integers(device_ids))
-
-
-def shardy_meshes(text: str) -> dict[str, NamedMesh]:
-    """The meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, by their names."""
-    found: dict[str, NamedMesh] = {}
-    for name, axes, ids in _SHARDY_MESH.findall(text.replace("\\", "")):
-        listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
-        named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
-        found[name or str(len(found))] = NamedMesh(named, listed or None)
-    return found
-
-
-# -- groups and pairs -------------------------------------------------------------------------------------------------------
-
-
-class MeshGroups(NamedTuple):
-    """The devices of a mesh that differ along these axes only."""
-
-    mesh: NamedMesh
-    references: tuple[AxisReference, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceGroups:
-    """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
-    the text names.
-
-    `listed` are the groups as the text has them. An iota list or axes of a mesh, which are short and may stand for a million
-    devices, are written out when `groups` is read; they name each device once. `sizes` are those that groups have, `count` is
-    how many ids they have together, and `largest_id` is -1 where there are none.
-    """
-
-    text: str
-    listed: Groups | Iota | MeshGroups
-    sizes: frozenset[int]
-    count: int
-    largest_id: int
-    mesh: NamedMesh | None = None
-
-    @property
-    def is_compact(self) -> bool:
-        """Whether the text is shorter than the groups."""
-        return isinstance(self.listed, Iota | MeshGroups)
-
-    @property
-    def key(self) -> Groups | str:
-        """Equal for equal groups, but for long compact ones that are written in different ways."""
-        return self.text if self.is_compact and self.count > MAX_KEY_IDS else self.groups
-
-    @cached_property
-    def groups(self) -> Groups:
-        if isinstance(self.listed, MeshGroups):
-            return self.listed.mesh.groups(self.listed.references)
-        if not isinstance(self.listed, Iota):
-            return self.listed
-        ids, (size,) = self.listed.ids(self.count), self.sizes
-        return tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size))
-
-
-def parse_groups(text: str) -> DeviceGroups:
-    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments."""
-    plain = text.strip()
-    iota = _IOTA_GROUPS.fullmatch(plain)
-    if iota is not None:
-        sizes, *shape = map(_integers, iota.groups())
-        if len(sizes) != 2:
-            raise DeviceListError(f"groups of {len(sizes)} dimensions")
-        ids, count = Iota(*shape), math.prod(sizes)
-        ids.require(count)
-        return DeviceGroups(text, ids, frozenset(sizes[1:]), count, count - 1) if count else _listed(text, ())
-    printed = _MESH.match(plain)
-    rest = plain[printed.end() :].strip() if printed is not None else ""
-    if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
-        return _along_mesh(text, _mesh(printed), _references(rest))
-    if _NESTED_LIST.fullmatch(plain) is None:
-        raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
-    return _listed(text, tuple(_integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
-
-
-def _along_mesh(text: str, mesh: NamedMesh, references: tuple[AxisReference, ...]) -> DeviceGroups:
-    size = mesh.group_size(references)
-    if mesh.device is not None or (isinstance(mesh.device_ids, tuple) and not isinstance(mesh.device_ids, Iota)):
-        return _listed(text, mesh.groups(references), mesh)
-    return DeviceGroups(text, MeshGroups(mesh, references), frozenset([size]), mesh.size, mesh.size - 1, mesh)
-
-
-def _listed(text: str, groups: Groups, mesh: NamedMesh | None = None) -> DeviceGroups:
-    sizes, largest = list(map(len, groups)), [max(ids, default=-1) for ids in groups]
-    return DeviceGroups(text, groups, frozenset(sizes), sum(sizes), max(largest, default=-1), mesh)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DevicePairs:
-    """The pairs of `source_target_pairs`: who sends to whom."""
-
-    text: str
-    pairs: tuple[tuple[int, int], ...]
-
-
-def parse_pairs(text: str) -> DevicePairs:
-    """`{{0,1},{1,0}}`, without comments."""
-    plain = text.strip()
-    if _NESTED_LIST.fullmatch(plain) is None:
-        raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
-    pairs = []
-    for ids in _LIST.findall(plain[1:-1]):
-        pair = _integers(ids)
-        if len(pair) != 2:
-            raise DeviceListError(f"{ids!r} is no pair of devices")
-        pairs.append((pair[0], pair[1]))
-    return DevicePairs(text, tuple(pairs))
-
-
-# -- shardings --------------------------------------------------------------------------------------------------------------
 
 ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
 
+_TILES = re.compile(rf"devices=\[({NUMBERS})\]\s*(?:<=\s*{IOTA_TEXT}|({NUMBERS}))", re.ASCII)
+_SHARDY_SHARDING = re.compile(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
 _SUBGROUPS = re.compile(r"last_tile_dims=\{([^{}]*)\}")
 _METADATA = re.compile(r"\bmetadata=")
 _WORD = re.compile(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
-_DEVICE = re.compile(rf"\bdevice=({_NUMBER})", re.ASCII)
+_DEVICE = re.compile(rf"\bdevice=({NUMBER})", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _AXES_OF_KIND = re.compile(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
 _LIST_OF_AXES = re.compile(r"\{([^{}]*+)\}")
@@ -471,18 +175,18 @@ def parse_sharding(text: str) -> Sharding:
     inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()
     if not inside:
         return Sharding(text, "tuple")
-    printed = _MESH.match(inside)
+    printed = NAMED_MESH.match(inside)
     if printed is not None:
-        return _named_sharding(text, _mesh(printed), inside[printed.end() :])
+        return _named_sharding(text, named_mesh(printed), inside[printed.end() :])
     tiles = _TILES.search(inside)
     word = _WORD.search(inside)
     if tiles is not None:
-        ids = Iota(_integers(tiles[2]), _integers(tiles[3])) if tiles[2] else _integers(tiles[4])
+        ids = Iota(integers(tiles[2]), integers(tiles[3])) if tiles[2] else integers(tiles[4])
         listed = _SUBGROUPS.search(inside)
         kinds = tuple(kind.strip() for kind in listed[1].split(",")) if listed else ()
         if not kinds and "last_tile_dim_replicate" in inside:
             kinds = ("replicated",)
-        return Sharding(text, "tiled", tile_sizes=_integers(tiles[1]), device_ids=ids, subgroups=kinds)
+        return Sharding(text, "tiled", tile_sizes=integers(tiles[1]), device_ids=ids, subgroups=kinds)
     if word is None:
         raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
     device = _DEVICE.search(inside)
@@ -497,9 +201,9 @@ def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
     dimensions, others = [], []
     for found in _AXES_OF_KIND.finditer(rest):
         if found[1]:
-            others.append((found[1], _references(found[2])))
+            others.append((found[1], axis_references(found[2])))
         else:
-            dimensions.append(_references(found[2]))
+            dimensions.append(axis_references(found[2]))
     word = _WORD.match(rest.lstrip(", \t\n"))
     if word is not None and not dimensions and word[1] == "replicated" and not others:
         return Sharding(text, "replicated", mesh=mesh)
@@ -515,8 +219,8 @@ def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[
     """
     found = []
     for one in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
-        dimensions = tuple(_references(axes) for axes in _LIST_OF_AXES.findall(one[2]))
-        others = tuple((kind, _references(axes)) for kind, axes in _AXES_OF_KIND.findall(one[3]) if kind)
+        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(one[2]))
+        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(one[3]) if kind)
         mesh = meshes.get(one[1], NamedMesh(()))
         found.append(Sharding(one[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
     return tuple(found)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs, parse_groups, parse_pairs
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
-from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding, parse_groups, parse_pairs, parse_sharding
+from hlo_inspect.hlo.sharding import Sharding, parse_sharding
 
 BooleanAttribute = Literal[
     "constrain_layout", "custom_call_has_side_effect", "indices_are_sorted", "is_associative", "is_composite",

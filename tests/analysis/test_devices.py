@@ -17,10 +17,10 @@ from hlo_inspect.analysis.devices import (
     participants,
     parts_among,
 )
+from hlo_inspect.hlo.device_groups import DeviceGroups
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.sharding import DeviceGroups
 from hlo_inspect.hlo.values import MalformedValue, ValueTable
 
 Entry = Callable[..., Context]

@@ -10,7 +10,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh import module_shardings
 from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.sharding import NamedMesh, parse_sharding, shardy_meshes
+from hlo_inspect.hlo.device_groups import NamedMesh, shardy_meshes
+from hlo_inspect.hlo.sharding import parse_sharding
 
 
 def mesh(text: str) -> NamedMesh:

@@ -16,7 +16,7 @@ import zstandard
 
 import hlo_inspect
 from hlo_inspect.hlo import source
-from hlo_inspect.hlo.sharding import DeviceGroups
+from hlo_inspect.hlo.device_groups import DeviceGroups
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 

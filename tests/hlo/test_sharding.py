@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo.sharding import (
+from hlo_inspect.hlo.device_groups import (
     MAX_DEVICES,
     AxisReference,
     DeviceListError,
@@ -17,11 +17,9 @@ from hlo_inspect.hlo.sharding import (
     NamedMesh,
     parse_groups,
     parse_pairs,
-    parse_sharding,
-    parse_shardy_shardings,
     shardy_meshes,
-    split_sharding,
 )
+from hlo_inspect.hlo.sharding import parse_sharding, parse_shardy_shardings, split_sharding
 
 Groups = tuple[tuple[int, ...], ...]
 

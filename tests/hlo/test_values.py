@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from hlo_inspect.hlo import opcodes, values
-from hlo_inspect.hlo.sharding import DeviceGroups, DevicePairs, Sharding
+from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
+from hlo_inspect.hlo.sharding import Sharding
 from hlo_inspect.hlo.values import (
     BackendConfig,
     ConvolutionLabels,

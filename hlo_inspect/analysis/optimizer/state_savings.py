@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.devices import DeviceCounts, parts_among
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, fitting
-from hlo_inspect.hlo.sharding import Groups
+from hlo_inspect.hlo.device_groups import Groups
 
 MAX_PARTITIONS = 1 << 14
 MAX_SHARDINGS = 20  # of parameters that are only read, and of state
