@@ -15,7 +15,7 @@ from hlo_inspect.analysis.memory.live_ranges import LiveRanges, clip_shared, fin
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
-from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
+from hlo_inspect.analysis.memory.post_order import computation_order, depth_first_post_order, post_orders
 from hlo_inspect.analysis.memory.preset_heap import PRESET_SPACES, simulate_preset
 from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
@@ -401,22 +401,8 @@ class _Analysis:
 
 def _callers_first(schedule: Schedule) -> list[ComputationRun]:
     """The computations in reverse post-order of the call graph (`CallGraph::VisitNodes`): a body before its condition."""
-    order: list[ComputationRun] = []
-    entered: set[ComputationRun] = set()
-    left: set[ComputationRun] = set()
     calls: dict[ComputationRun, list[ComputationRun]] = {}
     for time in sorted(schedule.called):
         runs = schedule.called[time]
         calls.setdefault(schedule.run_at[time], []).extend(sorted(runs, key=lambda run: run.role == "condition"))
-    stack = [schedule.runs[0]]
-    while stack:
-        run = stack[-1]
-        if run in entered:
-            stack.pop()
-            if run not in left:
-                left.add(run)
-                order.append(run)
-            continue
-        entered.add(run)
-        stack += [one for one in reversed(calls.get(run, [])) if one not in entered]
-    return order[::-1]
+    return depth_first_post_order(schedule.runs[:1], lambda run: calls.get(run, []))[::-1]

@@ -6,10 +6,13 @@ operands from left to right, control predecessors before them. `HloModule::MakeC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from hlo_inspect.analysis.memory.schedule import ComputationRun, Schedule
 from hlo_inspect.hlo import tokens
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
@@ -27,25 +30,29 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
 def _post_order(
     times: Sequence[int], operands: Sequence[Sequence[int]], is_used: bytearray, predecessors: Mapping[int, Sequence[int]]
 ) -> list[int]:
-    order: list[int] = []
-    entered: set[int] = set()
-    left: set[int] = set()
-    for start in times:
-        if is_used[start]:
-            continue
+    def before(time: int) -> list[int]:
+        return [*reversed(predecessors.get(time, ())), *(one for one in operands[time] if one >= 0)]
+
+    return depth_first_post_order((time for time in times if not is_used[time]), before)
+
+
+def depth_first_post_order(starts: Iterable[Node], before: Callable[[Node], Sequence[Node]]) -> list[Node]:
+    """What is reached from some nodes, each behind what stands `before` it, of which the first is gone into first."""
+    order: list[Node] = []
+    entered: set[Node] = set()
+    left: set[Node] = set()
+    for start in starts:
         stack = [start]
         while stack:
-            time = stack[-1]
-            if time in entered:
+            node = stack[-1]
+            if node in entered:
                 stack.pop()
-                if time not in left:
-                    left.add(time)
-                    order.append(time)
+                if node not in left:
+                    left.add(node)
+                    order.append(node)
                 continue
-            entered.add(time)
-            stack += [one for one in reversed(operands[time]) if one not in entered and one >= 0]
-            if time in predecessors:
-                stack += [one for one in predecessors[time] if one not in entered]
+            entered.add(node)
+            stack += [one for one in reversed(before(node)) if one not in entered]
     return order
 
 
