@@ -12,9 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
-from tempfile import SpooledTemporaryFile
-from typing import IO, cast
+from itertools import islice
 
 from hlo_inspect.hlo.mended_line import (
     NO_BREAK_SPACES,
@@ -24,17 +22,15 @@ from hlo_inspect.hlo.mended_line import (
     without_colours,
     without_entities,
 )
+from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
 from hlo_inspect.hlo.places import Places
 from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
-
-PIECE_CHARS = 1 << 18
-SPOOLED_CHARS = 1 << 22
-"""The text of a rank is kept in memory so far while that of another is read, and in a file from there on."""
+from hlo_inspect.hlo.wrapped_lines import FRESH, continues, wrapped_width
 
 MAX_PREFIXES = 16
 MAX_TRIED = 100
 PLAIN_STEP = 1 << 15
-MIN_WIDTH, WIDTH_WINDOW, WIDTH_CHARS = 40, 200, 1 << 15
+WIDTH_WINDOW, WIDTH_CHARS = 200, 1 << 15
 
 _PLAIN_HEADER = re.compile(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
 _BREAKS = re.compile(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
@@ -47,60 +43,6 @@ _ESCAPED = re.compile(
 )
 _STRING = re.compile(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
 _BODY = {quote: re.compile(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
-_FRESH = re.compile(
-    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
-    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
-    r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
-    re.ASCII,
-)
-"""A line that continues none."""
-
-
-class _Stream:
-    """The text of one writer, and where it comes from. All but the first are kept until that one is read."""
-
-    def __init__(self) -> None:
-        self.sample = ""  # what one of its lines began with
-        self.places = Places()
-        self.lines = 1  # number of the next one
-        self.out: list[str] = []
-        self.size = 0
-        self.spool: IO[str] | None = None
-
-    def emit(self, line: Line, rest: list[tuple[int, int, int]]) -> None:
-        """Adds a line; `rest` are offset, line and column of what was joined to it."""
-        for offset, column in line.columns:
-            self.places.add(self.lines, offset, line.number, column)
-        for offset, number, column in rest:
-            self.places.add(self.lines, offset, number, column)
-        self.lines += 1
-        self.out.append(line.text)
-        self.size += len(line.text) + 1
-
-    def taken(self) -> str:
-        """The text since the last call."""
-        if not self.out:
-            return ""
-        self.out.append("")
-        text, self.out, self.size = "\n".join(self.out), [], 0
-        return text
-
-    def keep(self) -> None:
-        if self.spool is None:
-            kept = SpooledTemporaryFile(SPOOLED_CHARS, "w+", encoding="utf-8", errors="surrogatepass", newline="\n")  # noqa: SIM115
-            self.spool = cast("IO[str]", kept)
-        self.spool.write(self.taken())
-
-    def kept(self) -> Iterator[str]:
-        """The text that was kept, in pieces that end with a line."""
-        self.keep()
-        spool = self.spool
-        if spool is None:
-            return
-        spool.seek(0)
-        while lines := spool.readlines(PIECE_CHARS):
-            yield "".join(lines)
-        spool.close()
 
 
 class _Lines:
@@ -132,16 +74,16 @@ class Mender:
     def __init__(self) -> None:
         self.places: Places | None = None
         self.notes: dict[str, None] = {}
-        self._main = _Stream()
+        self._main = MendedText()
         self._last = self._main
-        self._streams: dict[tuple[str, ...], _Stream] = {}
+        self._streams: dict[tuple[str, ...], MendedText] = {}
         self._number = 1  # of the next line of the input
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # how a line begins in which a string holds the text
         self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
         self._width = 0
-        self._joined: tuple[Line, _Stream] | None = None
+        self._joined: tuple[Line, MendedText] | None = None
         self._rest: list[tuple[int, int, int]] = []
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
@@ -314,7 +256,7 @@ class Mender:
             return line._replace(text="")
         return line
 
-    def _stream_of(self, match: Match, sample: str, line: Line, lines: _Lines) -> _Stream:
+    def _stream_of(self, match: Match, sample: str, line: Line, lines: _Lines) -> MendedText:
         """Whose text a line belongs to: that of its key; without one that of the line before it."""
         key = match.key
         if key and key not in self._streams:
@@ -323,7 +265,7 @@ class Mender:
         stream.sample = stream.sample or sample
         return stream
 
-    def _new_stream(self, line: Line, lines: _Lines) -> _Stream:
+    def _new_stream(self, line: Line, lines: _Lines) -> MendedText:
         """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
         if not self._streams:
             return self._last
@@ -331,7 +273,7 @@ class Mender:
             matches = [self._match(text) for text in self._ahead(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
-        return _Stream()
+        return MendedText()
 
     def _match(self, text: str) -> Match | None:
         return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
@@ -381,7 +323,7 @@ class Mender:
 
     # -- wrapped lines --------------------------------------------------------------------------------------------------
 
-    def _put(self, line: Line, stream: _Stream, lines: _Lines) -> None:
+    def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
         """Adds a line to its text, once it is known that the next one does not continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
             following = "\n".join([line.text + " " * (line.size - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
@@ -393,7 +335,7 @@ class Mender:
             return
         if self._joined is not None:
             before, its_stream = self._joined
-            if before.size == self._width and its_stream is stream and _continues(line.text, before.text):
+            if before.size == self._width and its_stream is stream and continues(line.text, before.text):
                 length = len(before.text)
                 self._rest += [(length + offset, line.number, column) for offset, column in line.columns]
                 self._joined = before._replace(text=before.text + line.text, size=line.size), stream
@@ -410,16 +352,7 @@ class Mender:
     def _width_at(self, text: str) -> int:
         """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
         lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
-        width = max(map(len, lines))
-        if width < MIN_WIDTH or [len(line) for line in lines].count(width) < 2:
-            return 0
-        continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
-        for line, following in pairwise(lines):
-            continued[len(line) == width] += _continues(self._rest_of(following), line)
-        broken = [len(line) for line in lines[:-1]].count(width)
-        # A text whose lines end where their author liked has narrower lines too that the next one continues.
-        is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
-        return width if is_wrapped else 0
+        return wrapped_width(lines, self._rest_of)
 
     def _rest_of(self, text: str) -> str:
         match = self._match(text)
@@ -440,9 +373,7 @@ def _looks_plain(piece: str) -> bool:
         return False
     for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
         start = piece.rfind("\n", 0, at) + 1
-        if not _FRESH.match(piece, start) or (
-            piece.startswith("HloModule", start) and _is_escaped(piece[start : start + 4096])
-        ):
+        if not FRESH.match(piece, start) or (piece.startswith("HloModule", start) and _is_escaped(piece[start : start + 4096])):
             return False
     return True
 
@@ -461,14 +392,6 @@ def _holds_outside_strings(piece: str, first: str, pattern: re.Pattern[str]) -> 
     return False
 
 
-def _continues(text: str, before: str) -> bool:
-    """Whether a line continues the one before it, which is as wide as lines can be."""
-    if before.rstrip().endswith("{"):
-        return False
-    is_open = before.count("{") > before.count("}") or before.count("(") > before.count(")")
-    return is_open or not _FRESH.match(text)
-
-
 def _is_escaped(line: str) -> bool:
     r"""Whether a line holds a header behind which a line end is written as `\n`; one in a string of the header is none."""
     at = line.find("HloModule")
@@ -484,4 +407,4 @@ def _is_header_of(line: str, start: int, following: list[str]) -> bool:
     if not _PLAIN_HEADER.match(line, start) or (before.endswith(("'", '"')) and not before.endswith(("'''", '"""'))):
         return False  # in quotes it may be a value in the header of another module
     texts = [one for one in following if one.strip()]
-    return bool(texts) and _FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3
+    return bool(texts) and FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3

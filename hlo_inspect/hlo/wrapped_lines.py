@@ -1,0 +1,39 @@
+"""Lines that were wrapped at a fixed column: which lines continue the one before them, and the column of a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+MIN_WIDTH = 40
+
+FRESH = re.compile(
+    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
+    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
+    r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
+    re.ASCII,
+)
+"""The start of a line that continues none."""
+
+
+def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) -> int:
+    """The column at which the lines of a module are wrapped; 0 where they are not."""
+    width = max(map(len, lines))
+    broken = [len(line) for line in lines[:-1]].count(width)
+    if width < MIN_WIDTH or broken < 2:
+        return 0
+    continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
+    for line, following in pairwise(lines):
+        continued[len(line) == width] += continues(without_prefix(following), line)
+    # A text whose lines end where their author liked has narrower lines too that the next one continues.
+    is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
+    return width if is_wrapped else 0
+
+
+def continues(text: str, before: str) -> bool:
+    """Whether a line continues the one before it, which is as wide as lines can be."""
+    if before.rstrip().endswith("{"):
+        return False
+    is_open = before.count("{") > before.count("}") or before.count("(") > before.count(")")
+    return is_open or not FRESH.match(text)
