@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.analysis.alpa import CostModel
 from hlo_inspect.analysis.calls import CallGraph, place
+from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
@@ -166,6 +167,11 @@ class Context:
     def views(self) -> Views:
         """The rows of the computations, which all that follows the graph shares."""
         return Views(self.module.computations, self.module.heads)
+
+    @cached_property
+    def canonical(self) -> CanonicalModule:
+        """The module without its names, of one that was read with its graph."""
+        return CanonicalModule(self.module, self.views)
 
     @cached_property
     def optimizer(self) -> Overview:

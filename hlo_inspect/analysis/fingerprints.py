@@ -1,5 +1,5 @@
 """Which computations are the same but for names and metadata. A program repeats the same few many times over, and those that
-are alike cost the same.
+are alike cost the same. This is for a pass over one module; `canonical` compares modules, and has rows in any order.
 
 Two computations have the same fingerprint where their texts, without metadata and names, are the same, and names repeat in the
 same positions: then a renaming takes the one to the other. In a text that prints names without `%` only their numbers may

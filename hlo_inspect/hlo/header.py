@@ -216,6 +216,11 @@ class StackFrames:
         """Whether the text has none of the tables."""
         return not self._texts
 
+    @property
+    def tables(self) -> list[str]:
+        """The texts of the tables."""
+        return list(self._texts.values())
+
     def add(self, table: str) -> None:
         name = table.split(None, 1)[0]
         self._texts[name] = table

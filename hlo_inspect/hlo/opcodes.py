@@ -279,6 +279,9 @@ LITERAL_OPCODES = _LITERAL
 ELEMENTWISE = frozenset(opcode.name for opcode in TABLE.values() if opcode.is_elementwise)
 """Each element of the result follows from the same element of each operand."""
 
+COMMUTATIVE = frozenset({"add", "and", "maximum", "minimum", "mulhi", "multiply", "or", "xor"})
+"""Opcodes of two operands whose order does not matter, as `HloOpcodeIsBinaryCommutative` has them (xla/hlo/ir/hlo_opcode.h)."""
+
 CALLEE_ATTRIBUTES: tuple[CalleeAttribute, ...] = get_args(CalleeAttribute)
 
 CALLING_OPCODES = frozenset(opcode.name for opcode in TABLE.values() if "calls" in opcode.attributes or opcode.callees)

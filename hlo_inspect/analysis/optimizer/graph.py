@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
+
 Index = tuple[int, ...]
 """The way into a nested tuple."""
 
@@ -18,8 +20,6 @@ Input = tuple[int, int, Index]
 
 MANY_ROOTS = 16
 MAX_KEPT = 4
-
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
 class Graph:

@@ -10,11 +10,12 @@ from pathlib import Path
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.graph import COMMUTATIVE, Graph
+from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants

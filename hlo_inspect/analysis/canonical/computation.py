@@ -1,0 +1,119 @@
+"""One computation without its names: a fingerprint of each of its rows, and of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from hlo_inspect.analysis.canonical.hashing import numbers_hash, text_hash
+from hlo_inspect.analysis.canonical.order import Traversal, operands_first
+from hlo_inspect.analysis.canonical.spelling import Spelling
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
+
+_UNDEFINED = 0
+"""Stands for an operand that the computation does not define."""
+
+
+class CanonicalComputation:
+    """The fingerprints of one computation, as numbers of 64 bits; rows are counted as in its `View`.
+
+    `spellings` are what its rows say; `callee` gives the fingerprint of a computation that is called. Names, metadata and the
+    numbers of channels are in none of the fingerprints.
+    """
+
+    def __init__(self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int]) -> None:
+        self.view = view
+        self.spellings = spellings
+        self._callee = callee
+
+    @cached_property
+    def callees(self) -> list[str]:
+        """The computations that are called, in the order of the rows, each once."""
+        return list(dict.fromkeys(name for one in self.spellings for callees in one.callees for name in callees.names))
+
+    @cached_property
+    def operands(self) -> list[tuple[int | None, ...]]:
+        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        return [self.view.operand_rows(index) for index in range(len(self.view.rows))]
+
+    @cached_property
+    def predecessors(self) -> list[tuple[int, ...]]:
+        """The rows that come before a row without being its operands."""
+        index = self.view.index
+        return [
+            tuple(row for name in one.predecessors if (row := index(name)) is not None) if one.predecessors else ()
+            for one in self.spellings
+        ]
+
+    @cached_property
+    def local(self) -> list[int]:
+        """Of each row what it says itself: shape, opcode, literal, attributes, the computations that it calls."""
+        known: dict[str, int] = {}
+        found = []
+        for one in self.spellings:
+            called = [f"{attribute}={[self._callee(name) for name in names]}" for attribute, names, _ in one.callees]
+            parts = [f"{name}={text}" for name, text in one.attributes]
+            text = "\n".join((one.shape, one.opcode, one.literal, *parts, *called, "channel" if one.channel else "", one.rest))
+            number = known.get(text)
+            if number is None:
+                number = known[text] = text_hash(text)
+            found.append(number)
+        return found
+
+    @cached_property
+    def dataflow(self) -> list[int]:
+        """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
+        local = self.local
+        found = [_UNDEFINED] * len(local)
+        before = [[*defined(rows), *more] for rows, more in zip(self.operands, self.predecessors, strict=True)]
+        for row in operands_first(range(len(local)), before.__getitem__):
+            one = self.spellings[row]
+            values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
+            if any(operand.path for operand in one.operands):
+                values = [numbers_hash([value, *use.path]) for value, use in zip(values, one.operands, strict=True)]
+            if one.opcode in COMMUTATIVE:
+                values.sort()
+            predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
+            found[row] = numbers_hash([local[row], len(values), *values, *predecessors])
+        return found
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Of the computation, whatever the order of its rows and of the operands of commutative opcodes."""
+        root = self.view.root
+        return numbers_hash([_UNDEFINED if root is None else self.dataflow[root], *sorted(self.dataflow)])
+
+    @cached_property
+    def ordered(self) -> int:
+        """Of the computation with its rows and operands in the order of the text."""
+        root = self.view.root
+        numbers = [_UNDEFINED if root is None else root]
+        for number, operands, predecessors in zip(self.local, self.operands, self.predecessors, strict=True):
+            numbers += (number, len(operands), *(_UNDEFINED if one is None else one + 1 for one in operands))
+            numbers += sorted(predecessors)
+        return numbers_hash(numbers)
+
+    @cached_property
+    def canonical_order(self) -> Sequence[int]:
+        """The rows in an order that does not depend on that of the text: parameters by number, and behind them each row behind
+        what it uses.
+        """
+        dataflow = self.dataflow
+        before = [
+            [*defined(rows), *sorted(more, key=dataflow.__getitem__)]
+            for rows, more in zip(self.operands, self.predecessors, strict=True)
+        ]
+        parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
+        parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
+        root = self.view.root
+        return Traversal(before, dataflow).order(parameters if root is None else [*parameters, root])
+
+    def _parameter_number(self, index: int) -> int:
+        number = self.view.parameter_number(index)
+        return len(self.view.rows) if number is None else number
+
+
+def defined(rows: Iterable[int | None]) -> Iterator[int]:
+    """The operands that the computation defines."""
+    return (row for row in rows if row is not None)

@@ -1,0 +1,80 @@
+"""A module without its names: the fingerprints of its computations, and one of its program and of its schedule."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from hashlib import blake2b
+
+from hlo_inspect.analysis.canonical.computation import CanonicalComputation
+from hlo_inspect.analysis.canonical.order import operands_first
+from hlo_inspect.analysis.canonical.spelling import Speller
+from hlo_inspect.analysis.canonical.text import CanonicalText
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.module import Module
+
+_UNKNOWN = 0
+"""Stands for a computation that the module does not have, or that calls itself."""
+
+
+class CanonicalModule:
+    """The computations of a module that was read with its graph. Without `layouts` these count for nothing.
+
+    Kernels of the same text up to names are one object.
+    """
+
+    def __init__(self, module: Module, views: Views, *, layouts: bool = True) -> None:
+        self.module = module
+        self._views = views
+        self.layouts = layouts
+
+    def of(self, name: str) -> CanonicalComputation:
+        """A computation; `KeyError` where the module has none of that name."""
+        return self._computations[name]
+
+    def view(self, name: str) -> View:
+        """The rows of a computation."""
+        return self._views.of(name)
+
+    @cached_property
+    def _computations(self) -> dict[str, CanonicalComputation]:
+        found: dict[str, CanonicalComputation] = {}
+        fingerprints: dict[str, int] = {}
+        unnamed: dict[int, CanonicalComputation] = {}
+        speller = Speller(self.module.computations, layouts=self.layouts)
+        for name in self.module.computations:
+            alike = self._views.fingerprints.of(name)
+            is_alone = alike is not None and self._views.fingerprints.is_alone(name)
+            known = unnamed.get(alike) if alike is not None and is_alone else None
+            if known is None:
+                view = self._views.of(name)
+                spellings = [speller.spell(view, index) for index in range(len(view.rows))]
+                known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN))
+                if alike is not None and is_alone:
+                    unnamed[alike] = known
+            found[name] = known
+        for name in operands_first(found, lambda name: [one for one in found[name].callees if one in found]):
+            fingerprints[name] = found[name].fingerprint
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """The computations, in the order of the text."""
+        return list(self._computations)
+
+    @cached_property
+    def program(self) -> str:
+        """Names the program, in 32 hexadecimal digits: the same for two texts that differ in the names of module, computations,
+        instructions and channels, in metadata, in the order of independent lines, and in whether they are scheduled.
+        """
+        return self._hash(is_scheduled=False)
+
+    @cached_property
+    def schedule(self) -> str | None:
+        """Names program and schedule, in 32 hexadecimal digits; `None` where the module is not scheduled."""
+        return self._hash(is_scheduled=True) if self.module.header.is_scheduled else None
+
+    def _hash(self, *, is_scheduled: bool) -> str:
+        hashed = blake2b(digest_size=16)
+        for line in CanonicalText(self, is_scheduled=is_scheduled).unnamed_lines():
+            hashed.update(line.encode(errors="surrogatepass"))
+        return hashed.hexdigest()

@@ -1,0 +1,84 @@
+"""Other texts of the same program: every name another one, independent lines in another order. Works on lines as XLA's
+printers write them, names marked with `%`, and shares nothing with the program.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_STRING_OR_NAME = re.compile(rf"{_STRING}|%([A-Za-z_][\w.\-]*)", re.ASCII)
+_LINE = re.compile(r"^  (?:ROOT )?%([\w.\-]+) = (.*)$", re.ASCII)
+_CHANNEL = re.compile(r"channel_id=(\d+)", re.ASCII)
+_METADATA = re.compile(rf", metadata=\{{(?:[^{{}}\"]|{_STRING}|\{{[^{{}}]*\}})*\}}")
+
+
+def renamed(text: str, seed: int) -> str:
+    """Each name and each channel has another one; without the names of parameters in signatures."""
+    chance = random.Random(seed)  # noqa: S311 - texts, not secrets
+    names: dict[str, str] = {}
+    channels: dict[str, str] = {}
+
+    def other(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        return "%" + names.setdefault(match[1], f"{chance.choice('abxyz')}.{len(names)}.{chance.randint(1, 99)}")
+
+    def other_channel(match: re.Match[str]) -> str:
+        return f"channel_id={channels.setdefault(match[1], str(7000 - len(channels)))}"
+
+    return _CHANNEL.sub(other_channel, _STRING_OR_NAME.sub(other, text))
+
+
+def without_metadata(text: str) -> str:
+    """No instruction says where it comes from."""
+    return _METADATA.sub("", text)
+
+
+def reordered(text: str, seed: int) -> str:
+    """The lines of each computation in another order in which each name is defined before its uses."""
+    chance = random.Random(seed)  # noqa: S311 - texts, not secrets
+    found: list[str] = []
+    block: list[str] = []
+    for line in text.split("\n"):
+        if _LINE.match(line):
+            block.append(line)
+            continue
+        found += _shuffled(block, chance)
+        found.append(line)
+        block = []
+    return "\n".join(found + _shuffled(block, chance))
+
+
+def _shuffled(lines: list[str], chance: random.Random) -> list[str]:
+    defined = {_name(line): line for line in lines}
+    assert len(defined) == len(lines)
+    uses = {
+        name: {use for use in _STRING_OR_NAME.findall(line.partition(" = ")[2]) if use in defined}
+        for name, line in defined.items()
+    }
+    users: dict[str, list[str]] = {name: [] for name in defined}
+    for name, used in uses.items():
+        for use in used:
+            users[use].append(name)
+    missing = {name: len(used) for name, used in uses.items()}
+    ready = [name for name, count in missing.items() if not count]
+    order = []
+    while ready:
+        at = chance.randrange(len(ready))
+        ready[at], ready[-1] = ready[-1], ready[at]
+        name = ready.pop()
+        order.append(defined[name])
+        for user in users[name]:
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    assert len(order) == len(lines)
+    return order
+
+
+def _name(line: str) -> str:
+    match = _LINE.match(line)
+    assert match is not None
+    return match[1]
