@@ -64,6 +64,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("optimizer",),
     ("phases",),
     ("memory",),
+    ("time",),
     ("program", "alpa"),
     ("context",),
 )

@@ -113,7 +113,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     kernels: list[tuple[str, int, Labels, tuple[CountedCost]]] = []
     beside: list[CountedCost] = []
     for name, running in cost.running.items():
-        view, starts, opcodes = running.view, _Starts(running.view), running.view.opcodes
+        view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions are like some others
         for (row, one), labels in zip(running.rows, cost.labels[name], strict=True):
             part = counted.get(one)
@@ -172,7 +172,7 @@ def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]
     return name, start
 
 
-class _Starts:
+class StartRows:
     """Which row started what an update or a done waits for, in however many steps."""
 
     def __init__(self, view: View) -> None:

@@ -1,0 +1,239 @@
+"""The steps of a module in time: what each computation runs, issues and waits for, in the order of the text.
+
+What is a start and its done by the rules of XLA's schedules: `X-start` and `X-done` by their operands; an async-start of a
+computation; on TPU the fusion that starts an asynchronous collective and the one that ends it, between which other fusions
+carry copies of it. A collective whose config says `is_sync`, or that has no start, is waited for at once. A send is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import CallGraph, place
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.cost.bytes_accessed import FREE
+from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
+from hlo_inspect.analysis.cost.operation import RUNNERS, memory_space, wrapped
+from hlo_inspect.analysis.time.steps import (
+    BranchStep,
+    CallStep,
+    ComputeStep,
+    IssueStep,
+    LoopStep,
+    Place,
+    Step,
+    TimedProgram,
+    WaitStep,
+)
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE, Role
+from hlo_inspect.hlo.shapes import array_leaves
+from hlo_inspect.hlo.tokens import ScanError
+
+COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
+"""The streams of asynchronous copies: within the device's memories, and over the link to the host."""
+
+_ASYNCHRONOUS = "asynchronous"
+"""The stream of asynchronous computations that name no thread."""
+
+_DONE_TARGET = "AsyncCollectiveDone"
+_MOVING = frozenset(["bitcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "slice"])
+_HOST = 5
+_STREAM_ANNOTATION = "_xla_stream_annotation"
+
+
+class IssuedWork(NamedTuple):
+    """The steps of a program, the streams of what is issued and is no collective, and the kernels and collectives by place."""
+
+    program: TimedProgram
+    streams: Mapping[Place, tuple[str, ...]]
+    kernels: Mapping[Place, Kernel]
+    collectives: Mapping[Place, Collective]
+
+
+def issued_work(
+    module: Module, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
+) -> IssuedWork:
+    """The steps of a module that was read with its graph. Where the text is no schedule (`in_order` is false), copies run on
+    the compute stream and collectives not at all.
+    """
+    builder = _StepBuilder(views, graph, kernels, collectives, in_order=in_order)
+    entry = module.entry.name if module.entry is not None else ""
+    builder.build(entry)
+    program = TimedProgram(entry, builder.steps, builder.beside)
+    return IssuedWork(program, builder.streams, builder.kernels, builder.collectives)
+
+
+class _StepBuilder:
+    """Makes the steps of each computation that runs. What runs beside the compute stream takes its steps one by one."""
+
+    def __init__(
+        self, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
+    ) -> None:
+        self.steps: dict[str, list[Step]] = {}
+        self.beside: dict[Place, str] = {}
+        self.streams: dict[Place, tuple[str, ...]] = {}
+        self.kernels = {place(kernel.instruction): kernel for kernel in kernels.found}
+        self.collectives = {place(one.start): one for one in collectives}
+        self._inner = {place(one.inner): one for one in self.collectives.values()}
+        self._fused_starts = any(one.is_async and one.start.opcode == "fusion" for one in self.collectives.values())
+        self._loops = {place(loop.instruction): loop for loop in graph.loops}
+        self._views = views
+        self._in_order = in_order
+        self._waiting: list[tuple[str, bool]] = []
+
+    def build(self, entry: str) -> None:
+        self._waiting.append((entry, False))
+        while self._waiting:
+            name, is_beside = self._waiting.pop()
+            if name not in self.steps and name in self._views.computations:
+                reader = _Rows(self._views, name)
+                self.steps[name] = list(self._one_by_one(reader) if is_beside else self._scheduled(reader))
+
+    # -- on the compute stream ------------------------------------------------------------------------------------------
+
+    def _scheduled(self, rows: _Rows) -> Iterator[Step]:
+        open_fusions: dict[Place, Collective] = {}
+        for row, opcode in enumerate(rows.view.opcodes):
+            if opcode in FREE:
+                continue
+            at, known = rows.place(row), TABLE.get(opcode)
+            collective = self.collectives.get(at)
+            if collective is not None:
+                waits = not (collective.is_async or collective.is_point_to_point)
+                if not waits and opcode == "fusion":
+                    open_fusions[at] = collective
+                if self._in_order:
+                    yield IssueStep(at, waits)
+            elif known is not None and known.half == "done":
+                yield WaitStep(rows.start_of(row))
+            elif wrapped(opcode) in RUNNERS:
+                yield from self._running(rows, row, at)
+            elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
+                del open_fusions[ended]
+                yield WaitStep(ended)
+            elif at in self.kernels:
+                yield self._kernel(rows, row, at)
+
+    def _kernel(self, rows: _Rows, row: int, at: Place) -> Step:
+        known = TABLE.get(rows.view.opcodes[row])
+        if known is None or known.half != "start" or not self._in_order:
+            return ComputeStep(at)
+        self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.instruction(row)),)
+        return IssueStep(at, waits=False)
+
+    def _running(self, rows: _Rows, row: int, at: Place) -> Iterator[Step]:
+        """What runs other computations."""
+        called = rows.called(row)
+        opcode = rows.view.opcodes[row]
+        if opcode == "async-start" or opcode != wrapped(opcode):
+            yield from self._beside(rows, row, at, called)
+        elif opcode == "while":
+            names = {role: name for role, name in called if role in ("condition", "body")}
+            loop = self._loops.get(at)
+            self._waiting += [(name, False) for name in names.values()]
+            count = None if loop is None else loop.trip_count
+            yield LoopStep(at, names.get("condition", ""), names.get("body", ""), count)
+        else:
+            names_called = tuple(name for _, name in called)
+            self._waiting += [(name, False) for name in names_called]
+            if opcode == "conditional":
+                yield BranchStep(at, names_called)
+            else:
+                yield from (CallStep(at, name) for name in names_called)
+
+    def _beside(self, rows: _Rows, row: int, at: Place, called: list[tuple[Role, str]]) -> Iterator[Step]:
+        """A computation that starts here and runs on a stream of its own."""
+        for _, name in called[:1]:
+            self._waiting.append((name, True))
+            if not self._in_order:
+                yield CallStep(at, name)
+                continue
+            self.beside[at] = name
+            moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
+            self.streams[at] = (rows.copy_stream(row),) if moves else (_thread(rows.instruction(row)),)
+            yield IssueStep(at, waits=False)
+
+    def _opcodes(self, name: str) -> Iterable[str]:
+        return self._views.of(name).opcodes if name in self._views.computations else ()
+
+    def _ended_by(self, rows: _Rows, row: int, started: Mapping[Place, Collective]) -> Place | None:
+        """Which of the collectives that fusions started a fusion ends: the one of which it holds a copy, else the first."""
+        for _, name in rows.called(row):
+            if name not in self._views.computations:
+                continue
+            view = self._views.of(name)
+            inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
+            if not any(_DONE_TARGET in (one.attr("custom_call_target") or "") for one in inner):
+                continue
+            copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
+            same = (at for at, collective in started.items() if _identity(collective.inner) in copies)
+            return next(same, next(iter(started)))
+        return None
+
+    # -- beside it ------------------------------------------------------------------------------------------------------
+
+    def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
+        for row, opcode in enumerate(rows.view.opcodes):
+            at = rows.place(row)
+            if at in self.collectives or at in self._inner or at in self.kernels:
+                yield ComputeStep(at)
+            elif wrapped(opcode) in RUNNERS:
+                called = rows.called(row)
+                self._waiting += [(name, True) for _, name in called]
+                yield from (CallStep(at, name) for _, name in called)
+
+
+class _Rows:
+    """The rows of one computation, each by its place."""
+
+    def __init__(self, views: Views, name: str) -> None:
+        self.view: View = views.of(name)
+        self._name = name
+        self._starts = StartRows(self.view)
+
+    def place(self, row: int) -> Place:
+        return self._name, self.view.lines[row], self.view.rows[row][1]
+
+    def start_of(self, row: int) -> Place:
+        return self.place(self._starts.of(row))
+
+    def instruction(self, row: int) -> Instruction | None:
+        try:
+            return self.view.instruction(row)
+        except ScanError:
+            return None
+
+    def called(self, row: int) -> list[tuple[Role, str]]:
+        try:
+            return list(dict.fromkeys((callee.role, callee.name) for callee in self.view.called(row)))
+        except ScanError:
+            return []
+
+    def copy_stream(self, row: int) -> str:
+        """The stream of a copy: the link to the host where one of its ends is there."""
+        if any(memory_space(self.view.operand_shape(row, i)) == _HOST for i, _ in enumerate(self.view.operand_rows(row)[:1])):
+            return FROM_HOST
+        results = array_leaves(self.view.shapes[row])
+        return TO_HOST if any(memory_space(leaf) == _HOST for _, leaf in results) else COPIES
+
+
+def _is_collective(opcode: str) -> bool:
+    known = TABLE.get(opcode)
+    return known is not None and bool(known.collective)
+
+
+def _identity(instruction: Instruction) -> tuple[object, ...]:
+    groups = instruction.attr("replica_groups")
+    return instruction.opcode, instruction.attr("channel_id"), None if groups is None else groups.text
+
+
+def _thread(instruction: Instruction | None) -> str:
+    """The stream of an asynchronous computation: the one that the program chose, else that of its thread."""
+    if instruction is None:
+        return _ASYNCHRONOUS
+    chosen = (instruction.attr("frontend_attributes") or {}).get(_STREAM_ANNOTATION)
+    return f"stream {chosen}" if chosen else instruction.attr("async_execution_thread") or _ASYNCHRONOUS

@@ -1,0 +1,368 @@
+"""The time of one run of a scheduled program: one compute stream in the order of the schedule, and streams beside it on which
+collectives and copies run.
+
+What is issued begins when its streams are free, in the order of issue; a wait holds the compute stream until the end of what it
+waits for. So the step is the sum of what the compute stream runs and of what it waits. Durations are arguments: the model is
+the same for lower bounds and for estimates.
+
+Times are integers of 10^-21 s within, so that sums are exact. A computation that is entered in the same state of the streams
+it uses takes the same time again: a loop is followed until an iteration begins as the one before it, and the rest counts as
+that one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.calls import MAX_FIGURE, recursion
+from hlo_inspect.analysis.time.steps import (
+    BranchStep,
+    ComputeStep,
+    IssueStep,
+    LoopStep,
+    Place,
+    TimedProgram,
+    WaitStep,
+    called_by,
+)
+
+TICKS = 10**21
+"""Of a second."""
+
+MAX_ITERATIONS = 64
+"""Iterations of a loop that are followed; the others count as the last of them."""
+
+MAX_STEPS = 4_000_000
+"""Steps that are followed; from then on a computation counts as in the state in which it was followed before."""
+
+BranchTaken = Literal["first", "last"]
+"""Of a conditional the branch that ends first, for a lower bound, or last."""
+
+
+class Site(NamedTuple):
+    """What one instruction does in one run of the program, in seconds of all its runs.
+
+    `busy`: its own time. `window`: the time of the compute stream's kernels between its start and its done. `exposed`: what
+    the compute stream waits for it, in the queue of its streams too.
+    """
+
+    runs: int
+    busy: float
+    window: float
+    exposed: float
+
+
+_NOT_RUN = Site(0, 0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class StreamClock:
+    """The time of the compute stream from the start of a computation on, in ticks, and when each other stream is free.
+
+    `compute` is how much of it kernels took.
+    """
+
+    free: dict[str, int]
+    now: int = 0
+    compute: int = 0
+
+    def work(self, ticks: int) -> None:
+        self.now += ticks
+        self.compute += ticks
+
+    def issue(self, streams: Sequence[str], ticks: int) -> tuple[int, int]:
+        """Begin and end of what takes so long on all these streams together."""
+        begin = max([self.now, *(self.free.get(stream, 0) for stream in streams)])
+        self.free |= dict.fromkeys(streams, begin + ticks)
+        return begin, begin + ticks
+
+    def wait(self, end: int) -> int:
+        """Holds the compute stream until then; how long that is."""
+        exposed = max(0, end - self.now)
+        self.now += exposed
+        return exposed
+
+    def lags(self, streams: Sequence[str]) -> tuple[int, ...]:
+        """How much longer each stream is busy than now."""
+        return tuple([max(0, self.free.get(stream, 0) - self.now) for stream in streams])
+
+    def pass_over(self, outcome: TimedRun, streams: Sequence[str], times: int = 1) -> None:
+        """Goes on to the end of so many runs of a computation, each with this outcome."""
+        self.now += outcome.passed * times
+        self.compute += outcome.compute * times
+        for stream, lag in zip(streams, outcome.lags, strict=True):
+            self.free[stream] = self.now + lag
+
+
+@dataclass(slots=True, eq=False)
+class TimedRun:
+    """One run of a computation that was entered in a state of the streams that it uses, in ticks.
+
+    `passed`: how long it takes, `compute` what kernels of the compute stream take of that; `lags`: how much longer than it the
+    streams are busy then. `sites`: runs, window and exposed of what it issues itself; `inner`: what it runs, and how often.
+    """
+
+    computation: str
+    passed: int = 0
+    compute: int = 0
+    lags: tuple[int, ...] = ()
+    sites: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    inner: list[tuple[TimedRun, int]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+_Request = tuple[str, tuple[int, ...]]
+_Walk = Generator[_Request, TimedRun, TimedRun]
+
+
+class Timeline:
+    """One run of a program.
+
+    `seconds` and `streams` are those of one run of what is at a place; what has no streams has none to wait for. All times
+    are in seconds.
+    `reason` says why the step is not known exactly, where a trip count is not known or the branches of a conditional differ.
+    """
+
+    def __init__(
+        self,
+        program: TimedProgram,
+        seconds: Callable[[Place], float],
+        streams: Callable[[Place], Sequence[str]],
+        branch: BranchTaken = "first",
+    ) -> None:
+        self.program = program
+        self._seconds = seconds
+        self.streams = streams
+        self._branch = branch
+        self._ticks: dict[Place, int] = {}
+        self._known: dict[_Request, TimedRun] = {}
+        self._last: dict[str, TimedRun] = {}
+        self._made: list[TimedRun] = []
+        self._followed = 0
+        self.used = self._streams_used()
+        self.whole = self.outcome(*self._alone(program.entry))
+        self._runs = self.runs_within(self.whole)
+        self.computation_runs = self._computation_runs()
+        self._sites = self._sum_sites()
+
+    # -- results --------------------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> float:
+        """The whole run: `compute` and what is exposed at all sites."""
+        return self.whole.passed / TICKS
+
+    @property
+    def compute(self) -> float:
+        """The kernels of the compute stream."""
+        return self.whole.compute / TICKS
+
+    @property
+    def reason(self) -> str:
+        return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
+
+    def site(self, place: Place) -> Site:
+        """What is issued at a place; of a place that is none, or that is never reached, nothing."""
+        return self._sites.get(place, _NOT_RUN)
+
+    def runs(self, place: Place) -> int:
+        """How often what is at a place runs, where it is on the compute stream."""
+        return self.computation_runs[place[0]]
+
+    # -- following ------------------------------------------------------------------------------------------------------
+
+    def ticks(self, place: Place) -> int:
+        """The time of one run of what is at a place."""
+        known = self._ticks.get(place)
+        if known is None:
+            known = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
+        return known
+
+    def beside(self, place: Place) -> TimedRun | None:
+        """One run of the computation that is issued at a place, where it is one and was reached."""
+        name = self.program.beside.get(place)
+        return None if name is None else self._known.get(self._alone(name))
+
+    def _alone(self, name: str) -> _Request:
+        """A computation that is entered when all streams are free."""
+        return name, (0,) * len(self.used.get(name, ()))
+
+    def outcome(self, computation: str, lags: tuple[int, ...]) -> TimedRun:
+        """One run of a computation that is entered so; `lags` are those of the streams that it uses.
+
+        Computations call each other deeper than Python's stack goes, so that there is no recursion.
+        """
+        wanted = computation, lags
+        known = self._of_before(wanted)
+        if known is not None:
+            return known
+        waiting: list[tuple[_Request, _Walk]] = [(wanted, self._walk(wanted))]
+        running = {computation}
+        answer: TimedRun | None = None
+        while waiting:
+            request, walk = waiting[-1]
+            try:
+                asked = next(walk) if answer is None else walk.send(answer)
+            except StopIteration as stop:
+                waiting.pop()
+                running.discard(request[0])
+                answer = self._known[request] = self._last[request[0]] = stop.value
+                self._made.append(stop.value)
+                continue
+            answer = self._of_before(asked)
+            if answer is None and asked[0] in running:
+                answer = TimedRun(asked[0], lags=asked[1], reasons=[recursion(asked[0])])
+                self._made.append(answer)
+            elif answer is None:
+                running.add(asked[0])
+                waiting.append((asked, self._walk(asked)))
+        return self._known[wanted]
+
+    def _of_before(self, request: _Request) -> TimedRun | None:
+        known = self._known.get(request)
+        if known is None and self._followed > MAX_STEPS:
+            known = self._last.get(request[0])
+        return known
+
+    def _walk(self, request: _Request) -> _Walk:
+        """Follows one run of a computation; asks for those that it runs."""
+        name, lags = request
+        used = self.used.get(name, ())
+        clock = StreamClock(dict(zip(used, lags, strict=True)))
+        result = TimedRun(name)
+        issued: dict[Place, tuple[int, int]] = {}
+        steps = self.program.steps.get(name, ())
+        self._followed += len(steps)
+        for step in steps:
+            if isinstance(step, ComputeStep):
+                clock.work(self.ticks(step.place))
+            elif isinstance(step, IssueStep):
+                before = clock.compute
+                beside = self.program.beside.get(step.place)
+                if beside is not None:
+                    self._ticks[step.place] = (yield self._alone(beside)).passed
+                _, end = clock.issue(self.streams(step.place), self.ticks(step.place))
+                if step.waits:
+                    result.sites[step.place] = 0, clock.wait(end)
+                else:
+                    result.sites[step.place] = 0, 0
+                    issued[step.place] = end, before
+            elif isinstance(step, WaitStep):
+                if step.place in issued:
+                    end, before = issued.pop(step.place)
+                    result.sites[step.place] = clock.compute - before, clock.wait(end)
+            elif isinstance(step, LoopStep):
+                yield from self._loop(step, clock, result)
+            elif isinstance(step, BranchStep):
+                yield from self._conditional(step, clock, result)
+            else:
+                yield from self._run(step.computation, clock, result)
+        result.passed, result.compute, result.lags = clock.now, clock.compute, clock.lags(used)
+        return result
+
+    def _run(self, name: str, clock: StreamClock, result: TimedRun, times: int = 1) -> Generator[_Request, TimedRun, TimedRun]:
+        """Runs a computation so often, each time as at first."""
+        used = self.used.get(name, ())
+        outcome = yield name, clock.lags(used)
+        clock.pass_over(outcome, used, times)
+        result.inner.append((outcome, times))
+        return outcome
+
+    def _loop(self, step: LoopStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
+        used = tuple(dict.fromkeys((*self.used.get(step.condition, ()), *self.used.get(step.body, ()))))
+        count = 1 if step.trips is None else step.trips
+        if step.trips is None:
+            result.reasons.append(f"the trip count of {step.place[2]} (line {step.place[1]}) is not known")
+        lags: tuple[int, ...] | None = None
+        for done in range(count):
+            before, lags = lags, clock.lags(used)
+            if lags == before or done == MAX_ITERATIONS:
+                yield from self._rest_of_loop(step, clock, result, count - done)
+                break
+            yield from self._run(step.condition, clock, result)
+            yield from self._run(step.body, clock, result)
+        yield from self._run(step.condition, clock, result)
+
+    def _rest_of_loop(
+        self, step: LoopStep, clock: StreamClock, result: TimedRun, times: int
+    ) -> Generator[_Request, TimedRun, None]:
+        """So many iterations that all are as the next one."""
+        iteration = TimedRun(step.place[0])
+        at = StreamClock(dict(clock.free), clock.now)
+        yield from self._run(step.condition, at, iteration)
+        yield from self._run(step.body, at, iteration)
+        result.inner += [(outcome, times) for outcome, _ in iteration.inner]
+        passed = (at.now - clock.now) * times
+        used = {*self.used.get(step.condition, ()), *self.used.get(step.body, ())}
+        behind = {stream: at.free.get(stream, 0) - at.now for stream in used}
+        clock.now += passed
+        clock.compute += at.compute * times
+        clock.free |= {stream: clock.now + lag for stream, lag in behind.items()}
+
+    def _conditional(self, step: BranchStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
+        ends = []
+        for name in step.branches:
+            ends.append((yield name, clock.lags(self.used.get(name, ()))))
+        if not ends:
+            return
+        pick = min if self._branch == "first" else max
+        outcome = pick(ends, key=lambda end: end.passed)
+        clock.pass_over(outcome, self.used.get(outcome.computation, ()))
+        result.inner.append((outcome, 1))
+        if len({(end.passed, end.compute) for end in ends}) > 1:
+            result.reasons.append(f"{step.place[2]} (line {step.place[1]}) runs only one of its branches, which differ")
+
+    # -- sums -----------------------------------------------------------------------------------------------------------
+
+    def _streams_used(self) -> dict[str, tuple[str, ...]]:
+        """The streams that a run of each computation uses, with those of the computations that it runs."""
+        steps = self.program.steps
+        used: dict[str, dict[str, None]] = {name: {} for name in steps}
+        callers: dict[str, list[str]] = {name: [] for name in steps}
+        for name, of in steps.items():
+            for step in of:
+                if isinstance(step, IssueStep):
+                    used[name] |= dict.fromkeys(self.streams(step.place))
+                for callee in called_by(step):
+                    if callee in callers:
+                        callers[callee].append(name)
+        changed = [name for name, streams in used.items() if streams]
+        while changed:
+            name = changed.pop()
+            for caller in callers[name]:
+                if not used[name].keys() <= used[caller].keys():
+                    used[caller] |= used[name]
+                    changed.append(caller)
+        return {name: tuple(streams) for name, streams in used.items() if streams}
+
+    def runs_within(self, whole: TimedRun) -> Counter[TimedRun]:
+        """How often each outcome comes in one; callees are made before their callers."""
+        runs: Counter[TimedRun] = Counter({whole: 1})
+        for outcome in reversed(self._made):
+            times = runs[outcome]
+            if times:
+                for inner, each in outcome.inner:
+                    runs[inner] = min(runs[inner] + times * each, MAX_FIGURE)
+        return runs
+
+    def _computation_runs(self) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for outcome, times in self._runs.items():
+            total[outcome.computation] += times
+        return total
+
+    def _sum_sites(self) -> dict[Place, Site]:
+        sums: dict[Place, list[int]] = {}
+        for outcome, times in self._runs.items():
+            for place, (window, exposed) in outcome.sites.items():
+                one = sums.setdefault(place, [0, 0, 0])
+                one[0] += times
+                one[1] += window * times
+                one[2] += exposed * times
+        return {
+            place: Site(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
+            for place, (runs, window, exposed) in sums.items()
+        }

@@ -1,0 +1,158 @@
+"""Streams, queues, loops, conditionals and what runs beside the compute stream, each worked out by hand in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from hlo_inspect.analysis.time import timeline as module
+from hlo_inspect.analysis.time.steps import (
+    BranchStep,
+    CallStep,
+    ComputeStep,
+    IssueStep,
+    LoopStep,
+    Place,
+    Step,
+    TimedProgram,
+    WaitStep,
+)
+from hlo_inspect.analysis.time.timeline import BranchTaken, Timeline
+
+
+def at(name: str, computation: str = "main") -> Place:
+    return computation, 1, name
+
+
+def run(
+    steps: Mapping[str, Sequence[Step]],
+    seconds: Mapping[str, float],
+    streams: Mapping[str, Sequence[str]] | None = None,
+    branch: BranchTaken = "first",
+    beside: Mapping[Place, str] | None = None,
+) -> Timeline:
+    """The timeline of a program; `seconds` and `streams` are by name, the stream is `link` where none is given."""
+    program = TimedProgram("main", steps, beside or {})
+    return Timeline(program, lambda place: seconds[place[2]], lambda place: (streams or {}).get(place[2], ("link",)), branch)
+
+
+def test_a_window_hides_what_fits_in_it() -> None:
+    steps: list[Step] = [IssueStep(at("a"), False), ComputeStep(at("k")), WaitStep(at("a")), ComputeStep(at("k2"))]
+    found = run({"main": steps}, {"a": 5, "k": 3, "k2": 1})
+    assert (found.step, found.compute) == (6, 4)
+    assert found.site(at("a")) == (1, 5, 3, 2)
+    hidden = run({"main": steps}, {"a": 2, "k": 3, "k2": 1})
+    assert (hidden.step, hidden.site(at("a")).exposed) == (4, 0)
+
+
+def test_what_waits_in_the_queue_of_a_stream_is_exposed_longer_than_it_takes() -> None:
+    steps: list[Step] = [IssueStep(at("a"), False), IssueStep(at("b"), True), WaitStep(at("a"))]
+    found = run({"main": steps}, {"a": 10, "b": 1})
+    assert (found.step, found.site(at("b")).exposed, found.site(at("a")).exposed) == (11, 11, 0)
+    apart = run({"main": steps}, {"a": 10, "b": 1}, {"b": ("other",)})
+    assert (apart.step, apart.site(at("b")).exposed, apart.site(at("a")).exposed) == (10, 1, 9)
+
+
+def test_a_collective_over_two_axes_holds_both() -> None:
+    """`both` begins when the later of the two is free, and `x` again behind it."""
+    seconds = {"x": 1, "y": 4, "both": 2, "x2": 1}
+    streams = {"x": ["x"], "y": ["y"], "both": ["x", "y"], "x2": ["x"]}
+    found = run({"main": [*(IssueStep(at(name), False) for name in seconds), WaitStep(at("x2"))]}, seconds, streams)
+    assert found.step == 7
+
+
+def loop(count: int | None) -> dict[str, Sequence[Step]]:
+    return {
+        "main": [IssueStep(at("outer"), False), LoopStep(at("while"), "cond", "body", count), WaitStep(at("outer"))],
+        "cond": [ComputeStep(at("c", "cond"))],
+        "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body")), WaitStep(at("a", "body"))],
+    }
+
+
+def test_a_loop_is_followed_until_its_iterations_are_alike() -> None:
+    """The first iterations wait for what was issued before the loop, the others do not."""
+    for count in (0, 1, 2, 5, 1_000_000):
+        found = run(loop(count), {"outer": 10, "c": 1, "a": 3, "k": 2})
+        first = 10 + 3 if count else 10  # `a` of the first iteration begins at 10
+        others = 4 * (count - 1) + 1 if count else 0
+        assert found.step == first + others
+        assert found.compute == 3 * count + 1
+        assert found.runs(at("k", "body")) == count
+        assert found.reason == ""
+        exposed = found.site(at("outer")).exposed + found.site(at("a", "body")).exposed
+        assert found.step == pytest.approx(found.compute + exposed, rel=1e-12)
+
+
+def test_a_loop_of_an_unknown_count_is_taken_once_and_says_so() -> None:
+    found = run(loop(None), {"outer": 0, "c": 1, "a": 3, "k": 2})
+    assert (found.step, found.reason) == (5, "the trip count of while (line 1) is not known")
+
+
+def test_a_lag_that_never_repeats_is_extrapolated() -> None:
+    """Each iteration issues more than it computes and waits for nothing: the lag grows by one each time."""
+    steps: dict[str, Sequence[Step]] = {
+        "main": [LoopStep(at("while"), "cond", "body", 1000), IssueStep(at("last"), True)],
+        "cond": [],
+        "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))],
+    }
+    found = run(steps, {"a": 3, "k": 2, "last": 0})
+    assert found.compute == 2000
+    assert found.site(at("a", "body")) == (1000, 3000, 0, 0)
+
+
+def test_of_a_conditional_the_branch_that_ends_first_or_last() -> None:
+    steps: dict[str, Sequence[Step]] = {
+        "main": [BranchStep(at("conditional"), ("short", "long"))],
+        "short": [ComputeStep(at("s", "short"))],
+        "long": [ComputeStep(at("l", "long"))],
+    }
+    first = run(steps, {"s": 1, "l": 2})
+    last = run(steps, {"s": 1, "l": 2}, branch="last")
+    assert (first.step, last.step) == (1, 2)
+    assert (first.runs(at("l", "long")), last.runs(at("l", "long"))) == (0, 1)
+    assert first.reason == last.reason == "conditional (line 1) runs only one of its branches, which differ"
+    assert run(steps, {"s": 2, "l": 2}).reason == ""
+
+
+def test_a_computation_beside_the_compute_stream() -> None:
+    """It takes what its own steps take, and another one that is issued to the same stream waits for it."""
+    steps: dict[str, Sequence[Step]] = {
+        "main": [IssueStep(at("one"), False), IssueStep(at("two"), False), ComputeStep(at("k")), WaitStep(at("two"))],
+        "inside": [ComputeStep(at("i", "inside")), CallStep(at("call", "inside"), "deeper")],
+        "deeper": [ComputeStep(at("d", "deeper"))],
+    }
+    found = run(steps, {"i": 2, "d": 3, "k": 1}, beside={at("one"): "inside", at("two"): "inside"})
+    assert (found.step, found.compute) == (10, 1)
+    assert found.site(at("two")) == (1, 5, 1, 9)
+    assert found.site(at("one")) == (1, 5, 0, 0)
+
+
+def test_a_computation_that_runs_itself_ends() -> None:
+    found = run({"main": [ComputeStep(at("k")), CallStep(at("call"), "main")]}, {"k": 1})
+    assert found.step == 1
+    assert "calls itself" in found.reason
+
+
+def test_calls_nest_deeper_than_the_stack_of_python() -> None:
+    depth = 5000
+    steps: dict[str, Sequence[Step]] = {f"c{i}": [CallStep(at("call"), f"c{i + 1}")] for i in range(depth)}
+    steps |= {"main": [CallStep(at("call"), "c0")], f"c{depth}": [ComputeStep(at("k", f"c{depth}"))]}
+    assert run(steps, {"k": 2}).step == 2
+
+
+def test_computations_that_each_call_the_next_one_twice_are_followed_once_for_each_state() -> None:
+    """A chain of 40 runs its last computation 2^40 times."""
+    steps: dict[str, Sequence[Step]] = {f"c{i}": [CallStep(at("call"), f"c{i + 1}")] * 2 for i in range(40)}
+    steps |= {"main": [CallStep(at("call"), "c0")], "c40": [IssueStep(at("a", "c40"), True)]}
+    found = run(steps, {"a": 1})
+    assert (found.step, found.site(at("a", "c40")).runs) == (2.0**40, 2**40)
+
+
+def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the limit a computation counts as in the state in which it was followed before."""
+    monkeypatch.setattr(module, "MAX_STEPS", 10)
+    body: list[Step] = [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))]
+    steps: dict[str, Sequence[Step]] = {"main": [CallStep(at("call"), "body")] * 50, "body": body}
+    found = run(steps, {"a": 3, "k": 2})
+    assert (found.step, found.site(at("a", "body")).runs) == (100, 50)
