@@ -15,6 +15,7 @@ from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, Use
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
 from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
 from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
@@ -38,6 +39,9 @@ from hlo_inspect.analysis.partition_specs import PartitionSpecs
 from hlo_inspect.analysis.phases.graph_phases import NO_UPDATE, GraphPhases, may_update
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.program import Program, find_program
+from hlo_inspect.analysis.time.collective_times import CollectiveTime, collective_times
+from hlo_inspect.analysis.time.collective_totals import collective_seconds
+from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, choose_profile
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.device_groups import NamedMesh
 from hlo_inspect.hlo.header import ShapeIndex
@@ -53,7 +57,7 @@ PhasesFrom = Literal["graph", "names"]
 class Context:
     """What passes see of a module.
 
-    `profile` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
+    `machine` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
     asked for in the tables of others, `user_rules` those for custom calls, `cost_model` Alpa's that a page
     shows. `phases_from` says what may tell phases: names
@@ -64,7 +68,7 @@ class Context:
     def __init__(
         self,
         module: Module,
-        profile: HardwareProfile | None = None,
+        machine: AskedMachine | None = None,
         given_mesh: NamedMesh | None = None,
         also: frozenset[str] = frozenset(),
         user_rules: UserRules = NO_USER_RULES,
@@ -75,7 +79,7 @@ class Context:
         name: str | None = None,
     ) -> None:
         self.module = module
-        self.profile = profile
+        self._machine = machine or AskedMachine()
         self.also = also
         self.cost_model = cost_model
         self._given_mesh = given_mesh
@@ -84,6 +88,16 @@ class Context:
         self._read_graph = read_graph
         self._platform = platform
         self.name = name
+
+    @cached_property
+    def profile_choice(self) -> ProfileChoice:
+        """The accelerator that times are for, and what told it."""
+        return choose_profile(self._machine)
+
+    @property
+    def profile(self) -> HardwareProfile | None:
+        """The accelerator that times are for, with the changes that are asked for."""
+        return self.profile_choice.profile
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
@@ -297,6 +311,18 @@ class Context:
             for collective in self.collectives
             for instruction in (collective.inner, collective.start)
         }
+
+    @cached_property
+    def collective_times(self) -> list[CollectiveTime]:
+        """The time of one run of each of `collectives`; nothing without a profile."""
+        if self.profile is None:
+            return []
+        return collective_times(self.collectives, self.axes, self.device_counts, self.profile, self._machine.placement)
+
+    @cached_property
+    def collective_seconds(self) -> dict[str, Seconds]:
+        """The least time of all collectives of one run, together (`collective_totals.ALL`) and by level of links."""
+        return collective_seconds(self.collectives, self.collective_times, self.call_graph) if self.collective_times else {}
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

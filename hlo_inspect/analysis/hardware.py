@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
@@ -25,10 +25,11 @@ Engine = Literal["matmul", "vector"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A level of the interconnect. `topology` is "switch", "torus" or "network", `devices` how many devices it joins at most.
+    """A level of the interconnect. `topology` is "switch", "mesh" (each device joined with each), "torus", "network" or "host".
 
     `send_bandwidth` is worked out from the figures: bytes/s that one device sends over all its links of this level, in one
-    direction, while every device of its node does the same; `None` where a figure for it is missing.
+    direction, while every device of its node does the same; `None` where a figure for it is missing. `figures` are the others
+    of the level, by name.
     """
 
     name: str
@@ -37,12 +38,58 @@ class Link:
     count: Figure | None
     devices: Figure | None
     send_bandwidth: float | None
+    figures: Mapping[str, Figure | None] = field(default_factory=dict)
+
+    def _value(self, name: str) -> float | None:
+        figure = self.figures.get(name)
+        return None if figure is None else figure.value
+
+    @property
+    def link_bandwidth(self) -> float | None:
+        """Bytes/s of one link in one direction; `None` where the links of a device are not counted."""
+        if self.bandwidth is None or self.send_bandwidth is None:
+            return None
+        if self.bandwidth.per == "link":
+            return self.bandwidth.value / (2 if self.bandwidth.directions == "both" else 1)
+        return self.send_bandwidth / self.count.value if self.count is not None and self.count.per == "device" else None
+
+    @property
+    def efficiency(self) -> float | None:
+        """The share of the bandwidth that transfers reach."""
+        return self._value("efficiency")
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds of a hop from a device to the next."""
+        return self._value("latency")
+
+    @property
+    def low_latency_bandwidth(self) -> float | None:
+        """Bytes/s that the protocol for small messages reaches at most."""
+        return self._value("low_latency_bandwidth")
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the network adds up what devices send."""
+        return bool(self._value("in_network_reduction"))
+
+    @property
+    def reduction_efficiency(self) -> float | None:
+        """The share of the bandwidth that a sum in the network reaches, in bytes of the operand."""
+        return self._value("reduction_efficiency")
+
+    def wraps(self, size: int) -> bool:
+        """Whether an axis of a torus of that size is a ring."""
+        figure = self.figures.get("wraparound")
+        if figure is None or size < 3:  # two devices are joined by one link
+            return False
+        return size == figure.value if figure.when == "exactly" else size % int(figure.value) == 0
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareProfile:
     """An accelerator. `figures` holds every figure by its dotted name, in the order of the file; `None` where no source states
-    one. `links` are the levels of the interconnect, from the nearest on.
+    one. `links` are the levels of the interconnect, from the nearest on. `changes` says which figures were changed.
     """
 
     name: str
@@ -52,29 +99,87 @@ class HardwareProfile:
     figures: Mapping[str, Figure | None]
     links: Mapping[str, Link]
     sources: Mapping[str, SourceDocument]
+    changes: tuple[str, ...] = ()
 
-    def value(self, name: str) -> int | None:
+    def value(self, name: str) -> float | None:
         """The figure of that dotted name in its base unit."""
         figure = self.figures.get(name)
         return None if figure is None else figure.value
 
-    def rate(self, engine: Engine, dtype: str) -> int | None:
+    def rate(self, engine: Engine, dtype: str) -> float | None:
         """FLOP/s (or integer operations/s) of one device: of its matrix unit or of its vector unit."""
         return self.value(f"{engine}.{dtype}")
 
     @property
-    def memory_capacity(self) -> int | None:
+    def memory_capacity(self) -> float | None:
         """Bytes of one device."""
         return self.value("memory.capacity")
 
     @property
-    def memory_bandwidth(self) -> int | None:
+    def memory_bandwidth(self) -> float | None:
         """Bytes/s of one device."""
         return self.value("memory.bandwidth")
 
     @property
     def devices_per_node(self) -> int | None:
-        return self.value("devices_per_node")
+        count = self.value("devices_per_node")
+        return None if count is None else int(count)
+
+    @property
+    def clock(self) -> float | None:
+        """Hertz of the cores, in which compilers count cycles."""
+        return self.value("clock")
+
+    @property
+    def clock_is_inferred(self) -> bool:
+        """Whether no document states the clock."""
+        figure = self.figures.get("clock")
+        return figure is not None and figure.confidence == "inferred"
+
+    @property
+    def kernel_overhead(self) -> float | None:
+        """Seconds that a kernel takes besides its work."""
+        return self.value("kernel_overhead")
+
+    @property
+    def matmul_efficiency(self) -> float:
+        """The share of the matrix unit's peak that kernels reach; 1 where none is stated."""
+        return self.value("efficiency.matmul") or 1.0
+
+    @property
+    def memory_efficiency(self) -> float:
+        """The share of the memory's bandwidth that kernels reach; 1 where none is stated."""
+        return self.value("efficiency.memory") or 1.0
+
+    @property
+    def cores_per_device(self) -> int | None:
+        """The cores that one device of a program is."""
+        count = self.value("cores_per_device")
+        return None if count is None else int(count)
+
+    @property
+    def cores_per_chip(self) -> int | None:
+        count = self.value("cores_per_chip")
+        return None if count is None else int(count)
+
+    @property
+    def host_bandwidth(self) -> float | None:
+        """Bytes/s of one device from or to the memory of its host."""
+        return next((link.send_bandwidth for link in self.links.values() if link.topology == "host"), None)
+
+    @property
+    def networks(self) -> list[Link]:
+        """The levels between devices, the nearest first."""
+        return [link for link in self.links.values() if link.topology != "host"]
+
+    @property
+    def topologies(self) -> dict[str, str]:
+        return {name: link.topology for name, link in self.links.items()}
+
+    def with_figures(self, figures: Mapping[str, Figure | None], changes: tuple[str, ...]) -> HardwareProfile:
+        """The same with other figures, and what follows from them."""
+        changed = {**self.figures, **figures}
+        return replace(self, figures=changed, links=_links(self.topologies, changed), changes=(*self.changes, *changes))
 
 
 def profile_names() -> tuple[str, ...]:
@@ -96,7 +201,7 @@ def load_profile(name_or_path: str | Path) -> HardwareProfile:
         title=texts["title"],
         maker=texts["maker"],
         figures=figures,
-        links=_links(contents),
+        links=_links(_topologies(texts), figures),
         sources=contents.sources,
     )
 
@@ -146,16 +251,20 @@ def _base(extends: Node, folder: Path) -> Path:
     return folder / name
 
 
-def _links(contents: ProfileContents) -> dict[str, Link]:
-    figures = contents.figures
+def _topologies(texts: Mapping[str, str]) -> dict[str, str]:
+    """The levels of links with what each is."""
+    return {key.split(".")[1]: topology for key, topology in texts.items() if key.startswith("links.")}
+
+
+def _links(topologies: Mapping[str, str], figures: Mapping[str, Figure | None]) -> dict[str, Link]:
     devices_per_node = figures.get("devices_per_node")
     links = {}
-    for key, topology in contents.texts.items():
-        if key.startswith("links."):
-            name = key.split(".")[1]
-            bandwidth, count, devices = (figures.get(f"links.{name}.{part}") for part in ("bandwidth", "count", "devices"))
-            send = _send_bandwidth(bandwidth, count, devices_per_node)
-            links[name] = Link(name, topology, bandwidth, count, devices, send)
+    for name, topology in topologies.items():
+        prefix = f"links.{name}."
+        own = {key.removeprefix(prefix): figure for key, figure in figures.items() if key.startswith(prefix)}
+        bandwidth, count, devices = (own.pop(part, None) for part in ("bandwidth", "count", "devices"))
+        send = _send_bandwidth(bandwidth, count, devices_per_node)
+        links[name] = Link(name, topology, bandwidth, count, devices, send, own)
     return links
 
 

@@ -16,18 +16,36 @@ from typing import Literal
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import did_you_mean
 
-Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count"]
+Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count", "hertz", "seconds", "ratio", "flag"]
 
 DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "s32", "s8", "s4")
-TOPOLOGIES = ("switch", "torus", "network")
+TOPOLOGIES = ("switch", "mesh", "torus", "network", "host")
+CONFIDENCES = ("primary", "secondary", "inferred")
 
-_KEYS = ("extends", "title", "maker", "matmul", "vector", "memory", "on_chip", "devices_per_node", "links", "sources")
+_PLAIN: dict[str, Unit] = {
+    "devices_per_node": "count",
+    "cores_per_chip": "count",
+    "cores_per_device": "count",
+    "clock": "hertz",
+    "kernel_overhead": "seconds",
+}
+"""Figures that stand by themselves."""
+_KEYS = ("extends", "title", "maker", "matmul", "vector", "memory", "on_chip", *_PLAIN, "efficiency", "links", "sources")
 _REQUIRED = ("title", "maker", "matmul", "vector", "memory", "sources")
 _SECTIONS: dict[str, dict[str, Unit]] = {
     "matmul": dict.fromkeys(DTYPES, "flops_per_s"),
     "vector": dict.fromkeys(DTYPES, "flops_per_s"),
     "memory": {"capacity": "bytes", "bandwidth": "bytes_per_s"},
+    "efficiency": {"matmul": "ratio", "memory": "ratio"},
 }
+_LEVEL: dict[str, Unit] = {
+    "latency": "seconds",
+    "efficiency": "ratio",
+    "low_latency_bandwidth": "bytes_per_s",
+    "in_network_reduction": "flag",
+    "reduction_efficiency": "ratio",
+}
+"""Figures of a level of links that say no basis."""
 _SOURCE_KEYS = ("id", "title", "publisher", "version", "url", "page")
 
 _SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -40,17 +58,28 @@ _UNITS: dict[Unit, dict[str, Fraction]] = {
     "bytes_per_s": {f"{name}/s": factor for name, factor in _BYTES.items()}
     | {f"{prefix}bit/s": Fraction(factor, 8) for prefix, factor in _SI.items()},
     "count": {},
+    "hertz": {f"{prefix}Hz": Fraction(factor) for prefix, factor in _SI.items()},
+    "seconds": {"s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)},
+    "ratio": {},
+    "flag": {},
 }
 _EXAMPLES: dict[Unit, str] = {
     "flops_per_s": "a rate such as '312 TFLOP/s'",
     "bytes": "a size such as '80 GB'",
     "bytes_per_s": "a bandwidth such as '3.35 TB/s' or '400 Gbit/s'",
     "count": "a count such as 8",
+    "hertz": "a clock such as '1.75 GHz'",
+    "seconds": "a time such as '1.2 us'",
+    "ratio": "a share such as 0.8",
+    "flag": "true or false",
 }
 _QUANTITY = re.compile(r"(?P<number>[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?) ?(?P<unit>[A-Za-z/]*)")
 _AXES = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5})+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _LARGEST = 10**24
+_NEED_UNITS = frozenset({"bytes_per_s", "hertz", "seconds"})
+_FRACTIONS = frozenset({"hertz", "seconds", "ratio"})
+"""Units whose figures need not be whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +98,15 @@ class SourceDocument:
 class Figure:
     """A number that a source states.
 
-    `value` is in FLOP/s, bytes, bytes/s or pieces; `stated` is the text of the profile; `source` is the id of a source. Of a
-    link, `per` says whether the figure is that of a "link", a "device" or a "node", and `directions` whether a bandwidth
-    counts "one" or "both". `axes` are the sizes of a torus, whose product is the value.
+    `value` is in FLOP/s, bytes, bytes/s, pieces, hertz or seconds, a share, or 1 and 0 for true and false; `stated` is the text
+    of the profile; `source` is the id of a source, and `confidence` what it is: the maker's own document ("primary"), another
+    one ("secondary"), or one from which the figure is worked out ("inferred"). Of a link, `per` says whether the figure is that
+    of a "link", a "device" or a "node", and `directions` whether a bandwidth counts "one" or "both". `axes` are the sizes of a
+    torus, whose product is the value; `when` says which axes wrap round: those whose size is "exactly" the value or a
+    "multiple" of it.
     """
 
-    value: int
+    value: float
     unit: Unit
     stated: str
     source: str
@@ -82,6 +114,8 @@ class Figure:
     per: str = ""
     directions: str = ""
     axes: tuple[int, ...] = ()
+    when: str = ""
+    confidence: str = "primary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +149,9 @@ def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
             figures[f"{section}.{key}"] = _figure(node, units[key], sources)
     for name, node in _named(fields.get("on_chip")):
         figures[f"on_chip.{name}"] = _figure(node, "bytes", sources)
-    if "devices_per_node" in fields:
-        figures["devices_per_node"] = _figure(fields["devices_per_node"], "count", sources)
+    for key, unit in _PLAIN.items():
+        if key in fields:
+            figures[key] = _figure(fields[key], unit, sources)
     for level, node in _named(fields.get("links")):
         figures |= _link(node, f"links.{level}", texts, sources)
     return ProfileContents(texts, dict(base.figures) | figures, sources)
@@ -142,7 +177,7 @@ def _add_sources(section: Node, sources: dict[str, SourceDocument]) -> None:
 def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]) -> dict[str, Figure | None]:
     """The figures of a level of links; adds its topology to `texts`."""
     known = f"{name}.topology" in texts
-    fields = node.fields(("topology", "bandwidth", "count", "devices"), () if known else ("topology",))
+    fields = node.fields(("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if known else ("topology",))
     if "topology" in fields:
         texts[f"{name}.topology"] = fields["topology"].choice(TOPOLOGIES)
     figures: dict[str, Figure | None] = {}
@@ -156,6 +191,13 @@ def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, So
         if devices is not None and bool(devices.axes) != (texts[f"{name}.topology"] == "torus"):
             raise fields["devices"].error("the devices of a torus, and of nothing else, are written by axis, such as 16x16")
         figures[f"{name}.devices"] = devices
+    if "wraparound" in fields:
+        if texts[f"{name}.topology"] != "torus":
+            raise fields["wraparound"].error("only the axes of a torus wrap round")
+        figures[f"{name}.wraparound"] = _figure(fields["wraparound"], "count", sources, {"when": ("exactly", "multiple")})
+    for key, unit in _LEVEL.items():
+        if key in fields:
+            figures[f"{name}.{key}"] = _figure(fields[key], unit, sources)
     return figures
 
 
@@ -166,7 +208,7 @@ def _figure(
     if node.kind == "null":
         return None
     choices = bases or {}
-    fields = node.fields(("value", "source", "note", *choices), ("value", "source", *choices))
+    fields = node.fields(("value", "source", "note", "confidence", *choices), ("value", "source", *choices))
     source = fields["source"].text()
     if source not in sources:
         raise fields["source"].error(f"no source has the id {source!r}{did_you_mean(source, sources)}")
@@ -182,25 +224,35 @@ def _figure(
         per=fields["per"].choice(choices["per"]) if "per" in choices else "",
         directions=fields["directions"].choice(choices["directions"]) if "directions" in choices else "",
         axes=axes,
+        when=fields["when"].choice(choices["when"]) if "when" in choices else "",
+        confidence=fields["confidence"].choice(CONFIDENCES) if "confidence" in fields else "primary",
     )
 
 
-def _quantity(node: Node, unit: Unit) -> int:
+def _quantity(node: Node, unit: Unit) -> float:
     """A positive number in the base unit. A plain number is in it already, except of a bandwidth, which is stated in bits as
-    often as in bytes.
+    often as in bytes, and of times and clocks.
     """
+    if unit == "flag":
+        if node.kind != "bool":
+            raise node.error(f"{node.scalar or node.kind!r} is neither true nor false")
+        return int(node.scalar == "true")
     match = _QUANTITY.fullmatch(node.scalar) if node.kind in ("number", "text") else None
     if match is None:
         written = repr(node.scalar) if node.scalar else f"a {node.kind}"
         raise node.error(f"{written} is not {_EXAMPLES[unit]}")
     factors = _UNITS[unit]
-    if not match["unit"] and unit == "bytes_per_s":
+    if not match["unit"] and unit in _NEED_UNITS:
         raise node.error(f"{node.scalar!r} has no unit: write {_EXAMPLES[unit]}")
     if match["unit"] and match["unit"] not in factors:
         raise node.error(f"{match['unit']!r} is no unit of {_EXAMPLES[unit]}{did_you_mean(match['unit'], factors)}")
     value = Fraction(match["number"]) * factors.get(match["unit"], 1)
     if value <= 0 or value > _LARGEST:
         raise node.error(f"{node.scalar!r} is out of range: a figure is above zero and at most 1e24")
-    if value.denominator != 1:
+    if unit == "ratio" and value > 1:
+        raise node.error(f"{node.scalar!r} is out of range: a share is at most 1")
+    if value.denominator == 1:
+        return int(value)
+    if unit not in _FRACTIONS:
         raise node.error(f"{node.scalar!r} is not a whole number in the base unit")
-    return int(value)
+    return float(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, get_args
+from typing import TypedDict, get_args
 
 from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
+from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -22,9 +24,6 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first
 from hlo_inspect.rules import RULES
 from hlo_inspect.rules.reading_problems import reading_findings
-
-if TYPE_CHECKING:
-    from hlo_inspect.analysis.hardware import HardwareProfile
 
 
 class Asked(TypedDict, total=False):
@@ -73,7 +72,7 @@ class ModuleReports:
         left_out = self.chosen[0].also if self.chosen else ()
         self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
         self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
-        self._profile = _profile(profile)
+        self._machine = _machine(profile)
         self._mesh = given_mesh(mesh) if mesh is not None else None
         self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
@@ -84,7 +83,7 @@ class ModuleReports:
         """The report of a module that was read with `wants`. `read_graph` reads it with its graph."""
         context = Context(
             module,
-            self._profile,
+            self._machine,
             self._mesh,
             self._also,
             self._user_rules,
@@ -126,12 +125,9 @@ def _behind_the_module(fact: str) -> bool:
     return not fact.startswith("module.")
 
 
-def _profile(name_or_path: str | None) -> HardwareProfile | None:
-    if name_or_path is None:
-        return None
-    from hlo_inspect.analysis.hardware import load_profile
-
-    return load_profile(name_or_path)
+def _machine(name_or_path: str | None) -> AskedMachine:
+    """What is asked of the machine."""
+    return AskedMachine((load_profile(name_or_path),) if name_or_path is not None else ())
 
 
 def _with_included(passes: Iterable[Pass]) -> list[Pass]:

@@ -72,7 +72,7 @@ def profile_report(name_or_path: str) -> Report:
 
 def _summary(profile: HardwareProfile) -> Row:
     """The row of a profile: its nearest level of links, and its farthest where there is a farther one."""
-    links = list(profile.links.values())
+    links = profile.networks
     near = links[0] if links else None
     far = links[-1] if len(links) > 1 else None
     return (

@@ -47,7 +47,7 @@ class Seconds(NamedTuple):
         return None if self.reason else self.least
 
 
-def rate(unit: str, profile: HardwareProfile) -> tuple[int, str] | None:
+def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
     """The rate of a unit in operations/s and the figure of the profile that it is; `None` where none fits. Work whose unit or
     type is not known takes the fastest rate that there is.
     """

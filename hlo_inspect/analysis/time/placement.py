@@ -1,0 +1,141 @@
+"""Where the devices of a program are: on which node, and at which place of a torus.
+
+A text has no positions. Without those that a user names, devices are taken to fill one node after the other in the order of
+their numbers, as JAX numbers the devices of processes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from typing import NamedTuple
+
+from hlo_inspect.analysis.mesh import Run, runs_of
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.sharding import MAX_DEVICES, Groups
+
+_TOPOLOGY = re.compile(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
+MAX_AXES = 6
+
+
+class Spread(NamedTuple):
+    """How a group lies over nodes: its devices, its nodes, the fewest and the most of its devices on a node, and the least part
+    that they are of all devices of a node that communicate at the same time.
+    """
+
+    devices: int
+    nodes: int
+    fewest: int
+    most: int
+    part: Fraction
+
+    def on_one_node(self) -> Spread:
+        """The part of the group that is on a node where it has the most devices."""
+        return Spread(self.most, 1, self.most, self.most, Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a user says of the machine. `shape` are the sizes of its axes, major to minor, and `order` the axes from the one
+    that changes slowest with the number of a device; without a shape nothing is known but that nodes have `per_node` devices.
+    """
+
+    shape: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    per_node: int | None = None
+
+    @property
+    def devices(self) -> int | None:
+        """How many devices the machine has, `None` where that is not said."""
+        return math.prod(self.shape) if self.shape else None
+
+    def coordinates(self, device: int) -> tuple[int, ...]:
+        """Where a device is along each axis of the shape."""
+        found = [0] * len(self.shape)
+        for axis in reversed(self.order):
+            device, found[axis] = divmod(device, self.shape[axis])
+        return tuple(found)
+
+    def node(self, device: int, per_node: int) -> int:
+        """The node of a device. In a shape of several axes the last one is inside of nodes."""
+        if not self.shape:
+            return device // per_node
+        *outer, inner = self.coordinates(device)
+        number = 0
+        for at, size in zip(outer, self.shape, strict=False):
+            number = number * size + at
+        return (number * self.shape[-1] + inner) // per_node
+
+
+def given_placement(topology: str | None, devices_per_node: int | None) -> Placement:
+    """What a user writes: `2x8`, or `2x8T(1,0)` where numbers count along the first axis first, and the devices of a node.
+    `UsageError` for anything else.
+    """
+    if devices_per_node is not None and not 0 < devices_per_node <= MAX_DEVICES:
+        raise UsageError(f"a node has at least one device and at most {MAX_DEVICES:,}, not {devices_per_node}")
+    if topology is None:
+        return Placement(per_node=devices_per_node)
+    match = _TOPOLOGY.fullmatch(topology.strip())
+    shape = tuple(map(int, match["sizes"].split("x"))) if match is not None else ()
+    if match is None or len(shape) > MAX_AXES or math.prod(shape) > MAX_DEVICES:
+        raise UsageError(f"{topology[:60]!r} is no topology: write 2x8, or 2x8T(1,0) to count along the first axis")
+    order = tuple(map(int, match["order"].split(","))) if match["order"] else tuple(range(len(shape)))
+    if sorted(order) != list(range(len(shape))):
+        raise UsageError(f"the order of {topology[:60]!r} does not name each of its {len(shape)} axes once, counted from 0")
+    per_node = devices_per_node or (shape[-1] if len(shape) > 1 else None)
+    if per_node is not None and math.prod(shape) % per_node:
+        raise UsageError(f"{math.prod(shape)} devices do not fill nodes of {per_node}")
+    return Placement(shape, order, per_node)
+
+
+def spreads(groups: Groups, placement: Placement, per_node: int) -> set[Spread]:
+    """How the groups lie over nodes, each way once."""
+    nodes = [Counter(placement.node(device, per_node) for device in group) for group in groups]
+    busy: Counter[int] = Counter()
+    for counts in nodes:
+        busy.update(counts)
+    found = set()
+    for group, counts in zip(groups, nodes, strict=True):
+        part = min(Fraction(count, busy[node]) for node, count in counts.items())
+        found.add(Spread(len(group), len(counts), min(counts.values()), max(counts.values()), part))
+    return found
+
+
+def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None:
+    """Along which axes of the shape a group lies, with how many devices and in which steps; `None` where it is no product of
+    such runs.
+    """
+    places = [placement.coordinates(device) for device in group]
+    found = {}
+    for axis in range(len(placement.shape)):
+        line = sorted({place[axis] for place in places})
+        runs = runs_of(line)
+        if runs is None or len(runs) > 1:
+            return None
+        if runs:
+            found[axis] = runs[0]
+    if math.prod(run.size for run in found.values()) != len(set(places)):
+        return None
+    return found
+
+
+def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:
+    """The ways to lay so many devices out as a box along axes of at most these sizes."""
+    largest = tuple(sizes)
+    found = set()
+    for order in set(permutations(largest)):
+        found |= _boxes(devices, order)
+    return found
+
+
+def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """Boxes of so many devices of which each side is at most the size in its place."""
+    if not sizes:
+        return {()} if devices == 1 else set()
+    fitting = (side for side in range(1, min(devices, sizes[0]) + 1) if devices % side == 0)
+    return {(side, *rest) for side in fitting for rest in _boxes(devices // side, sizes[1:])}
