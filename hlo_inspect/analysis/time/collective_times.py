@@ -28,7 +28,7 @@ from hlo_inspect.analysis.time.links import (
 )
 from hlo_inspect.analysis.time.placement import Placement, Spread, best_shapes, extents, spreads
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.sharding import DeviceGroups, DeviceListError, DevicePairs, Groups
+from hlo_inspect.hlo.device_groups import DeviceGroups, DeviceListError, DevicePairs, Groups
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.mesh import Run, runs_of
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.sharding import MAX_DEVICES, Groups
+from hlo_inspect.hlo.device_groups import MAX_DEVICES, Groups
 
 _TOPOLOGY = re.compile(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
 MAX_AXES = 6
