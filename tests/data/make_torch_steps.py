@@ -28,11 +28,31 @@ HERE = Path(__file__).resolve().parent / "optimizers"
 STEPS = 3  # after these the state has all of its arrays, and the text is that of every later step
 _METADATA = re.compile(r', metadata=\{[^{}"]*(?:"[^"]*"[^{}"]*)*\}')
 
+
+class Muon:
+    """Muon for the matrix, AdamW for the bias. The momentum is made orthogonal in programs of its own."""
+
+    def __init__(self, parameters: Any) -> None:
+        matrix, bias = parameters
+        self.parts = [optim.Muon([matrix], 2e-2), optim.AdamW([bias], 1e-3)]
+
+    def zero_grad(self) -> None:
+        for part in self.parts:
+            part.zero_grad()
+
+    def step(self) -> None:
+        for part in self.parts:
+            part.step()
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "torch_adadelta_l2": lambda p: optim.Adadelta(p, 0.5, weight_decay=0.01, foreach=False),
+    "torch_adafactor": lambda p: optim.Adafactor(p, 2e-2, foreach=False),
+    "torch_adafactor_foreach": lambda p: optim.Adafactor(p, 2e-2, weight_decay=0.01, foreach=True),
     "torch_adagrad_l2": lambda p: optim.Adagrad(p, 2e-3, lr_decay=0.01, weight_decay=0.01, foreach=False),
     "torch_adam_capturable": lambda p: optim.Adam(p, 2e-3, (0.85, 0.97), capturable=True, foreach=False),
     "torch_adamax_l2": lambda p: optim.Adamax(p, 2e-3, (0.85, 0.97), weight_decay=0.01, foreach=False),
+    "torch_muon": Muon,
     "torch_nadam_l2": lambda p: optim.NAdam(p, 2e-3, (0.85, 0.97), weight_decay=0.01, foreach=False),
     "torch_rmsprop_l2": lambda p: optim.RMSprop(p, 2e-3, centered=True, momentum=0.9, weight_decay=0.01, foreach=False),
     "torch_sgd_clipped": lambda p: optim.SGD(p, 0.03, foreach=False),

@@ -79,6 +79,8 @@ class BackwardPasses:
         self._origins: dict[Place, Place] = {}
         self._handing_on: dict[str, bool] = {}
         self._held: dict[Place, frozenset[Input]] = {}
+        self._marks: dict[tuple[int, int], int] = {}
+        self._followers: InputDependence | None = None
 
     def holds(self, update: Update, gradient: Sum) -> bool | None:
         """Whether `gradient` comes from a backward pass; `None` where that is not known."""
@@ -147,11 +149,19 @@ class BackwardPasses:
         if summed is not None:
             return self._sum(update, summed, depth - 1)
         if atom.node is not None:
-            return self._leaf(update, atom.node)
+            return False if self._is_pairwise(update, number) else self._leaf(update, atom.node)
         if atom.op in _CHOSEN or atom.op in _LINEAR:
             return _every(self._sum(update, part, depth - 1) for part in _parts(atom) if not is_constant(part))
         inner = {self._sum(update, part, depth - 1) for part in atom.parts if update.depends_on_itself(part)}
         return False if inner == {False} else None
+
+    @staticmethod
+    def _is_pairwise(update: Update, number: int) -> bool:
+        """Whether a value is a sum over pairs of rows of the weight, as of particles that attract each other."""
+        summed = update.reductions.summed(number) or {}
+        repeated = [atom for one in update.forms.atoms_below(summed) if (atom := update.forms.atoms[one]).op == "broadcast"]
+        along = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
+        return len(along) > 1
 
     def _leaf(self, update: Update, node: int) -> bool | None:
         """An opaque value."""
@@ -183,10 +193,22 @@ class BackwardPasses:
             if not self._find_more():
                 break
         cofactors = self._of(own, self._all_cofactors())
-        found = self._are_known(factors, cofactors)
+        found = self._are_known(factors, [one for one in cofactors if self._is_before(one.product, place)])
         if found is not True and any(SOLVED in self._holding(factor.place) for factor in factors):
             return False
         return None if self._hidden & own or not cofactors else found
+
+    def _is_before(self, product: tuple[int, int], place: Place) -> bool:
+        """Whether a value follows from a product: a loss does from what a weight is multiplied with, and so the way back."""
+        if self._followers is None:
+            self._marks = {}
+            for number, found in enumerate(self._found):
+                at: tuple[int, int] | None = found[:2]
+                while at is not None:  # of a fusion the operands are followed, not what is in it
+                    self._marks[at] = self._marks.get(at, 0) | 1 << number
+                    at = self._frames[at[0]].caller
+            self._followers = InputDependence(self._frames, self._marks)
+        return bool(self._followers.inputs(place) & self._marks[product])
 
     @staticmethod
     def _of(own: int, cofactors: dict[int, list[Factor]]) -> list[Factor]:

@@ -6,7 +6,7 @@ many weights would take the square of their number, while integers are joined at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
@@ -20,11 +20,12 @@ class InputDependence:
     """On which inputs a place depends: through products of matrices, reductions, loops and collectives.
 
     Instructions are followed one by one; a fusion with one result, a loop or a conditional counts as depending on all its
-    operands.
+    operands. With `marked`, bits of instructions by frame and row, it gives those of them from which a place follows.
     """
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, marked: Mapping[tuple[int, int], int] | None = None) -> None:
         self._frames = frames
+        self._marked = marked
         self._bits: dict[Input, int] = {}
         self._known: dict[Place, int] = {}
         self._joined: dict[tuple[int, int], int] = {}
@@ -58,7 +59,7 @@ class InputDependence:
                 if missing:
                     stack += missing
                     continue
-            total = 0
+            total = 0 if self._marked is None else self._marked.get(top[:2], 0)
             for source in sources:
                 total |= known.get(source, 0)
             known[top] = total
@@ -76,7 +77,7 @@ class InputDependence:
             argument, number = frames.step_back(place), frames.parameter_number(place)
             if argument is not None or number is None:
                 return (argument,) if argument is not None else 0
-            return self.bit((place[0], number, place[2]))
+            return self.bit((place[0], number, place[2])) if self._marked is None else 0
         if opcode != "fusion" or place[2]:
             before = frames.step_back(place)
             if before is not None:

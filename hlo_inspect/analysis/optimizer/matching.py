@@ -114,9 +114,9 @@ class Matcher:
             frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
         found = self._without_unseen(self._without_doubtful(found + self._odd_ones()))
         found = self._without_followers(found)
-        frozen = self._frozen(without_gradient, found)
+        found += self._gradientless(without_gradient, found)
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
-        return sorted(found + frozen, key=lambda weight: order[id(weight.array)])
+        return sorted(found, key=lambda weight: order[id(weight.array)])
 
     def _without_unread(self, arrays: list[StateArray]) -> list[StateArray]:
         """Leaves out what is only written: a value in the place of an input that the step never looks at."""
@@ -259,7 +259,7 @@ class Matcher:
         if bits is None:
             bits = 0
             for array in self._states:
-                if sizes.issuperset(array.shape.dimensions):
+                if sizes.issuperset(set(array.shape.dimensions) - {1}):
                     bits |= self.input_dependence.bit(array.source)
             self._hidden_bits[sizes] = bits
         return bits
@@ -289,9 +289,9 @@ class Matcher:
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
         )
 
-    def _frozen(self, without_gradient: list[StateArray], found: list[Weight]) -> list[Weight]:
+    def _gradientless(self, arrays: list[StateArray], found: list[Weight]) -> list[Weight]:
         """Of arrays without a gradient those that are weights: the gradient of another one depends on them, and they hold no
-        weight's value, such as an average of it.
+        weight's value, such as an average of it. A weight is frozen, unless an array that is handed in is added to it.
         """
         read = weights = 0
         for weight in found:
@@ -299,11 +299,24 @@ class Matcher:
             read |= inputs if inputs > 0 else 0
         for array in self.moving:
             weights |= self.dependence.bit(self.forms.leaf(array.new)) if array.new in self._candidates else 0
-        return [
-            Weight(array, self._update(array), None, is_frozen=True)
-            for array in without_gradient
+        own = [
+            array
+            for array in arrays
             if read & self._own(array) and not any(self.dependence.values(form) & weights for form in self._chain(array))
         ]
+        kinds = [(array, self._added_to(array)) for array in own]
+        return [
+            Weight(array, self._update(array), None, is_frozen=not added, is_learnt=bool(added) or None)
+            for array, added in kinds
+            if added <= {"input"}
+        ]
+
+    def _added_to(self, array: StateArray) -> set[str]:
+        """What a weight without a gradient is made of beside its own values and scalars."""
+        chain = self._chain_of(array)
+        own = {self.forms.leaf(node) for one in chain for node in (one.old, one.new)}
+        leaves = {leaf for form in self._chain(array) for leaf in self.forms.leaves(form)} - own
+        return {self.forms.atoms[leaf].op for leaf in leaves if not self.dependence.are_scalars(leaf)}
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.graph import Graph
 
 Monomial = tuple[tuple[int, float], ...]
@@ -249,6 +250,9 @@ class NormalForms:
             return None
         left, right, then, other = map(key_of, (*atom.parts, *parts[1:]))
         way = str(atom.attribute)
+        if is_constant(atom.parts[0]) and is_constant(atom.parts[1]):
+            is_true = apply("compare", way, [part.get(ONE, 0.0) for part in atom.parts])
+            return None if is_true is None else parts[1 if is_true else 2]
         if left == right:
             return parts[2] if way == "NE" else parts[1] if way == "EQ" else None
         if {left, right} != {then, other} or way not in _SMALLER | _LARGER:

@@ -153,12 +153,11 @@ class Reductions:
         if opcode == "custom-call":
             is_sum = "CrossMeshAllReduce" in frames.target(place)
             return operands[0] if is_sum and len(operands) == 1 else None
-        number = place[2][0] if len(place[2]) == 1 else 0
-        if number >= len(operands) or not self._frames.applies(place, kind):
+        is_over_elements = opcode in _OVER_ELEMENTS and len(operands) == 2 and not place[2]
+        if not is_over_elements and opcode not in _OVER_DEVICES:
             return None
-        if opcode in _OVER_ELEMENTS:
-            return operands[0] if len(operands) == 2 and not place[2] else None
-        return operands[number] if opcode in _OVER_DEVICES else None
+        number = place[2][0] if len(place[2]) == 1 else 0
+        return operands[number] if number < len(operands) and self._frames.applies(place, kind) else None
 
     def _is_product(self, place: Place, *, windowed: bool) -> bool:
         opcode = self._frames.opcode(place)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
-from hlo_inspect.analysis.optimizer.numeric import apply
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension

@@ -11,6 +11,7 @@ from tests.analysis.optimizer.programs import DESCENT, changed, rules_of, step_o
 
 ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 ACROSS = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+RIGHT = "lhs_contracting_dims={1}, rhs_contracting_dims={1}"
 DOWN = ("u = multiply o rate", "new = add w u")
 
 
@@ -58,6 +59,27 @@ def test_the_cofactor_may_be_computed_again() -> None:
     hidden = ("a = tanh m1", dot("z", "a", "m2"), "b = tanh z", dot("f", "b", "w"), "q = tanh f")
     again = ("c = tanh m1", dot("y", "c", "m2"), "d = tanh y", dot("o", "d", "q", ACROSS))
     assert rules_of(step_of(*hidden, *again, *DOWN, states=2)) == ["sgd"]
+
+
+def test_the_cofactor_comes_before_the_gradient() -> None:
+    """Broyden's method: `x - J @ f(x)`, where a change of J beside it multiplies J with a product of x. Gradients of masked
+    weights have their cofactor from such a product too, and follow from it.
+    """
+    field = (dot("f", "m1", "w"), "a = tanh f", dot("o", "m2", "a"))
+    beside = ("c = multiply w w", dot("d", "c", "m2"), "e = multiply d tenth", "k = add m2 e")
+    assert rules_of(step_of(*field, *beside, *DOWN, outputs="new m1 k", states=2)) == []
+    masked = ("c = multiply w m1", dot("d", "c", "m2"), "e = tanh d", dot("o", "e", "m2", RIGHT))
+    assert rules_of(step_of(*masked, *DOWN, outputs="new m1 m2", states=2)) == ["sgd"]
+
+
+def test_sums_over_pairs_of_rows() -> None:
+    """An embedding of points that attract each other: the twin compares each row with a batch."""
+    points = "{0} = f32[4,4,4]{{2,1,0}} broadcast(%{1}), dimensions={{{2}}}"
+    lines = ("d = f32[4,4,4]{2,1,0} subtract(%i, %j)", "e = f32[4,4,4]{2,1,0} tanh(%d)")
+    summed = "o = f32[4,4]{1,0} reduce(%e, %zero_s), dimensions={1}, to_apply=%add"
+    first = points.format("i", "w", "0,2")
+    assert rules_of(step_of(first, points.format("j", "w", "1,2"), *lines, summed, *DOWN)) == []
+    assert rules_of(step_of(first, points.format("j", "m1", "1,2"), *lines, summed, *DOWN, states=1)) == ["sgd"]
 
 
 def test_a_transposed_cofactor() -> None:

@@ -11,6 +11,7 @@ AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) has the decay of the weight
 
 State: m, v and the counter t. Reads rate, b1, b2, epsilon, l2 or decay; a decay of 0 that is written in the text makes AdamW.
 The corrections may be missing, or folded into the rate as `sqrt(1 - b2 ** t) / (1 - b1 ** t)`; epsilon may be below the root.
+Factors that are handed in may stand for anything: `1 - b1` of a step of PyTorch is as well Prodigy's estimate times that.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@
 
 The sums of r' and d' are over all weights. With a safeguard for warm-up, s' has d in the place of the rate. State: m, v, s and
 the initial weight w0 of each weight, and d, r and the counter. Reads the rate beside d, b1, b2, epsilon, decay. As in
-optax.contrib.
+optax.contrib. Where d is estimated outside of the step, as prodigyopt for PyTorch does, it is in factors that are handed in:
+what is left in the text is Adam, and named so.
 """
 
 from __future__ import annotations

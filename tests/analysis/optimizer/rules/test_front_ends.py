@@ -11,6 +11,8 @@ from tests.analysis.optimizer.programs import STAGES, Facts, facts_of, report_of
 
 TORCH = {
     "torch_adadelta_l2": ("adadelta", "sqrt("),
+    "torch_adafactor": ("adafactor", "rsqrt("),
+    "torch_adafactor_foreach": ("adafactor", "rsqrt("),
     "torch_adagrad_l2": ("adagrad", "sqrt("),
     "torch_adam_capturable": ("adam", "sqrt("),
     "torch_adamax_l2": ("adamax", "abs("),
@@ -42,6 +44,15 @@ def test_the_gradient_that_torch_overwrites_is_no_momentum(stage: str) -> None:
     """With foreach, Nesterov's look ahead is written to the gradient: both it and the momentum hold the old momentum."""
     facts = facts_of(text_of(f"torch_sgd_nesterov.{stage}"))
     assert (facts["name"], facts["update_count"], facts["nesterov"]) == ("sgd", 2, True)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_step_that_is_handed_in_is_counted(stage: str) -> None:
+    """PyTorch makes Muon's momentum orthogonal in programs of its own: what is left adds an argument to the matrix."""
+    text = text_of(f"torch_muon.{stage}")
+    facts = facts_of(text)
+    assert (facts["name"], facts["update_count"], sorted(rules_of(text))) == ("mixed", 2, ["adamw", "unknown"])
+    assert "frozen_count" not in facts
 
 
 CLIPPED: Facts = {"learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-08}
