@@ -33,7 +33,10 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
     module: str | None = None,
     stage: str | None = None,
     strict: bool = False,
-    profile: str | None = None,
+    profile: str | Sequence[str] | None = None,
+    what_if: Sequence[str] = (),
+    devices_per_node: int | None = None,
+    topology: str | None = None,
     mesh: str | None = None,
     custom_calls: str | None = None,
     phases: PhasesFrom = "graph",
@@ -48,10 +51,12 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
     names of commands, of which the first names the report. `also` are passes that add to it without tables of their own: their
     facts, findings and notes, and what tables of others show of them (`optimizer` gives `params` its roles, `cost` and
     `optimizer` give `summary` a table each). `module` is a regular expression that a module's name has to match; `stage`
-    chooses another file of a dump directory; `profile` is the accelerator to compute times for; `mesh` names the axes of the
-    device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of custom calls. `phases` says what may tell the
-    phase of an instruction: `names` alone, or also the `graph` of values where names leave it open; a first pass without the
-    passes of its command, such as `summary` without `also`, asks names alone. `platform` (`cpu`, `gpu`, `tpu`) is what the
+    chooses another file of a dump directory; `profile` is the accelerator to compute times for, of which `time` takes several,
+    and `what_if` multiplies figures of it (`links.nvlink.bandwidth=2x`); `devices_per_node` and `topology` (`2x8`) say where
+    devices are; `mesh` names the axes of the device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of
+    custom calls. `phases` says what may tell the phase of an instruction: `names` alone, or also the `graph` of values where
+    names leave it open; a first pass without the passes of its command, such as `summary` without `also`, asks names alone.
+    `platform` (`cpu`, `gpu`, `tpu`) is what the
     program was compiled for, where its marks mislead, and `name` the instruction that `memory` is asked about. Raises
     `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses,
     `UsageError` for an unknown pass or instruction and for a mesh or rules that cannot be read, and its subclass
@@ -63,6 +68,9 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
         stage=stage,
         strict=strict,
         profile=profile,
+        what_if=what_if,
+        devices_per_node=devices_per_node,
+        topology=topology,
         mesh=mesh,
         custom_calls=custom_calls,
         phases=phases,
@@ -80,7 +88,10 @@ def inspect(  # noqa: PLR0913 - as inspect_all
     module: str | None = None,
     stage: str | None = None,
     strict: bool = False,
-    profile: str | None = None,
+    profile: str | Sequence[str] | None = None,
+    what_if: Sequence[str] = (),
+    devices_per_node: int | None = None,
+    topology: str | None = None,
     mesh: str | None = None,
     custom_calls: str | None = None,
     phases: PhasesFrom = "graph",
@@ -99,6 +110,9 @@ def inspect(  # noqa: PLR0913 - as inspect_all
             stage=stage,
             strict=strict,
             profile=profile,
+            what_if=what_if,
+            devices_per_node=devices_per_node,
+            topology=topology,
             mesh=mesh,
             custom_calls=custom_calls,
             phases=phases,

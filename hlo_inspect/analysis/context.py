@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
 PhasesFrom = Literal["graph", "names"]
 
 
+_OF_MACHINE = ("profile_choice", "collective_times", "collective_seconds")
+"""Analyses that depend on the machine."""
+
+
 class Context:
     """What passes see of a module.
 
@@ -98,6 +104,25 @@ class Context:
     def profile(self) -> HardwareProfile | None:
         """The accelerator that times are for, with the changes that are asked for."""
         return self.profile_choice.profile
+
+    def on_each_profile(self) -> list[Context]:
+        """The module on each of the profiles that were asked for; itself alone where there are not several."""
+        asked = self._machine.profiles
+        if len(asked) < 2:
+            return [self]
+        return [self, *(self._on(replace(self._machine, profiles=(profile,))) for profile in asked[1:])]
+
+    def without_changes(self) -> Context:
+        """The module on the profile as it is stated, without the changes that were asked for."""
+        return self._on(replace(self._machine, changes=())) if self._machine.changes else self
+
+    def _on(self, machine: AskedMachine) -> Context:
+        """The module on another machine. What is known of the module itself is shared."""
+        other = copy(self)
+        other._machine = machine
+        for name in _OF_MACHINE:
+            other.__dict__.pop(name, None)
+        return other
 
     @cached_property
     def device_counts(self) -> DeviceCounts:

@@ -67,7 +67,7 @@ class Inspected:
         jobs = options.pop("jobs")
         if not _STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
             jobs = 1
-        refuse_to_overwrite(self._output, [*self._inputs, self._read.profile, self._read.custom_calls])
+        refuse_to_overwrite(self._output, [*self._inputs, *self._read.profile, self._read.custom_calls])
         with (
             ReadingBar(wanted=not self._quiet and jobs == 1) as bar,
             Inspection(self._passes, also=self._also, **options) as inspection,

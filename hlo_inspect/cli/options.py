@@ -41,7 +41,10 @@ class ReadOptions:
 
     module: str | None
     stage: str | None
-    profile: str | None
+    profile: tuple[str, ...]
+    what_if: tuple[str, ...]
+    devices_per_node: int | None
+    topology: str | None
     mesh: str | None
     custom_calls: str | None
     phases: str
@@ -104,7 +107,28 @@ _READ = (
         "--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name."
     ),
     click.option(
-        "--profile", metavar="NAME|FILE", shell_complete=completion.profiles, help="Hardware profile; `profiles` lists them."
+        "--profile",
+        metavar="NAME|FILE",
+        multiple=True,
+        shell_complete=completion.profiles,
+        help="Hardware profile; `profiles` lists them. Without one, that of the dump where it tells; `time` compares several.",
+    ),
+    click.option(
+        "--what-if",
+        metavar="FIGURE=Nx",
+        multiple=True,
+        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
+    ),
+    click.option(
+        "--devices-per-node",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Devices that the nearest links join, where it is not what the profile says.",
+    ),
+    click.option(
+        "--topology",
+        metavar="AxB",
+        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis first.",
     ),
     click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
     click.option(
@@ -173,10 +197,25 @@ def take_output(arguments: dict[str, Any]) -> OutputOptions:
     return OutputOptions(*[*(arguments.pop(name) for name in names), selection])
 
 
+_READ_NAMES = (
+    "module",
+    "stage",
+    "profile",
+    "what_if",
+    "devices_per_node",
+    "topology",
+    "mesh",
+    "custom_calls",
+    "phases",
+    "platform",
+    "strict",
+    "jobs",
+)
+
+
 def take_read(arguments: dict[str, Any]) -> ReadOptions:
     """The input's options out of a command's arguments."""
-    names = ("module", "stage", "profile", "mesh", "custom_calls", "phases", "platform", "strict", "jobs")
-    values = {name: arguments.pop(name) for name in names}
+    values = {name: arguments.pop(name) for name in _READ_NAMES}
     model, alpha, beta = (arguments.pop(name, None) for name in ("cost_model", "alpha", "beta"))
     if model is None and (alpha or beta):
         raise click.UsageError("--alpha and --beta are of a --cost-model.")

@@ -11,7 +11,9 @@ from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, loa
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.what_if import given_change
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -31,7 +33,10 @@ class Asked(TypedDict, total=False):
     its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`).
     """
 
-    profile: str | None
+    profile: str | Sequence[str] | None
+    what_if: Sequence[str]
+    devices_per_node: int | None
+    topology: str | None
     mesh: str | None
     custom_calls: str | None
     phases: PhasesFrom
@@ -48,11 +53,14 @@ class ModuleReports:
     that was read without its graph is read again with it when its names leave a phase open.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         passes: Sequence[str],
         *,
-        profile: str | None = None,
+        profile: str | Sequence[str] | None = None,
+        what_if: Sequence[str] = (),
+        devices_per_node: int | None = None,
+        topology: str | None = None,
         mesh: str | None = None,
         custom_calls: str | None = None,
         phases: PhasesFrom = "graph",
@@ -72,7 +80,15 @@ class ModuleReports:
         left_out = self.chosen[0].also if self.chosen else ()
         self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
         self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
-        self._machine = _machine(profile)
+        profiles = [] if profile is None else [profile] if isinstance(profile, str) else list(profile)
+        if len(profiles) > 1 and not any(one.compares_profiles for one in self.chosen):
+            raise UsageError(f"{', '.join(passes)} can be asked about one profile; `time` compares several")
+        changes = (what_if,) if isinstance(what_if, str) else what_if
+        self._machine = AskedMachine(
+            tuple(map(load_profile, profiles)),
+            tuple(map(given_change, changes)),
+            given_placement(topology, devices_per_node),
+        )
         self._mesh = given_mesh(mesh) if mesh is not None else None
         self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
@@ -123,11 +139,6 @@ class ModuleReports:
 
 def _behind_the_module(fact: str) -> bool:
     return not fact.startswith("module.")
-
-
-def _machine(name_or_path: str | None) -> AskedMachine:
-    """What is asked of the machine."""
-    return AskedMachine((load_profile(name_or_path),) if name_or_path is not None else ())
 
 
 def _with_included(passes: Iterable[Pass]) -> list[Pass]:

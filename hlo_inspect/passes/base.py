@@ -20,7 +20,8 @@ class Question(ABC):
     their tables; `also` are those that its command adds in the same way except with `--quick`, and which `inspect` adds where
     they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`),
     `cost_models` the models that it can show costs by (`--cost-model`).
-    A command that `takes_name` can be asked about one instruction: its name follows the inputs.
+    A command that `takes_name` can be asked about one instruction: its name follows the inputs. One that `compares_profiles`
+    takes several hardware profiles.
     """
 
     name: ClassVar[str]
@@ -31,6 +32,7 @@ class Question(ABC):
     writes: ClassVar[tuple[str, ...]] = ()
     cost_models: ClassVar[tuple[str, ...]] = ()
     takes_name: ClassVar[bool] = False
+    compares_profiles: ClassVar[bool] = False
 
     @classmethod
     def help(cls) -> str:
