@@ -100,7 +100,18 @@ class QuotedLines:
             if not is_final and end - start < MAX_CHARS and not text[end:].strip(" \t\n,"):
                 self._open = text[start:], line, at
                 return
-            self._found.append(_placed(found, text, start, line, at))
+            quoted = _placed(found, text, start, line, at)
+            if _can_be_read(quoted.text):
+                self._found.append(quoted)
+
+
+def _can_be_read(text: str) -> bool:
+    """Whether what was put together is an instruction still: a bracket in what was cut off may be closed behind it."""
+    try:
+        parser.parse_instruction(text, 0)
+    except tokens.ScanError:
+        return False
+    return True
 
 
 def _starts(text: str) -> list[int]:
