@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, TextIO
 
 from hlo_inspect.report.model import Finding, Report, Row, Table, Value
@@ -18,6 +18,8 @@ from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.version import __version__
 
 SCHEMA_VERSION = 1
+
+_encode = json.JSONEncoder(allow_nan=False).encode
 
 
 def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
@@ -87,19 +89,29 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _pieces(value: object, depth: int, margin: str) -> Iterator[str]:
+def _pieces(value: object, depth: int, margin: str) -> list[str]:
     """The text of `value`. What holds lists or objects is opened, one item a line, and so is everything in the first levels of
     a report (whose depth is 0); a row, a column or a location takes one line.
     """
-    if isinstance(value, dict):
-        brackets, items = "{}", [(f"{json.dumps(key)}: ", item) for key, item in value.items()]
-    else:
-        brackets, items = "[]", [("", item) for item in value] if isinstance(value, list) else []
-    if not items or (depth > 2 and not any(isinstance(item, list | dict) for _, item in items)):
-        yield json.dumps(value, allow_nan=False)
+    pieces: list[str] = []
+    _add_pieces(pieces, value, depth, margin)
+    return pieces
+
+
+def _add_pieces(pieces: list[str], value: object, depth: int, margin: str) -> None:
+    if not value or not isinstance(value, dict | list):
+        pieces.append(_encode(value))
+        return
+    items = value.values() if isinstance(value, dict) else value
+    if depth > 2 and not any(isinstance(item, list | dict) for item in items):
+        pieces.append(_encode(value))
         return
     inner = margin + " "
-    for index, (label, item) in enumerate(items):
-        yield f"{',' if index else brackets[0]}\n{inner}{label}"
-        yield from _pieces(item, depth + 1, inner)
-    yield f"\n{margin}{brackets[1]}"
+    start, brackets = f"\n{inner}", "{}" if isinstance(value, dict) else "[]"
+    labels = [f"{start}{_encode(key)}: " for key in value] if isinstance(value, dict) else repeat(start)
+    separator = brackets[0]
+    for label, item in zip(labels, items, strict=False):
+        pieces += separator, label
+        _add_pieces(pieces, item, depth + 1, inner)
+        separator = ","
+    pieces.append(f"\n{margin}{brackets[1]}")

@@ -197,7 +197,7 @@ class Table(Shown):
 
     def _sums(self, rows: Sequence[Row]) -> Row:
         """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
-        lower = self._lower_bounds(rows)
+        lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
         return tuple(
             lower[at] if column.bound_of else _sum([row[at] for row in rows]) if column.summed else None
             for at, column in enumerate(self.columns)

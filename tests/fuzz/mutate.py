@@ -89,7 +89,7 @@ ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 0.5, 25e-6, 0.02
 `benchmarks.scaling` take."""
 ALLOWED_BYTES, BYTES_PER_BYTE = 40 << 20, 600
 """The same for memory, above what the process had before."""
-HOSTILE_CHARS = [1 << 12] * 6 + [1 << 14] * 3 + [1 << 16]
+HOSTILE_CHARS = [1 << 11] * 5 + [1 << 13] * 4 + [1 << 16]
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 PASS_NAMES = [one.name for one in PASSES]
 FORMAT_NAMES = [name for name in FORMATS if name != "json"]
@@ -104,7 +104,7 @@ class Mutator:
     def __call__(self, text: bytes) -> bytes:
         for _ in range(self.chance.choice([1, 1, 2, 3, 8])):
             text = self.chance.choice(self._damages())(text)
-        return self.hostile(text) if self.chance.random() < 0.08 else text
+        return self.hostile(text) if self.chance.random() < 0.04 else text
 
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
@@ -318,8 +318,8 @@ def mutant(dump: Dump, seed: int, other: Dump) -> tuple[bytes, bytes | None]:
 
 
 def failure(dump: Dump, seed: int, other: Dump) -> str | None:
-    """What is wrong with the reading of one mutant, if anything is: by all passes, and by one alone; as JSON, and in one other
-    format. Passes and formats take turns with the seeds.
+    """What is wrong with the reading of one mutant, if anything is: by all passes, one in four also by one pass alone; as JSON
+    and in one other format. Passes and formats take turns with the seeds.
     """
     text, second = mutant(dump, seed, other)
     try:
@@ -333,7 +333,8 @@ def failure(dump: Dump, seed: int, other: Dump) -> str | None:
             render(found, "json")
             render(found, FORMAT_NAMES[seed % len(FORMAT_NAMES)])
             took, memory = time.process_time() - start, peak_bytes() - before
-            read(text, [PASS_NAMES[seed % len(PASS_NAMES)]])
+            if seed % 4 == 0:
+                reports(text, [PASS_NAMES[seed // 4 % len(PASS_NAMES)]])
             if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text):
                 return f"took {memory >> 20} MB, for {len(text):,} bytes"
             limit = allowed_seconds(dump, text, len(found))
