@@ -4,10 +4,12 @@
     in [0.01, 0.1]    in (0, 1]                                         a range: [ ] with its bound, ( ) without it
     one of {adamw, lion}                                                any of several values
     known    null                                                       the value is known, or is not
+    different                                                           two modules have different values
     0    adamw    true                                                  a value alone means ==
 
 `parse_expression` knows the grammar, `bind` the unit of the fact: text and bools are equal or not and have no order. A value in
-quotes is text whatever it looks like. Both raise `ValueError`.
+quotes is text whatever it looks like. Both raise `ValueError`. What is expected of the difference of two modules has the same
+grammar (`differences.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any, Literal
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.units import parse_quantity
 
-Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null"]
+Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null", "different"]
 Known = int | float | bool | str
 
 _COMPARISON = re.compile(r"(==|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
@@ -31,7 +33,8 @@ _BEGUN = re.compile(r"in\s*[\[({]|one\s+of\b")
 _ITEM = re.compile(r"""\s*("[^"]*"|'[^']*'|[^,"'\s](?:[^,"']*[^,"'\s])?)\s*(,|\Z)""")
 _QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
 
-_COMPARE: dict[Form, Callable[[Any, Any], bool]] = {
+_ALONE: tuple[Form, ...] = ("known", "null", "different")
+COMPARE: dict[Form, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -39,7 +42,7 @@ _COMPARE: dict[Form, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_COMPARISONS: dict[str, Form] = {form: form for form in _COMPARE}
+_COMPARISONS: dict[str, Form] = {form: form for form in COMPARE}
 _UNORDERED: tuple[Form, ...] = ("==", "!=", "one of")
 
 
@@ -93,22 +96,21 @@ class Condition:
         if self.form == "in":
             low, high = self.values
             return _within(actual, low, high, self.brackets)
-        return _COMPARE[self.form](actual, self.values[0])
+        return COMPARE[self.form](actual, self.values[0])
 
 
 def _within(actual: Known, low: Known, high: Known, brackets: str) -> bool:
-    above = _COMPARE[">=" if brackets[0] == "[" else ">"]
-    below = _COMPARE["<=" if brackets[1] == "]" else "<"]
+    above = COMPARE[">=" if brackets[0] == "[" else ">"]
+    below = COMPARE["<=" if brackets[1] == "]" else "<"]
     return above(actual, low) and below(actual, high)
 
 
 def parse_expression(text: str) -> Expression:
     """The expression of a policy value or of what follows the fact in `--assert`."""
     text = text.strip()
-    if text == "known":
-        return Expression("known")
-    if text == "null":
-        return Expression("null")
+    for form in _ALONE:
+        if text == form:
+            return Expression(form)
     if match := _COMPARISON.fullmatch(text):
         return Expression(_COMPARISONS[match[1]], (parse_value(match[2]),))
     if match := _RANGE.fullmatch(text):
@@ -144,10 +146,10 @@ def parse_value(text: str) -> WrittenValue:
         if not _QUOTED.fullmatch(text):
             raise ValueError(f"the quotes of {text} do not match")
         return WrittenValue(text[1:-1], quoted=True)
-    if text in ("known", "null"):
+    if text in _ALONE:
         raise ValueError(f"`{text}` is used alone, without operator or list; as text it needs quotes")
     if text[0] in "=!<>":
-        raise ValueError(f"{text!r} is not a value; the operators are {' '.join(_COMPARE)}")
+        raise ValueError(f"{text!r} is not a value; the operators are {' '.join(COMPARE)}")
     if text[0] in "[({":
         raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
     return WrittenValue(text)
@@ -156,12 +158,14 @@ def parse_value(text: str) -> WrittenValue:
 def bind(expression: Expression, unit: Unit) -> Condition:
     """The expression with its values read in the unit of the fact; `ValueError` where they are of another kind."""
     form = expression.form
+    if form == "different":
+        raise ValueError("`different` is about two modules: `diff --fail-if` and `check --baseline` know it")
     if unit in ("text", "bool") and expression.values and form not in _UNORDERED:
         raise ValueError(f"`{form}` needs an order, which a fact of kind {unit} does not have; use {', '.join(_UNORDERED)}")
     values = tuple(_value(written, unit) for written in expression.values)
     if form == "in":
         low, high = values
-        if _COMPARE[">"](low, high) or (low == high and expression.brackets != "[]"):
+        if COMPARE[">"](low, high) or (low == high and expression.brackets != "[]"):
             raise ValueError(f"the range `{expression}` is empty")
     return Condition(form, values, expression.brackets)
 

@@ -33,10 +33,7 @@ class Check:
 def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
     """The check of an assertion, or a `UsageError` at the fact or at the expression that does not fit it."""
     name = assertion.fact.scalar
-    found = find_spec(name, specs)
-    if found is None:
-        raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=_LIKE_A_NAME)}")
-    spec, member = found
+    spec, member = find_fact(assertion, specs)
     if member is None and spec.members is not None:
         _require_known_values(assertion, spec, spec.members)
     try:
@@ -44,6 +41,15 @@ def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
     except ValueError as error:
         raise assertion.place.error(f"{name}: {error}") from error
     return Check(name, spec, member, condition, assertion)
+
+
+def find_fact(assertion: Assertion, specs: Sequence[FactSpec]) -> tuple[FactSpec, str | None]:
+    """The specification of the fact, with the member where it is a family; `UsageError` with the closest names."""
+    name = assertion.fact.scalar
+    found = find_spec(name, specs)
+    if found is None:
+        raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=_LIKE_A_NAME)}")
+    return found
 
 
 def _require_known_values(assertion: Assertion, spec: FactSpec, known: frozenset[str]) -> None:

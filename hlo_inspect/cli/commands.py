@@ -185,6 +185,44 @@ def check(
     return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
 
 
+@click.command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
+@output_options
+@read_options
+@fail_on_option
+@click.option(
+    "--fail-if",
+    "conditions",
+    metavar="COND",
+    multiple=True,
+    shell_complete=completion.facts,
+    help="Exit with 1 when this is so: 'memory.peak_bytes > +5%', 'collectives.count != 0' (NEW - OLD), "
+    "'optimizer.name different', or different (any difference).",
+)
+@click.option("--new-module", metavar="REGEX", help="Modules of NEW whose name matches, where --module is about OLD alone.")
+@click.argument("old", shell_complete=completion.files)
+@click.argument("new", shell_complete=completion.files)
+def diff(
+    old: str,
+    new: str,
+    conditions: tuple[str, ...],
+    new_module: str | None,
+    fail_on: Severity | None,
+    **arguments: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
+    """What changed from OLD to NEW: facts first, then what explains them.
+
+    OLD and NEW are files, directories, patterns or reports that --format json wrote. Several modules are paired by name, then
+    by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
+    where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
+    """
+    from hlo_inspect.cli.differences import Compared
+
+    output, read = take_output(arguments), take_read(arguments)
+    found = Compared(old, new, new_module, read, conditions, fail_on, output)
+    deliver(found, output)
+    return found.status
+
+
 def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
     """The reports on whole modules; the others are refused."""
     for report in reports:
@@ -293,6 +331,7 @@ COMMANDS: tuple[click.Command, ...] = (
     *(command for one in (*PASSES, WORKLOAD) for command in _pass_commands(one)),
     list_modules,
     check,
+    diff,
     profiles,
     rules,
     rule,

@@ -13,7 +13,7 @@ from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExt
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
-from hlo_inspect.inspection.module_reports import Asked, ModuleReports
+from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
@@ -53,6 +53,10 @@ class Inspection:
     def watch(self, watcher: Watcher) -> None:
         """Tells somebody how far the inspection is."""
         self._sources.watcher = watcher
+
+    def hand_over(self, taker: Taker) -> None:
+        """Gives somebody the analyses of each module beside its report, where the files are read in this process."""
+        self._reports.taker = taker
 
     def __enter__(self) -> Inspection:
         return self

@@ -46,11 +46,16 @@ class Asked(TypedDict, total=False):
     also: Sequence[str]
 
 
+Taker = Callable[[Report, Context], None]
+"""Who takes a report together with the module that it is about."""
+
+
 class ModuleReports:
     """Makes the report of any module: the passes that were asked for, and what they are asked.
 
     `chosen` are the passes whose tables the report has, `wants` what they all need of a module. Where `asks_graph`, a module
-    that was read without its graph is read again with it when its names leave a phase open.
+    that was read without its graph is read again with it when its names leave a phase open. `taker` is given the analyses of
+    each module beside its report.
     """
 
     def __init__(  # noqa: PLR0913 - each is an option of its own
@@ -94,6 +99,7 @@ class ModuleReports:
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._platform = platform
         self._name = name
+        self.taker: Taker | None = None
 
     def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
         """The report of a module that was read with `wants`. `read_graph` reads it with its graph."""
@@ -134,7 +140,10 @@ class ModuleReports:
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
             headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
         )
-        return of_part(report, module.quoted_lines) if module.quoted_lines else report
+        report = of_part(report, module.quoted_lines) if module.quoted_lines else report
+        if self.taker is not None:
+            self.taker(report, context)
+        return report
 
 
 def _behind_the_module(fact: str) -> bool:

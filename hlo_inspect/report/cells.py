@@ -73,12 +73,19 @@ def _cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: b
     """A cell of a column in which each row has its own unit."""
     others = {column.name: value for column, value in zip(columns, row, strict=True)}
     unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
-    return format_like(row[at], unit, str(like or ""), raw_bytes)
+    if row[at] is None and columns[at].optional:
+        return ""
+    return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
 
 
 def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
     """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
     if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
         return ""
-    text = format_bounded(value, at_least, column.unit, raw_bytes)
+    text = _signed(format_bounded(value, at_least, column.unit, raw_bytes), value, column)
     return text.removesuffix("FLOP").rstrip() if column.unit == "flops" else text
+
+
+def _signed(text: str, value: Value, column: Column) -> str:
+    """The text of a difference with its sign."""
+    return f"+{text}" if column.signed and isinstance(value, int | float) and value > 0 else text

@@ -54,7 +54,7 @@ class Column:
     takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it. `width` is how
     many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is room. A page
     shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a
-    column that is `only_verbose`.
+    column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
 
     Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
     multiple of the unit to print it in.
@@ -71,6 +71,7 @@ class Column:
     like: str = ""
     is_file: bool = False
     only_verbose: bool = False
+    signed: bool = False
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:

@@ -104,7 +104,8 @@ def _share(value: int | float) -> str:
         return f"{percent:,.0f} %"
     if 0 < percent < 0.01 or percent > 99.99:
         return "< 0.01 %" if percent < 1 else "> 99.99 %"
-    decimals = 2 if percent < 1 or percent > 99 else 1 if percent < 10 else 0
+    size = abs(percent)
+    decimals = 2 if size < 1 or size > 99 else 1 if size < 10 else 0
     return f"{percent:.{decimals}f} %"
 
 

@@ -1,0 +1,166 @@
+"""What is expected of the difference of two modules, OLD and NEW: `diff --fail-if` and `check --baseline`.
+
+    different                           the programs, or what is known of them, differ
+    optimizer.name different            this fact has another value
+    collectives.count != 0              NEW - OLD, in the unit of the fact
+    memory.peak_bytes > +5%             the same as a part of OLD
+    memory.peak_bytes in [-1 MiB, 2%]   a range
+
+The grammar is that of `expressions.py`; a value that ends in % is a part of OLD. A condition on a fact that one of the modules
+leaves unknown is met, since nobody can tell that it is not; it gives the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue
+from hlo_inspect.checks.policy import Assertion, parse_assertion
+from hlo_inspect.checks.resolve import find_fact
+from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
+from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.report.facts import find_spec
+from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
+from hlo_inspect.report.units import parse_quantity
+
+DIFFERENT = "different"
+"""The condition that is about no fact: any difference."""
+
+_UNORDERED = "text and bools have no difference that could be measured: write `different`"
+_COLUMNS = (
+    Column("condition", width=36),
+    Column("status"),
+    Column("old", unit_of="unit", optional=True),
+    Column("new", unit_of="unit", optional=True),
+    Column("difference", unit_of="unit", optional=True, signed=True),
+    Column("percent", "share", optional=True, signed=True),
+    Column("unit", detail=9),
+    Column("reason", detail=2),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that a difference is compared with; where it `is_share`, a part of OLD."""
+
+    number: int | float
+    is_share: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceCondition:
+    """A condition on the difference of a fact, or where `assertion` is `None` on any difference."""
+
+    text: str
+    assertion: Assertion | None = None
+    form: Form = "different"
+    bounds: tuple[Bound, ...] = ()
+    brackets: str = "[]"
+
+    def holds(self, old: Value, new: Value) -> bool | None:
+        """Whether the condition is met; `None` where the difference is not known."""
+        if self.form == "different" and (old is None) == (new is None):
+            return differ(old, new)
+        change = difference(old, new)
+        if change is None:
+            return None
+        amounts = [_as_part(change, old) if bound.is_share else change for bound in self.bounds]
+        if self.form == "in":
+            above, below = COMPARE[">=" if self.brackets[0] == "[" else ">"], COMPARE["<=" if self.brackets[1] == "]" else "<"]
+            return above(amounts[0], self.bounds[0].number) and below(amounts[1], self.bounds[1].number)
+        return COMPARE[self.form](amounts[0], self.bounds[0].number)
+
+
+def _as_part(change: float, old: Value) -> float:
+    """The part of OLD that a change is: without bounds where OLD is 0."""
+    if not change:
+        return 0
+    return change / abs(old) if isinstance(old, int | float) and old else math.copysign(math.inf, change)
+
+
+def parse_difference(text: str, specs: Sequence[FactSpec]) -> DifferenceCondition:
+    """A condition as `--fail-if` takes it; `UsageError` for an unknown fact, and where the expression does not fit it."""
+    if text.strip() == DIFFERENT:
+        return DifferenceCondition(DIFFERENT)
+    assertion = parse_assertion(text)
+    spec, _ = find_fact(assertion, specs)
+    try:
+        form, bounds = _bind(assertion.expression, spec.unit)
+    except ValueError as error:
+        raise assertion.place.error(f"{spec.name}: {error}") from error
+    return DifferenceCondition(text.strip(), assertion, form, bounds, assertion.expression.brackets)
+
+
+def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:
+    """The form and the bounds in the unit of the fact; `ValueError` where they make no sense for a difference."""
+    if expression.form == "different":
+        return expression.form, ()
+    if unit in ("text", "bool"):
+        raise ValueError(_UNORDERED)
+    if expression.form in ("known", "null", "one of"):
+        raise ValueError(f"`{expression.form}` says nothing of a difference; there are {', '.join(COMPARE)}, in, different")
+    bounds = tuple(_bound(written, unit) for written in expression.values)
+    if expression.form == "in" and bounds[0].is_share == bounds[1].is_share and bounds[0].number > bounds[1].number:
+        raise ValueError(f"the range `{expression}` is empty")
+    return expression.form, bounds
+
+
+def _bound(written: WrittenValue, unit: Unit) -> Bound:
+    if written.quoted:
+        raise ValueError(f"{written} is text, a difference is a number")
+    if written.text.endswith("%"):
+        return Bound(parse_quantity(written.text, "share"), is_share=True)
+    return Bound(parse_quantity(written.text, unit))
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceResult:
+    """How a condition came out for two modules."""
+
+    condition: DifferenceCondition
+    is_met: bool
+    unit: Unit = "text"
+    old: Value = None
+    new: Value = None
+    reason: str = ""
+
+
+def examined(
+    conditions: Iterable[DifferenceCondition], old: Report, new: Report, *, is_different: bool
+) -> list[DifferenceResult]:
+    """How each condition comes out. Of modules that do not differ at all no fact does, known or not. `UsageError` for a fact
+    that one of the reports does not answer, as a saved one of another command.
+    """
+    return [_examined(condition, old, new, is_different) for condition in conditions]
+
+
+def _examined(condition: DifferenceCondition, old: Report, new: Report, is_different: bool) -> DifferenceResult:
+    if condition.assertion is None:
+        return DifferenceResult(condition, is_different)
+    name = condition.assertion.fact.scalar
+    for side in (old, new):
+        if find_spec(name, side.specs) is None:
+            message = f"the report of {side.command!r} does not have the fact {name!r}"
+            raise UsageError(message, Location(side.input.path))
+    found = find_spec(name, new.specs)
+    unit: Unit = found[0].unit if found is not None else "text"
+    before, after = value_in(old, name), value_in(new, name)
+    holds = condition.holds(before, after)
+    unknown = " and ".join(side for side, value in (("OLD", before), ("NEW", after)) if value is None)
+    if holds is not None or not is_different:
+        return DifferenceResult(condition, bool(holds), unit, before, after)
+    return DifferenceResult(condition, True, unit, before, after, f"unknown in {unknown}" if unknown else "no number")
+
+
+def conditions_table(results: Iterable[DifferenceResult]) -> Table:
+    """The conditions that are met first."""
+    rows = sorted(results, key=lambda result: not result.is_met)
+    return Table("conditions", "Conditions", _COLUMNS, tuple(map(_row, rows)), page_rows=0)
+
+
+def _row(result: DifferenceResult) -> tuple[Value, ...]:
+    change, part = difference(result.old, result.new), share(result.old, result.new)
+    status = "met" if result.is_met else "not met"
+    return (result.condition.text, status, result.old, result.new, change, part, result.unit, result.reason)

@@ -1,0 +1,180 @@
+"""Two inputs compared: their modules in pairs, and what differs between the two of each pair.
+
+The names of all modules are read first, so that a module can be compared, and forgotten, as soon as its mate is read. Those
+whose names do not tell their mates wait for the end.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.comparison import ComparedModule, Comparison, compare, only_in_new, only_in_old
+from hlo_inspect.compare.pairing import pair_content, pair_names
+from hlo_inspect.errors import HloInspectError, InputError, UsageError
+from hlo_inspect.hlo.dump_directory import is_directory
+from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
+from hlo_inspect.passes import MODULE_FACTS, PASSES
+from hlo_inspect.passes.summary import Summary
+from hlo_inspect.report.model import Report
+
+COMMAND = "diff"
+COMPARED = tuple(one.name for one in PASSES)
+"""The passes whose facts and tables are compared."""
+
+_STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
+
+
+class ComparedInput(NamedTuple):
+    """One of the two inputs: a path, `-`, an open file or a text, and which of its modules are meant."""
+
+    source: Openable
+    module: str | None = None
+
+
+class Comparisons:
+    """What is asked of both inputs: the arguments of `Inspection` except the passes."""
+
+    def __init__(self, *, watch: Callable[[Inspection], None] = lambda _: None, **asked: Any) -> None:  # noqa: ANN401
+        self._asked = asked
+        self._watch = watch
+        self.errors: list[HloInspectError] = []
+        """What could not be read."""
+
+    def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[Comparison]:
+        """A comparison for each pair of modules, then one for each module without a mate. What cannot be read is in `errors`;
+        nothing is compared where a side has no module at all.
+        """
+        if old.source in _STANDARD_INPUT and new.source in _STANDARD_INPUT:
+            raise UsageError("only one of the two inputs can be standard input")
+        first, second = _ReadTwice(old, self._asked, self._watch), _ReadTwice(new, self._asked, self._watch)
+        names = first.names(), second.names()
+        if all(names):
+            yield from self._paired(first, second, *names)
+        else:
+            for side in (first, second):
+                side.drain()
+        self.errors += [*first.errors, *second.errors]
+
+    def _paired(
+        self, first: _ReadTwice, second: _ReadTwice, old_names: Sequence[str], new_names: Sequence[str]
+    ) -> Iterator[Comparison]:
+        plan = dict(pair_names(old_names, new_names).pairs)
+        waiting: dict[int, ComparedModule] = {}
+        old_left: list[ComparedModule] = []
+        coming = enumerate(second.modules())
+        for at, module in enumerate(first.modules()):
+            mate = plan.get(at)
+            if mate is None:
+                old_left.append(module)
+                continue
+            while mate not in waiting:
+                found = next(coming, None)
+                if found is None:
+                    break
+                waiting[found[0]] = found[1]
+            if mate in waiting:
+                yield compare(module, waiting.pop(mate))
+            else:
+                old_left.append(module)
+        new_left = [module for _, module in sorted((*waiting.items(), *coming))]
+        left = pair_content(old_left, new_left, _CONTENTS)
+        for at, other in left.pairs:
+            yield compare(old_left[at], new_left[other])
+        for at in left.old:
+            yield only_in_old(old_left[at])
+        for at in left.new:
+            yield only_in_new(new_left[at])
+
+
+_MANY_ARRAYS = 4
+"""From so many parameters and results on modules of other names that agree in all of them are taken for the same."""
+
+_CONTENTS: tuple[Callable[[ComparedModule], Hashable | None], ...] = (
+    lambda module: (module.name, module.program) if module.program is not None else None,
+    lambda module: (module.name, module.signature) if module.signature is not None else None,
+    lambda module: module.name,
+    lambda module: module.program,
+    lambda module: module.signature if module.signature is not None and len(module.signature) > _MANY_ARRAYS else None,
+)
+
+
+class _Stored(io.BytesIO):
+    """What can be read only once, kept to be read again."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+class _ReadTwice:
+    """One input that is read twice: for the names of its modules, and for all that is compared. `errors` are those of the
+    second time.
+    """
+
+    def __init__(self, given: ComparedInput, asked: Mapping[str, Any], watch: Callable[[Inspection], None]) -> None:
+        self.errors: list[HloInspectError] = []
+        self._asked = asked if given.module is None else {**asked, "module": given.module}
+        self._watch = watch
+        source = given.source
+        if source in _STANDARD_INPUT or not isinstance(source, str | bytes | bytearray | memoryview | PathLike):
+            opened = open_source("-" if source in _STANDARD_INPUT else source)
+            content = b"".join(opened.raw_pieces())
+            self._open: Callable[[], Openable] = lambda: _Stored(content, opened.name)
+        else:
+            self._open = lambda: source
+        self._is_saved = self._holds_report()
+
+    def names(self) -> list[str]:
+        """What the modules are called that can be read."""
+        if self._is_saved:
+            return [_name(one) for one in self._saved() if isinstance(one, Report)]
+        with Inspection((MODULE_FACTS.name,), **self._asked) as inspection:
+            return [_name(one) for one in self._reports(inspection) if isinstance(one, Report)]
+
+    def modules(self) -> Iterator[ComparedModule]:
+        """The modules in order, each with its analyses."""
+        taken: list[Context] = []
+        with Inspection(COMPARED, also=Summary.also, **self._asked) as inspection:
+            self._watch(inspection)
+            inspection.hand_over(lambda _, context: taken.append(context))
+            for one in self._saved() if self._is_saved else self._reports(inspection):
+                if isinstance(one, Report):
+                    yield ComparedModule(one, taken.pop() if taken else None)
+                else:
+                    self.errors.append(one)
+
+    def drain(self) -> None:
+        """Reads what there is, to learn what cannot be read."""
+        for _ in self.modules():
+            pass
+
+    def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
+        source = self._open()
+        try:
+            sources = inspection.sources(source) if isinstance(source, str) and "\n" not in source else [source]
+        except InputError as error:
+            return iter([error])
+        return inspection.read(sources)
+
+    def _saved(self) -> Iterator[Report | HloInspectError]:
+        try:
+            yield from saved_reports(open_source(self._open()))
+        except InputError as error:
+            yield error
+
+    def _holds_report(self) -> bool:
+        source = self._open()
+        try:
+            return not is_directory(source) and holds_report(open_source(source))
+        except (HloInspectError, ValueError):
+            return False
+
+
+def _name(report: Report) -> str:
+    return str(report.facts.get("module.name", report.title))

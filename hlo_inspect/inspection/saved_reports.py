@@ -1,0 +1,146 @@
+"""Reports that `--format json` or `jsonl` wrote, read back: their facts, tables, findings and notes.
+
+What a saved report answers are the facts that it has, and the families of passes of which it has others. A file of another
+schema, or one that is JSON and no report, is an `InputError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.source import START_CHARS, Source
+from hlo_inspect.passes import ALPA, MODULE_FACTS, PASSES, WORKLOAD_PASSES
+from hlo_inspect.report.facts import Facts, is_family
+from hlo_inspect.report.model import (
+    SEVERITIES,
+    Column,
+    FactSpec,
+    Finding,
+    Input,
+    Report,
+    Row,
+    Table,
+    Unit,
+    Value,
+)
+
+SCHEMA_VERSION = 1
+"""The schema that is read, as `report/json.py` writes it."""
+
+MAX_DEPTH = 64
+"""Deeper nesting than any report has."""
+
+_OBJECT = re.compile(rb"\s*+(?:\xef\xbb\xbf)?\{\s*+\"")
+_OPENING = re.compile(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def holds_report(source: Source) -> bool:
+    """Whether the source is JSON, by its first bytes."""
+    return _OBJECT.match(source.peek()[:START_CHARS]) is not None
+
+
+def saved_reports(source: Source) -> Iterator[Report]:
+    """The reports of a source that holds JSON: one object, an object with a list of them, or one object a line."""
+    text = b"".join(source.raw_pieces()).decode(errors="replace")
+    _require_shallow(text, source.name)
+    try:
+        found = [json.loads(text, parse_int=_integer)]
+    except ValueError as error:
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            found = [json.loads(line, parse_int=_integer) for line in lines]
+        except ValueError:
+            raise InputError(f"is JSON that cannot be read: {error}", Location(source.name)) from error
+    for one in found:
+        yield from _reports(one, source.name)
+
+
+def _require_shallow(text: str, name: str) -> None:
+    depth = 0
+    for match in _OPENING.finditer(text):
+        depth += bool(match[1]) - bool(match[2])
+        if depth > MAX_DEPTH:
+            raise InputError("is JSON, and nested too deeply to be a report", Location(name))
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) < 32 else float(text)  # digits beyond any use
+
+
+def _reports(found: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - what JSON holds
+    if not isinstance(found, dict) or "schema_version" not in found:
+        raise InputError("is JSON, and no report that `--format json` writes", Location(name))
+    version = found["schema_version"]
+    if version != SCHEMA_VERSION:
+        message = f"is a report of schema {version!r:.20}; this version reads schema {SCHEMA_VERSION}"
+        raise InputError(message, Location(name))
+    several = found.get("reports")
+    if isinstance(several, list):
+        for one in several:
+            yield from _reports(one, name)
+        return
+    try:
+        yield _report(found, name)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise InputError(f"is a report of which {error} makes no sense", Location(name)) from error
+
+
+def _report(saved: Mapping[str, Any], name: str) -> Report:
+    values = {str(fact): _value(value) for fact, value in saved["facts"].items()}
+    specs = _answered(values)
+    source = saved["input"]
+    title = "" if "module.name" in values else str(source["path"])
+    return Report(
+        command=str(saved["command"]),
+        input=Input(name, int(source["first_line"]), int(source["lines"]), int(source["bytes"])),
+        facts=Facts(values, specs),
+        tables=tuple(map(_table, saved["tables"])),
+        findings=tuple(map(_finding, saved["findings"])),
+        notes=tuple(map(str, saved["notes"])),
+        profile=None if saved["profile"] is None else str(saved["profile"]),
+        specs=specs,
+        title=title,
+    )
+
+
+def _answered(values: Mapping[str, Value]) -> tuple[FactSpec, ...]:
+    """The facts that the report has, and the families of the passes that gave it."""
+    answered: list[FactSpec] = []
+    for one in (MODULE_FACTS, *PASSES, ALPA, *WORKLOAD_PASSES):
+        plain = [spec for spec in one.specs if spec.name in values]
+        answered += plain + [spec for spec in one.specs if plain and is_family(spec)]
+    return tuple(dict.fromkeys(answered))
+
+
+def _table(saved: Mapping[str, Any]) -> Table:
+    units: tuple[Unit, ...] = get_args(Unit)
+    columns = tuple(
+        Column(str(column["name"]), next((unit for unit in units if unit == column["unit"]), "text"))
+        for column in saved["columns"]
+    )
+    names = [column.name for column in columns]
+    listed = [[row.get(name) for name in names] if isinstance(row, dict) else row for row in saved["rows"]]
+    rows: tuple[Row, ...] = tuple(tuple(map(_value, row)) for row in listed if len(row) == len(columns))
+    return Table(str(saved["name"]), str(saved["title"]), columns, rows)
+
+
+def _value(value: Any) -> Value:  # noqa: ANN401 - what JSON holds
+    if isinstance(value, str):
+        return _NUMBERS.get(value, value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _finding(saved: Mapping[str, Any]) -> Finding:
+    place = saved["location"]
+    return Finding(
+        rule=str(saved["rule"]),
+        severity=SEVERITIES[SEVERITIES.index(saved["severity"])],
+        message=str(saved["message"]),
+        location=None if place is None else Location(str(place["path"]), place["line"], place["column"]),
+        subject=None if saved["subject"] is None else str(saved["subject"]),
+    )

@@ -1,0 +1,90 @@
+"""Conditions on the difference of two modules: their grammar, their units, and what an unknown value does."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.checks.differences import examined, parse_difference
+from hlo_inspect.checks.expressions import bind, parse_expression
+from hlo_inspect.errors import UsageError
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import FactSpec, Input, Report, Value
+
+SPECS = (
+    FactSpec("memory.peak_bytes", "bytes", ""),
+    FactSpec("collectives.count", "count", ""),
+    FactSpec("optimizer.name", "text", ""),
+)
+
+
+def holds(text: str, old: Value, new: Value) -> bool | None:
+    return parse_difference(text, SPECS).holds(old, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("memory.peak_bytes > +5%", 100, 105, False),
+        ("memory.peak_bytes > +5%", 100, 106, True),
+        ("memory.peak_bytes < -5%", 100, 94, True),
+        ("memory.peak_bytes > 1 KiB", 0, 1025, True),
+        ("memory.peak_bytes > 1 KiB", 0, 1024, False),
+        ("memory.peak_bytes > 5%", 0, 1, True),
+        ("memory.peak_bytes >= 5%", 0, 0, False),
+        ("memory.peak_bytes in (-10, 2%]", 100, 102, True),
+        ("memory.peak_bytes in (-10, 2%]", 100, 90, False),
+        ("collectives.count != 0", 4, 4, False),
+        ("collectives.count != 0", 4, 3, True),
+        ("collectives.count == -1", 4, 3, True),
+        ("collectives.count different", 4, 3, True),
+        ("optimizer.name different", "adam", "adam", False),
+        ("optimizer.name different", "adam", "lion", True),
+        ("optimizer.name different", None, None, False),
+        ("optimizer.name different", None, "lion", None),
+        ("collectives.count > 0", None, 3, None),
+    ],
+)
+def test_conditions(text: str, old: Value, new: Value, expected: bool | None) -> None:
+    assert holds(text, old, new) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("collectives.cuont > 0", "there is no fact 'collectives.cuont'; did you mean 'collectives.count'"),
+        ("optimizer.name != adam", "no difference that could be measured: write `different`"),
+        ("collectives.count known", "`known` says nothing of a difference"),
+        ("collectives.count > 3 GiB", "GiB is a unit of bytes"),
+        ("memory.peak_bytes in [5%, 1%]", "is empty"),
+        ("memory.peak_bytes > '5'", "is text, a difference is a number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_difference(text, SPECS)
+    assert message in str(caught.value)
+
+
+def test_assertions_about_one_module_know_no_difference() -> None:
+    with pytest.raises(ValueError, match="`different` is about two modules"):
+        bind(parse_expression("different"), "text")
+
+
+def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Report:
+    return Report("summary", Input("a.txt", 1, 1, 1), Facts(facts, specs), specs=specs)
+
+
+def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() -> None:
+    condition = parse_difference("memory.peak_bytes > 0", SPECS)
+    old, new = report({"memory.peak_bytes": None}), report({"memory.peak_bytes": 5})
+    (found,) = examined([condition], old, new, is_different=True)
+    assert (found.is_met, found.reason) == (True, "unknown in OLD")
+    (found,) = examined([condition], old, old, is_different=False)
+    assert not found.is_met
+    (found,) = examined([parse_difference("different", SPECS)], old, new, is_different=True)
+    assert found.is_met
+
+
+def test_a_report_that_lacks_the_fact_is_named() -> None:
+    with pytest.raises(UsageError, match=r"'summary' does not have the fact 'memory\.peak_bytes'"):
+        examined([parse_difference("memory.peak_bytes > 0", SPECS)], report({}, SPECS[1:]), report({}), is_different=True)

@@ -1,0 +1,111 @@
+"""`diff` on the command line: inputs, exit statuses, what is said where something cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.cli.main import run
+
+MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  ROOT n = f32[8]{{0}} {opcode}(p)
+}}
+"""
+
+
+def module(name: str = "m", opcode: str = "negate") -> str:
+    return MODULE.format(name=name, opcode=opcode)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text(module())
+    new.write_text(module(opcode="cosine"))
+    return str(old), str(new)
+
+
+def differing(output: str) -> dict[str, tuple[object, object]]:
+    """The facts of a JSON report of `diff`, old and new."""
+    report = json.loads(output)
+    (table,) = [table for table in report["tables"] if table["name"] == "facts"]
+    return {row[0]: (row[1], row[2]) for row in table["rows"]}
+
+
+def test_a_difference_is_no_failure_by_itself(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", *files, "--format", "json"]) == 0
+    found = differing(capsys.readouterr().out)
+    assert (found["opcode.negate"], found["opcode.cosine"]) == ((1, 0), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("different", 1),
+        ("opcode.negate < 0", 1),
+        ("opcode.negate < -100%", 0),
+        ("params.bytes != 0", 0),
+        ("params.bites != 0", 2),
+        ("params.bytes known", 2),
+    ],
+)
+def test_conditions_decide_the_exit_status(files: tuple[str, str], condition: str, status: int) -> None:
+    assert run(["diff", *files, "--fail-if", condition]) == status
+    assert run(["diff", files[0], files[0], "--fail-if", condition]) == (status if status == 2 else 0)
+
+
+def test_a_saved_report_is_an_input(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "old.json"
+    assert run(["summary", files[0], "--format", "json", "-o", str(saved)]) == 0
+    assert run(["diff", str(saved), files[1], "--format", "json"]) == 0
+    found = differing(capsys.readouterr().out)
+    assert (found["opcode.negate"], found["opcode.cosine"]) == ((1, 0), (0, 1))
+    assert run(["diff", str(saved), str(saved), "--fail-if", "different"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema_version": 7}', "is a report of schema 7; this version reads schema 1"),
+        ('{"schema_version": 1}', "is a report of which 'facts' makes no sense"),
+        ('{"a": 1}', "is JSON, and no report"),
+        ('{"a": ', "is JSON that cannot be read"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_bad_saved_reports(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    saved = tmp_path / "bad.json"
+    saved.write_text(text)
+    assert run(["diff", str(saved), files[1]]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_status_3(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", files[0], str(tmp_path / "none.txt")]) == 3
+    assert "No such file" in capsys.readouterr().err
+    assert run(["diff", "-", "-"]) == 2
+
+
+def test_modules_of_directories_are_paired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, names in (("old", "abc"), ("new", "cbd")):
+        (tmp_path / side).mkdir()
+        for number, name in enumerate(names):
+            opcode = {"newb": "sine", "olda": "cosine"}.get(side + name, "negate")
+            (tmp_path / side / f"{number}.txt").write_text(module(f"jit_{name}", opcode))
+    assert run(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--fail-if", "different"]) == 1
+    output = capsys.readouterr().out
+    pages = [page for page in output.split("\njit_") if page]
+    assert [page.split()[0].removeprefix("jit_") for page in pages] == ["b", "c", "a", "d"]
+    assert "only in OLD" in pages[2]
+    assert "only in NEW" in pages[3]
+
+
+def test_the_output_is_not_written_over_an_input(files: tuple[str, str]) -> None:
+    assert run(["diff", *files, "-o", files[1]]) == 2

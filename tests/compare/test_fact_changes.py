@@ -1,0 +1,64 @@
+"""Which facts differ, by how much, and in which order."""
+
+from __future__ import annotations
+
+import math
+
+from hlo_inspect.compare.fact_changes import differ, difference, fact_changes, share, value_in
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import FactSpec, Input, Report, Value
+
+SPECS = (
+    FactSpec("memory.peak_bytes", "bytes", ""),
+    FactSpec("opcode.<opcode>", "count", ""),
+    FactSpec("optimizer.name", "text", ""),
+    FactSpec("time.step_s", "seconds", ""),
+)
+
+
+def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Report:
+    return Report("summary", Input("a.txt", 1, 1, 1), Facts(facts, specs), specs=specs)
+
+
+def test_what_people_ask_for_first_comes_first() -> None:
+    old = report({"opcode.add": 1, "opcode.dot": 100, "optimizer.name": "adam", "memory.peak_bytes": 200, "time.step_s": None})
+    new = report({"opcode.add": 3, "opcode.copy": 2, "optimizer.name": "lion", "memory.peak_bytes": 150, "time.step_s": None})
+    found = fact_changes(old, new)
+    assert [(one.name, one.old, one.new, one.difference, one.share) for one in found] == [
+        ("memory.peak_bytes", 200, 150, -50, -0.25),
+        ("optimizer.name", "adam", "lion", None, None),
+        ("opcode.copy", 0, 2, 2, None),
+        ("opcode.add", 1, 3, 2, 2.0),
+        ("opcode.dot", 100, 0, -100, -1.0),
+    ]
+
+
+def test_there_and_back_are_mirror_images() -> None:
+    old, new = report({"opcode.add": 1, "memory.peak_bytes": 7}), report({"opcode.dot": 4, "memory.peak_bytes": 9})
+    there = {one.name: (one.old, one.new) for one in fact_changes(old, new)}
+    back = {one.name: (one.new, one.old) for one in fact_changes(new, old)}
+    assert there == back == {"memory.peak_bytes": (7, 9), "opcode.add": (1, 0), "opcode.dot": (0, 4)}
+
+
+def test_facts_of_one_report_alone_are_left_out() -> None:
+    old = report({"opcode.add": 1}, SPECS[1:2])
+    assert [one.name for one in fact_changes(old, report({"memory.peak_bytes": 9, "opcode.add": 2}))] == ["opcode.add"]
+
+
+def test_an_unknown_value_differs_from_a_known_one_and_has_its_lower_bound() -> None:
+    old = report({"memory.peak_bytes": None, "memory.peak_bytes.lower_bound": 5})
+    new = report({"memory.peak_bytes": 8})
+    found = {one.name: (one.old, one.new, one.difference) for one in fact_changes(old, new)}
+    assert found == {"memory.peak_bytes": (None, 8, None), "memory.peak_bytes.lower_bound": (5, 8, 3)}
+    assert value_in(new, "opcode.dot") == 0
+    assert value_in(report({}), "optimizer.name") is None
+
+
+def test_what_is_no_number_has_no_difference() -> None:
+    assert difference("a", "b") is None
+    assert difference(True, False) is None
+    assert difference(math.inf, 1.0) is None
+    assert share(0, 5) is None
+    assert share(-4, -2) == 0.5
+    assert not differ(math.nan, math.nan)
+    assert differ(None, 0)

@@ -1,0 +1,21 @@
+"""Which modules of two inputs are compared with one another."""
+
+from __future__ import annotations
+
+from hlo_inspect.compare.pairing import pair_content, pair_names
+
+
+def test_one_module_on_each_side_is_a_pair_whatever_its_name() -> None:
+    assert pair_names(["jit_step"], ["jit_train"]) == ([(0, 0)], [], [])
+
+
+def test_names_that_occur_once_on_both_sides_make_pairs() -> None:
+    old, new = ["a", "b", "b", "c"], ["c", "b", "a", "d"]
+    assert pair_names(old, new) == ([(0, 2), (3, 0)], [1, 2], [1, 3])
+
+
+def test_content_decides_among_the_others_and_order_among_equal_ones() -> None:
+    old, new = ["a1", "a2", "b1", "x9"], ["a2", "a3", "b7", "a3"]
+    by_all = lambda name: name  # noqa: E731 - as short as what it says
+    by_letter = lambda name: None if name[0] == "x" else name[0]  # noqa: E731
+    assert pair_content(old, new, (by_all, by_letter)) == ([(0, 1), (1, 0), (2, 2)], [3], [3])
