@@ -55,12 +55,17 @@ class ComparedModule:
     @cached_property
     def program(self) -> str | None:
         """A hash of the program, whatever its numbering, metadata and schedule; `None` where it is not known."""
-        return None
+        return self.context.canonical.program if self.context is not None and self.is_whole else None
 
     @cached_property
     def schedule(self) -> str | None:
         """A hash of the schedule; `None` where the text has none."""
-        return None
+        return self.context.canonical.schedule if self.context is not None and self.is_whole else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text was read, and not only lines of it are quoted."""
+        return self.context is not None and not self.context.module.quoted_lines
 
     @cached_property
     def signature(self) -> tuple[str, ...] | None:
@@ -68,12 +73,12 @@ class ComparedModule:
         if self.context is None or not self.context.interface.known:
             return None
         interface = self.context.interface
-        shapes = [one.shape for one in (*interface.parameters, *interface.outputs)]
-        return tuple(map(str, [*shapes, len(interface.parameters)]))
+        shapes = [*(leaf.shape for leaf in interface.parameters), *(output.shape for output in interface.outputs)]
+        return (*map(str, shapes), str(len(interface.parameters)))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModuleComparison:
     """Two modules, or one that the other side does not have, and the report on what differs."""
 
     old: ComparedModule | None
@@ -82,17 +87,17 @@ class Comparison:
     is_different: bool
 
 
-def only_in_old(old: ComparedModule) -> Comparison:
+def only_in_old(old: ComparedModule) -> ModuleComparison:
     """What is to say of a module of OLD without a mate."""
-    return Comparison(old, None, _unpaired(old.report, "OLD", "NEW"), is_different=True)
+    return ModuleComparison(old, None, _unpaired(old.report, "OLD", "NEW"), is_different=True)
 
 
-def only_in_new(new: ComparedModule) -> Comparison:
+def only_in_new(new: ComparedModule) -> ModuleComparison:
     """What is to say of a module of NEW without a mate."""
-    return Comparison(None, new, _unpaired(new.report, "NEW", "OLD"), is_different=True)
+    return ModuleComparison(None, new, _unpaired(new.report, "NEW", "OLD"), is_different=True)
 
 
-def compare(old: ComparedModule, new: ComparedModule) -> Comparison:
+def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     """The comparison of two modules."""
     changes = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, changes)
@@ -115,7 +120,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> Comparison:
         title=new.report.title,
         headline=tuple(_headline(verdict, changes)),
     )
-    return Comparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
+    return ModuleComparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
 
 
 def _module_facts(report: Report) -> dict[str, Value]:

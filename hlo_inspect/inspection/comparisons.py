@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.comparison import ComparedModule, Comparison, compare, only_in_new, only_in_old
+from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_content, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, UsageError
 from hlo_inspect.hlo.dump_directory import is_directory
@@ -46,7 +46,7 @@ class Comparisons:
         self.errors: list[HloInspectError] = []
         """What could not be read."""
 
-    def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[Comparison]:
+    def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[ModuleComparison]:
         """A comparison for each pair of modules, then one for each module without a mate. What cannot be read is in `errors`;
         nothing is compared where a side has no module at all.
         """
@@ -63,7 +63,7 @@ class Comparisons:
 
     def _paired(
         self, first: _ReadTwice, second: _ReadTwice, old_names: Sequence[str], new_names: Sequence[str]
-    ) -> Iterator[Comparison]:
+    ) -> Iterator[ModuleComparison]:
         plan = dict(pair_names(old_names, new_names).pairs)
         waiting: dict[int, ComparedModule] = {}
         old_left: list[ComparedModule] = []
