@@ -1,4 +1,4 @@
-"""A module with its analyses, each computed once, when first asked for. Passes and rules are functions of it."""
+"""A module with its analyses, each imported and computed when first asked for. Passes and rules are functions of it."""
 
 from __future__ import annotations
 
@@ -8,50 +8,46 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from hlo_inspect.analysis.alpa import CostModel
 from hlo_inspect.analysis.calls import CallGraph, place
-from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.analysis.collectives import Collective, CollectiveFault, collective_faults, find_collectives
-from hlo_inspect.analysis.cost.custom_calls.step import StepCall, step_calls
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
-from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels
-from hlo_inspect.analysis.cost.labels import Labeller, Labels
-from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
-from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre, device_counts, shapes_are
-from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
-from hlo_inspect.analysis.fusions import CustomCall, Fusion, find_custom_calls, find_fusions
-from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter, find_gathered
-from hlo_inspect.analysis.memory.host_transfers import HostTransfer, find_transfers
-from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
-from hlo_inspect.analysis.memory.live_arrays import LiveArray, LiveArrays
-from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation, made_arrays
-from hlo_inspect.analysis.memory.platforms import PlatformName
-from hlo_inspect.analysis.memory.program_memory import ProgramMemory, find_program_memory
-from hlo_inspect.analysis.memory.sidecar_figures import StatedFigure, with_stated
-from hlo_inspect.analysis.memory.sidecars import Sidecars, find_sidecars
-from hlo_inspect.analysis.mesh import Mesh
-from hlo_inspect.analysis.mesh_axes import axis_labels, mesh_of, require_fit
-from hlo_inspect.analysis.op_names import scope_of
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parameters
-from hlo_inspect.analysis.optimizer.training_steps import find_updates
-from hlo_inspect.analysis.parameters import Interface, find_interface
-from hlo_inspect.analysis.partition_specs import PartitionSpecs
-from hlo_inspect.analysis.phases.graph_phases import NO_UPDATE, GraphPhases, may_update
-from hlo_inspect.analysis.phases.phases import Phases
-from hlo_inspect.analysis.program import Program, find_program
-from hlo_inspect.analysis.time.collective_times import CollectiveTime, collective_times
-from hlo_inspect.analysis.time.collective_totals import collective_seconds
-from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, choose_profile
-from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.device_groups import NamedMesh
-from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.tokens import ScanError
 
 if TYPE_CHECKING:
+    from hlo_inspect.analysis.alpa import CostModel
+    from hlo_inspect.analysis.canonical.module import CanonicalModule
+    from hlo_inspect.analysis.collectives import Collective, CollectiveFault
+    from hlo_inspect.analysis.cost.custom_calls.step import StepCall
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
+    from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
+    from hlo_inspect.analysis.cost.labels import Labeller, Labels
+    from hlo_inspect.analysis.cost.module_cost import ModuleCost
+    from hlo_inspect.analysis.cost.roofline import Seconds
+    from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
+    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
+    from hlo_inspect.analysis.fusions import CustomCall, Fusion
     from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter
+    from hlo_inspect.analysis.memory.host_transfers import HostTransfer
+    from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
+    from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
+    from hlo_inspect.analysis.memory.platforms import PlatformName
+    from hlo_inspect.analysis.memory.program_memory import ProgramMemory
+    from hlo_inspect.analysis.memory.sidecar_figures import StatedFigure
+    from hlo_inspect.analysis.memory.sidecars import Sidecars
+    from hlo_inspect.analysis.mesh import Mesh
+    from hlo_inspect.analysis.optimizer.overview import Overview
+    from hlo_inspect.analysis.parameters import Interface
+    from hlo_inspect.analysis.partition_specs import PartitionSpecs
+    from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+    from hlo_inspect.analysis.phases.phases import Phases
+    from hlo_inspect.analysis.program import Program
+    from hlo_inspect.analysis.time.collective_times import CollectiveTime
+    from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
+    from hlo_inspect.analysis.view import View, Views
+    from hlo_inspect.hlo.device_groups import NamedMesh
+    from hlo_inspect.hlo.header import ShapeIndex
+    from hlo_inspect.hlo.module import Module
+    from hlo_inspect.hlo.tokens import ScanError
 
 PhasesFrom = Literal["graph", "names"]
 
@@ -65,7 +61,7 @@ class Context:
 
     `machine` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
-    asked for in the tables of others, `user_rules` those for custom calls, `cost_model` Alpa's that a page
+    asked for in the tables of others, `user_rules` those for custom calls, if any, `cost_model` Alpa's that a page
     shows. `phases_from` says what may tell phases: names
     alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
     `platform` is the one that the user names, `name` the instruction that a question is about.
@@ -77,7 +73,7 @@ class Context:
         machine: AskedMachine | None = None,
         given_mesh: NamedMesh | None = None,
         also: frozenset[str] = frozenset(),
-        user_rules: UserRules = NO_USER_RULES,
+        user_rules: UserRules | None = None,
         phases_from: PhasesFrom = "graph",
         read_graph: Callable[[], Module | None] | None = None,
         cost_model: CostModel | None = None,
@@ -85,7 +81,7 @@ class Context:
         name: str | None = None,
     ) -> None:
         self.module = module
-        self._machine = machine or AskedMachine()
+        self._machine = machine
         self.also = also
         self.cost_model = cost_model
         self._given_mesh = given_mesh
@@ -98,7 +94,15 @@ class Context:
     @cached_property
     def profile_choice(self) -> ProfileChoice:
         """The accelerator that times are for, and what told it."""
-        return choose_profile(self._machine)
+        from hlo_inspect.analysis.time.profiles import choose_profile
+
+        return choose_profile(self._asked_machine)
+
+    @property
+    def _asked_machine(self) -> AskedMachine:
+        from hlo_inspect.analysis.time.profiles import AskedMachine
+
+        return self._machine or AskedMachine()
 
     @property
     def profile(self) -> HardwareProfile | None:
@@ -107,14 +111,14 @@ class Context:
 
     def on_each_profile(self) -> list[Context]:
         """The module on each of the profiles that were asked for; itself alone where there are not several."""
-        asked = self._machine.profiles
+        asked = self._asked_machine.profiles
         if len(asked) < 2:
             return [self]
-        return [self, *(self._on(replace(self._machine, profiles=(profile,))) for profile in asked[1:])]
+        return [self, *(self._on(replace(self._asked_machine, profiles=(profile,))) for profile in asked[1:])]
 
     def without_changes(self) -> Context:
         """The module on the profile as it is stated, without the changes that were asked for."""
-        return self._on(replace(self._machine, changes=())) if self._machine.changes else self
+        return self._on(replace(self._asked_machine, changes=())) if self._asked_machine.changes else self
 
     def _on(self, machine: AskedMachine) -> Context:
         """The module on another machine. What is known of the module itself is shared."""
@@ -126,6 +130,9 @@ class Context:
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
+        from hlo_inspect.analysis.devices import device_counts
+        from hlo_inspect.analysis.mesh_axes import require_fit
+
         counts = device_counts(self.module)
         if self._given_mesh is not None:
             require_fit(self._given_mesh, counts.devices, self.module.name)
@@ -133,11 +140,15 @@ class Context:
 
     @cached_property
     def shapes_are(self) -> ShapesAre | None:
+        from hlo_inspect.analysis.devices import shapes_are
+
         return shapes_are(self.module, self.device_counts)
 
     @cached_property
     def phases(self) -> Phases:
         """The phase of each instruction."""
+        from hlo_inspect.analysis.phases.phases import Phases
+
         return Phases(self.module, self.call_graph, self.collectives, lambda: self.graph_phases)
 
     @cached_property
@@ -148,6 +159,8 @@ class Context:
         whole = self if self.module.wants.graph else self._whole()
         if whole is None:
             return None
+        from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+
         return GraphPhases(whole.views, whole.optimizer, self.module.header)
 
     @property
@@ -157,10 +170,14 @@ class Context:
             return ""
         if self.graph_phases is not None:
             return self.graph_phases.reason
+        from hlo_inspect.analysis.phases.possible_updates import NO_UPDATE
+
         return NO_UPDATE if self._read_graph is not None else "it was not read"
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""
+        from hlo_inspect.analysis.phases.possible_updates import may_update
+
         if self._read_graph is None or not may_update(self.module.header):
             return None
         module = self._read_graph()
@@ -177,11 +194,15 @@ class Context:
 
     @cached_property
     def mesh(self) -> Mesh:
+        from hlo_inspect.analysis.mesh_axes import mesh_of
+
         return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:
         """The mesh axes that each of `collectives` runs over."""
+        from hlo_inspect.analysis.mesh_axes import axis_labels
+
         return axis_labels(self.collectives, self.device_counts, self.mesh)
 
     @cached_property
@@ -191,72 +212,103 @@ class Context:
     @cached_property
     def executed(self) -> ExecutedCollectives:
         """How often the collectives run in a step, and what they move then."""
+        from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
+
         return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self._phase_runs)
 
     @cached_property
     def interface(self) -> Interface:
+        from hlo_inspect.analysis.parameters import find_interface
+
         return find_interface(self.module)
 
     @cached_property
     def partition_specs(self) -> PartitionSpecs:
         """How arrays are divided, by the names of mesh axes."""
+        from hlo_inspect.analysis.partition_specs import PartitionSpecs
+
         return PartitionSpecs(self.module, lambda: self.mesh)
 
     @cached_property
     def views(self) -> Views:
         """The rows of the computations, which all that follows the graph shares."""
+        from hlo_inspect.analysis.view import Views
+
         return Views(self.module.computations, self.module.heads)
 
     @cached_property
     def canonical(self) -> CanonicalModule:
         """The module without its names, of one that was read with its graph."""
+        from hlo_inspect.analysis.canonical.module import CanonicalModule
+
         return CanonicalModule(self.module, self.views)
 
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
+        from hlo_inspect.analysis.optimizer.overview import Overview
+        from hlo_inspect.analysis.optimizer.training_steps import find_updates
+
         return Overview(find_updates(self.module, self.interface, self.views))
 
     @cached_property
     def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
         """The entry parameters of which an output is the new value, in a module that was read with its graph."""
+        from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parameters
+
         return succeeded_parameters(self.module, self.optimizer, self.interface)
 
     @cached_property
     def fusions(self) -> list[Fusion]:
+        from hlo_inspect.analysis.fusions import find_fusions
+
         return find_fusions(self.module)
 
     @cached_property
     def custom_calls(self) -> list[CustomCall]:
+        from hlo_inspect.analysis.fusions import find_custom_calls
+
         return find_custom_calls(self.module)
 
     @cached_property
     def collectives(self) -> list[Collective]:
+        from hlo_inspect.analysis.collectives import find_collectives
+
         return find_collectives(self.module, self.device_counts)
 
     @cached_property
     def cost(self) -> ModuleCost:
+        from hlo_inspect.analysis.cost.module_cost import module_cost
+
         return module_cost(self.module, self.call_graph, self.views, self._user_rules, self.phases.of)
 
     @cached_property
     def step_calls(self) -> list[StepCall]:
         """The custom calls with what they do in one run of the program."""
+        from hlo_inspect.analysis.cost.custom_calls.step import step_calls
+
         return step_calls(self.cost.calls, self.call_graph)
 
     @cached_property
     def kernels(self) -> Kernels:
         """What runs on the device as a kernel of its own."""
+        from hlo_inspect.analysis.cost.kernels import find_kernels
+
         return find_kernels(self.cost, self.call_graph)
 
     @cached_property
     def program(self) -> Program:
         """What kind of program the module is; more is known where costs and optimizer are asked for."""
+        from hlo_inspect.analysis.program import find_program
+
         cost = self.cost if "cost" in self.also else None
         overview = self.optimizer if "optimizer" in self.also else None
         return find_program(self.module, self.interface, self.views, self._named_phases(cost), self.fusions, cost, overview)
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
+        from hlo_inspect.analysis.op_names import scope_of
+
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
         metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
         yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
@@ -276,16 +328,23 @@ class Context:
     @cached_property
     def sidecars(self) -> Sidecars:
         """XLA's files about memory beside the text."""
+        from hlo_inspect.analysis.memory.sidecars import find_sidecars
+
         return find_sidecars(self.module, self.views)
 
     @cached_property
     def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
+        from hlo_inspect.analysis.memory.program_memory import find_program_memory
+        from hlo_inspect.analysis.memory.sidecar_figures import with_stated
+
         computed = find_program_memory(self.module, self.views, self.interface, self._platform)
         return with_stated(computed, self.sidecars)
 
     @cached_property
     def live_arrays(self) -> list[LiveArray]:
         """What is live at the peak, the largest first; nothing where that is not known."""
+        from hlo_inspect.analysis.memory.live_arrays import LiveArrays
+
         device = self.memory.device
         if device is None:
             return []
@@ -295,6 +354,8 @@ class Context:
     @cached_property
     def gathered_parameters(self) -> list[GatheredParameter]:
         """The gathered copies of parameters in a scheduled program."""
+        from hlo_inspect.analysis.memory.gathered_parameters import find_gathered
+
         device = self.memory.device
         return find_gathered(device, self.largest_arrays.relation, self.labels_of) if device is not None else []
 
@@ -309,20 +370,28 @@ class Context:
 
     @cached_property
     def _labeller(self) -> Labeller:
+        from hlo_inspect.analysis.cost.labels import Labeller
+
         return Labeller(self.module.frames)
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:
         """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
+        from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+
         return LargestArrays(self.module, self.views, self._made_arrays, self.labels_of)
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:
+        from hlo_inspect.analysis.memory.parameter_relations import made_arrays
+
         overview = self.optimizer if "optimizer" in self.also else None
         return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
 
     @cached_property
     def host_transfers(self) -> list[HostTransfer]:
         """The copies between host and device."""
+        from hlo_inspect.analysis.memory.host_transfers import find_transfers
+
         return find_transfers(self.views, self.call_graph)
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
@@ -340,15 +409,21 @@ class Context:
     @cached_property
     def collective_times(self) -> list[CollectiveTime]:
         """The time of one run of each of `collectives`; nothing without a profile."""
+        from hlo_inspect.analysis.time.collective_times import collective_times
+
         if self.profile is None:
             return []
-        return collective_times(self.collectives, self.axes, self.device_counts, self.profile, self._machine.placement)
+        return collective_times(self.collectives, self.axes, self.device_counts, self.profile, self._asked_machine.placement)
 
     @cached_property
     def collective_seconds(self) -> dict[str, Seconds]:
         """The least time of all collectives of one run, together (`collective_totals.ALL`) and by level of links."""
+        from hlo_inspect.analysis.time.collective_totals import collective_seconds
+
         return collective_seconds(self.collectives, self.collective_times, self.call_graph) if self.collective_times else {}
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:
+        from hlo_inspect.analysis.collectives import collective_faults
+
         return collective_faults(self.collectives, self.device_counts)

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
-from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.instruction import Instruction
+
+PHASE_ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
+"""The phases as they follow each other in a step."""
 
 PhaseSource = Literal["name", "graph", ""]
 """What told a phase: the metadata, the graph of values, or nothing."""

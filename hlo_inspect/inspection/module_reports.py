@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypedDict, get_args
+from typing import TYPE_CHECKING, TypedDict, get_args
 
 from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, load_user_rules
-from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.mesh_axes import given_mesh
-from hlo_inspect.analysis.time.placement import given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine
-from hlo_inspect.analysis.time.what_if import given_change
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -26,6 +21,10 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first
 from hlo_inspect.rules import RULES
 from hlo_inspect.rules.reading_problems import reading_findings
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
+    from hlo_inspect.analysis.time.profiles import AskedMachine
 
 
 class Asked(TypedDict, total=False):
@@ -89,13 +88,9 @@ class ModuleReports:
         if len(profiles) > 1 and not any(one.compares_profiles for one in self.chosen):
             raise UsageError(f"{', '.join(passes)} can be asked about one profile; `time` compares several")
         changes = (what_if,) if isinstance(what_if, str) else what_if
-        self._machine = AskedMachine(
-            tuple(map(load_profile, profiles)),
-            tuple(map(given_change, changes)),
-            given_placement(topology, devices_per_node),
-        )
+        self._machine = _machine(profiles, changes, topology, devices_per_node)
         self._mesh = given_mesh(mesh) if mesh is not None else None
-        self._user_rules = load_user_rules(custom_calls) if custom_calls is not None else NO_USER_RULES
+        self._user_rules = _user_rules(custom_calls)
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._platform = platform
         self._name = name
@@ -148,6 +143,27 @@ class ModuleReports:
 
 def _behind_the_module(fact: str) -> bool:
     return not fact.startswith("module.")
+
+
+def _machine(
+    profiles: Sequence[str], changes: Sequence[str], topology: str | None, devices_per_node: int | None
+) -> AskedMachine:
+    """What a user says of the machine."""
+    from hlo_inspect.analysis.hardware import load_profile
+    from hlo_inspect.analysis.time.placement import given_placement
+    from hlo_inspect.analysis.time.profiles import AskedMachine
+    from hlo_inspect.analysis.time.what_if import given_change
+
+    placement = given_placement(topology, devices_per_node)
+    return AskedMachine(tuple(map(load_profile, profiles)), tuple(map(given_change, changes)), placement)
+
+
+def _user_rules(path: str | None) -> UserRules | None:
+    if path is None:
+        return None
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
+
+    return load_user_rules(path)
 
 
 def _with_included(passes: Iterable[Pass]) -> list[Pass]:

@@ -9,36 +9,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
 
+from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.components import Components
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.gradients import trained_weights
-from hlo_inspect.analysis.phases.rules import ORDER, StepValues, phases_of_values, step_values
+from hlo_inspect.analysis.phases.possible_updates import FLOATS, NO_UPDATE
+from hlo_inspect.analysis.phases.rules import StepValues, phases_of_values, step_values
 from hlo_inspect.analysis.phases.value_graph import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
 from hlo_inspect.analysis.phases.values import read_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import Header, ShapeIndex
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
-_FLOATS = ("f", "bf")
-NO_UPDATE = "no update of a weight was found"
 NINE_TENTHS = 0.9
 """A collective has the phase of so much of its bytes."""
-
-
-def may_update(header: Header) -> bool:
-    """Whether some output can be the new value of a parameter: both are arrays of floats of one shape. True where the header
-    does not tell.
-    """
-    layout = header.entry_layout
-    if layout is None:
-        return True
-    inputs, outputs = (
-        {leaf.dimensions for _, leaf in array_leaves(shape) if leaf.dtype.startswith(_FLOATS)} for shape in layout
-    )
-    return not inputs.isdisjoint(outputs)
 
 
 class GraphPhases:
@@ -139,7 +126,7 @@ class GraphPhases:
 def _first_of_most(counts: Counter[str]) -> str:
     """The phase that counts most, of several the first one of a step."""
     most = max(counts.values())
-    return next(phase for phase in ORDER if counts[phase] == most)
+    return next(phase for phase in PHASE_ORDER if counts[phase] == most)
 
 
 def _step_of(overview: Overview) -> str | None:
@@ -162,7 +149,7 @@ def _scalars(graph: ValueGraph) -> list[int]:
     found = []
     for index, leaf in array_leaves(frame.view.shapes[root]):
         nodes = nodes_in(ValueGraph.element(frame.values[root], index))
-        if len(nodes) == 1 and leaf.dtype.startswith(_FLOATS) and _is_scalar(graph, nodes[0], leaf):
+        if len(nodes) == 1 and leaf.dtype.startswith(FLOATS) and _is_scalar(graph, nodes[0], leaf):
             found.append(nodes[0])
     return found
 
@@ -202,7 +189,7 @@ def _returns_activations(graph: ValueGraph, facts: StepFacts, overview: Overview
     if root is None:
         return False
     for index, leaf in array_leaves(frame.view.shapes[root]):
-        if leaf.elements != 1 and leaf.dtype.startswith(_FLOATS) and (root, index) not in states and index not in aliased:
+        if leaf.elements != 1 and leaf.dtype.startswith(FLOATS) and (root, index) not in states and index not in aliased:
             bits = [facts.bits[facts.parts.of[node]] for node in nodes_in(ValueGraph.element(frame.values[root], index))]
             others = fact.UPDATED | fact.COTANGENT
             if any(one & (fact.BEHIND_PRODUCT | others) == fact.BEHIND_PRODUCT for one in bits):

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
+from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
-from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
-from hlo_inspect.analysis.phases.rules import ORDER
-from hlo_inspect.analysis.phases.value_graph import CallFrame
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+    from hlo_inspect.analysis.phases.value_graph import CallFrame
+
 WANTS = Wants(graph=True, entry=True)
 """What has to be kept of a module for the graph: all of it, and what the entry takes and gives."""
 
-GraphSource = Callable[[], GraphPhases | None]
+GraphSource = Callable[[], "GraphPhases | None"]
 """Gives what the graph tells, `None` where it is not to be asked."""
 
 
@@ -150,5 +152,5 @@ def _most_run(found: Sequence[tuple[str, Bounds]], source: PhaseSource) -> Instr
     runs: dict[str, Bounds] = {}
     for phase, amount in found:
         runs[phase] = runs[phase].plus(amount) if phase in runs else amount
-    phase = min(runs, key=lambda one: (-runs[one].least, ORDER.index(one)), default=UNKNOWN)
+    phase = min(runs, key=lambda one: (-runs[one].least, PHASE_ORDER.index(one)), default=UNKNOWN)
     return InstructionPhase(phase, source if phase != UNKNOWN else "", "", tuple(runs.items()) if len(runs) > 1 else ())

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
 from hlo_inspect.hlo.opcodes import base_opcode
-
-ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
-"""The phases as a step runs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +208,15 @@ def phases_of_values(step: StepValues) -> list[str]:
 def _constants(step: StepValues, phases: list[str]) -> None:
     """What depends on no input takes the first phase among its users: tables of angles that are made before a loop."""
     of, bits = step.facts.parts.of, step.facts.bits
-    rank = {phase: number for number, phase in enumerate(ORDER)}
-    first = [len(ORDER) - 1] * len(step.facts.operands)
+    rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
+    first = [len(PHASE_ORDER) - 1] * len(step.facts.operands)
     nodes: list[list[int]] = [[] for _ in step.facts.operands]
     for node, part in enumerate(of):
         nodes[part].append(node)
     for part in range(len(nodes) - 1, -1, -1):
-        if not bits[part] & fact.FROM_INPUT and first[part] < len(ORDER) - 1:
+        if not bits[part] & fact.FROM_INPUT and first[part] < len(PHASE_ORDER) - 1:
             for node in nodes[part]:
-                phases[node] = ORDER[first[part]]
+                phases[node] = PHASE_ORDER[first[part]]
         lowest = min(rank[phases[node]] for node in nodes[part])
         for other in step.facts.operands[part]:
             first[other] = min(first[other], lowest)
