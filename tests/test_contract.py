@@ -73,6 +73,16 @@ FACTS: dict[str, tuple[Case, Case]] = {
         ("gpu/bf16_master.after", "fusions.multi_output_count", 1),
         (TPU, "fusions.multi_output_count", 1),
     ),
+    # another print of the same program, tests/data/prints/long.txt, has these hashes too; tests/passes/test_fingerprint.py
+    # works one out by hand
+    "fingerprint.program": (
+        ("prints/no_percent", "fingerprint.program", "e9a4b6d34d18032fe3a73c984bd8b415"),
+        ("prints/short_parsable", "fingerprint.program", "e9a4b6d34d18032fe3a73c984bd8b415"),
+    ),
+    "fingerprint.schedule": (
+        ("prints/no_percent", "fingerprint.schedule", "ae085b4f0a0b1b4ea38ddaf9dbebb79d"),
+        (ADAMW_BEFORE, "fingerprint.schedule", None),
+    ),
     "custom_calls.count": ((ADAMW_BEFORE, "custom_calls.count", 7), (FUSIONS, "custom_calls.count", 2)),
     "custom_calls.target.<target>": (
         (ADAMW_BEFORE, "custom_calls.target.xla.sdy.FuncResultSharding", 7),

@@ -66,6 +66,20 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "line": ((CPU, 172, 172), (TPU, 174, 174)),
         },
     ),
+    "fingerprint": (
+        "module",
+        {
+            "module": ((ADAMW, "jit_step", "jit_step"), ("prints/no_percent", "jit_step", "jit_step")),
+            "program": (
+                ("prints/no_percent", "jit_step", "e9a4b6d34d18032fe3a73c984bd8b415"),
+                ("prints/short_parsable", "jit_step", "e9a4b6d34d18032fe3a73c984bd8b415"),
+            ),
+            "schedule": (
+                ("prints/no_percent", "jit_step", "ae085b4f0a0b1b4ea38ddaf9dbebb79d"),
+                ("cpu/adamw_step.before", "jit_step", ""),
+            ),
+        },
+    ),
     "custom_calls": (
         "target",
         {

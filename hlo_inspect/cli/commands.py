@@ -13,6 +13,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected, with_name
+from hlo_inspect.cli.normalize import normalize
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
@@ -332,6 +333,7 @@ COMMANDS: tuple[click.Command, ...] = (
     list_modules,
     check,
     diff,
+    normalize,
     profiles,
     rules,
     rule,

@@ -59,6 +59,26 @@ def deliver_bytes(data: bytes, options: OutputOptions) -> None:
         silence(sys.stdout)
 
 
+def deliver_lines(lines: Iterable[str], output: str | None) -> None:
+    """Writes lines of text, to the file of that name where there is one, as `deliver` does."""
+    coming = iter(lines)
+    first = next(coming, None)
+    if first is None:
+        return
+    if output is not None:
+        with replaced_file(output) as stream:
+            stream.writelines(chain([first], coming))
+        return
+    if sys.stdout is None:
+        raise UsageError("standard output is closed")
+    stream = _writable(sys.stdout)
+    try:
+        stream.writelines(chain([first], coming))
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
+
+
 def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
     """The reports with the rows and columns that are asked for."""
     for_people = options.format in FORMATS_FOR_PEOPLE

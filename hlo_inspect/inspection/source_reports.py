@@ -60,7 +60,7 @@ class SourceReports:
         if strict and reports.asks_graph:
             self._wants |= Wants(graph=True)  # what XLA printed is read once
         self._about_workloads = [one for name in about_workloads if (one := find_workload_pass(name)) is not None]
-        self._pattern = _pattern(module)
+        self._pattern = name_pattern(module)
         self._strict = strict
         self.xla = Xla()
         if strict:
@@ -175,7 +175,7 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _pattern(module: str | None) -> re.Pattern[str] | None:
+def name_pattern(module: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(module) if module is not None else None
     except re.error as error:

@@ -8,6 +8,7 @@ from hlo_inspect.passes.base import Pass, WorkloadPass
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.passes.custom_calls import CustomCalls
+from hlo_inspect.passes.fingerprint import Fingerprint
 from hlo_inspect.passes.fusions import Fusions
 from hlo_inspect.passes.memory import Memory
 from hlo_inspect.passes.module_facts import ModuleFacts
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     Top(),
     Memory(),
     CustomCalls(),
+    Fingerprint(),
 )
 
 ALPA = Alpa()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Amount, Column, HeadlineRow, Report, Table, Value
 
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
-_FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.")
+_FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.", "fingerprint.")
 _OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"flops", "bytes"})
 _TABLES_OF_WHOLE = frozenset({"buffers"})
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})

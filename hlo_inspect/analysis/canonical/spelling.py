@@ -20,7 +20,7 @@ METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})
 
 _LAYOUTS = frozenset({"operand_layout_constraints"})
 _CALLS = {str(name): name for name in CALLEE_ATTRIBUTES}
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'', re.DOTALL)
 _GAP = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
 _INSIDE = re.compile(r"(?<=[({\[]) | (?=[)}\],])")
 _LOOSE = re.compile(r"/\*|//|[\t\r\n]|  |[({\[] | [)}\],]")

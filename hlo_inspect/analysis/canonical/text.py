@@ -60,7 +60,8 @@ class CanonicalText:
 
     def lines(self) -> Iterator[str]:
         """The lines, with their ends."""
-        yield f"HloModule {self._module.name}{self._header()}\n\n"
+        if self._module.header.printed:
+            yield f"HloModule {self._module.name}{self._header()}\n\n"
         if self._metadata:
             for table in self._module.frames.tables:
                 yield f"{table}\n"
@@ -166,7 +167,7 @@ class CanonicalText:
         for row in order:
             one = spellings[row]
             operands = zip(one.operands, computation.operands[row], strict=False)
-            inside = one.literal or ", ".join([_operand(use, names, defined) for use, defined in operands])
+            inside = one.literal or ", ".join([_operand(use, names, defined, computation) for use, defined in operands])
             attributes = self._attributes(
                 one, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
@@ -208,10 +209,12 @@ def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) 
     return names
 
 
-def _operand(use: Operand, names: Sequence[str], defined: int | None) -> str:
+def _operand(use: Operand, names: Sequence[str], defined: int | None, computation: CanonicalComputation) -> str:
+    """A use; with its shape where the definition, or its shape, is left out."""
     if use.name is None:
         return use.shape
     path = "".join(f"#{step}" for step in use.path)
     if defined is not None:
-        return f"%{names[defined]}{path}"
+        is_shown = use.shape and not computation.spellings[defined].shape
+        return f"{use.shape} %{names[defined]}{path}" if is_shown else f"%{names[defined]}{path}"
     return f"{use.shape} %{use.name}{path}" if use.shape else f"%{use.name}{path}"

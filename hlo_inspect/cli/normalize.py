@@ -1,0 +1,42 @@
+"""The command `normalize`: a module's text in canonical names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
+from hlo_inspect.cli.streams import tell
+
+
+@click.command("normalize", short_help="Print the text in canonical names, for git diff and golden tests.")
+@click.option(
+    "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
+)
+@click.option("--unscheduled", is_flag=True, help="Sort the lines of a scheduled module too, and drop is_scheduled.")
+@click.option("--layouts/--no-layouts", default=True, help="Keep the layouts of shapes (the default), or leave them out.")
+@click.option("--metadata/--no-metadata", default=False, help="Keep metadata, or leave it out (the default).")
+@click.option("--module", metavar="REGEX", help="Only modules whose name matches.")
+@click.option("--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name.")
+@click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses (extra [xla]).")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing of lines that cannot be read.")
+@click.argument("source", metavar="INPUT", shell_complete=completion.files)
+def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """Print the text of each module with its instructions, computations and channels renamed in a canonical way.
+
+    Two texts of one program have the same normal form, so that `git diff` shows what changed and golden tests hold still. The
+    name of an instruction says what it is (opcode, and a hash of shape, opcode and attributes) and not where it stands, so that
+    one line more changes few others. Text that is not scheduled is sorted; a scheduled one keeps its order, which is the
+    schedule. XLA's parser takes the result.
+    """
+    from hlo_inspect.inspection.normal_texts import NormalTexts
+
+    refuse_to_overwrite(output, [source])
+    texts = NormalTexts(**asked)
+    deliver_lines(texts.lines(source), output)
+    if not quiet:
+        for note in texts.notes:
+            tell(f"hlo-inspect: {note}")
+    return 0

@@ -1,0 +1,100 @@
+"""The modules of an input as texts in canonical names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.text import CanonicalText
+from hlo_inspect.analysis.view import Views
+from hlo_inspect.errors import InputError, Location, ParseError
+from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
+from hlo_inspect.hlo.foreign_text import what_text_looks_like
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.source_reports import name_pattern, without_collection
+from hlo_inspect.xla import Xla
+
+WANTS = Wants(graph=True, entry=True, checked=True)
+
+
+@dataclass(slots=True)
+class NormalTexts:
+    """What is asked of each module, and in `notes` what there is to say of the texts: one line each.
+
+    `unscheduled` sorts the lines of a scheduled module too; `layouts` and `metadata` say whether these are kept.
+    """
+
+    module: str | None = None
+    stage: str | None = None
+    strict: bool = False
+    unscheduled: bool = False
+    layouts: bool = True
+    metadata: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def lines(self, argument: str) -> Iterator[str]:
+        """The lines of all modules that the argument of the command line names. `InputError` where there is none, and for what
+        cannot be read.
+        """
+        pattern = name_pattern(self.module)
+        others: list[str] = []
+        count = 0
+        for module in self._modules(argument):
+            if pattern is not None and pattern.search(module.name) is None:
+                others.append(module.name)
+                continue
+            if module.quoted_lines:
+                message = "quotes instruction lines of a part of a module, which make no text of their own"
+                raise InputError(message, module.location(module.first_line))
+            if count:
+                yield "\n"
+            count += 1
+            self._note_problems(module)
+            canonical = CanonicalModule(module, Views(module.computations, module.heads), layouts=self.layouts)
+            is_scheduled = module.header.is_scheduled and not self.unscheduled
+            yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
+        if not count and others:
+            message = f"holds no module that is named like {self.module!r}; there are: {', '.join(dict.fromkeys(others))}"
+            raise InputError(message, Location(argument))
+
+    def _modules(self, argument: str) -> Iterator[Module]:
+        xla = Xla()
+        if self.strict:
+            xla.require("--strict needs")
+        try:
+            for path, may_hold in self._files(argument):
+                source = open_source(path)
+                count = 0
+                modules = xla.modules(source, WANTS, strict=self.strict)
+                while True:
+                    with without_collection():
+                        found = next(modules, None)
+                    if found is None:
+                        break
+                    if isinstance(found, ParseError):
+                        raise found
+                    count += 1
+                    yield found[0]
+                if not count and not may_hold:
+                    message = f"holds no HLO module{what_text_looks_like(source.start)}"
+                    raise InputError(message, Location(source.name))
+        finally:
+            xla.close()
+
+    def _files(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
+        """The files to read, and whether they may hold no module."""
+        for source in [argument] if argument in {"-", ""} else map(Path, expanded(argument)):
+            if is_directory(source):
+                yield from ((file.path, file.may_hold) for file in dump_files(source, self.stage))
+            else:
+                yield source, False
+
+    def _note_problems(self, module: Module) -> None:
+        """What of the text is not in the normal form, or makes it another program."""
+        for problem in module.problems:
+            times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
+            self.notes.append(f"{problem.location}: {problem.message}{times}")
