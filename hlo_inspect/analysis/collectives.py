@@ -31,6 +31,7 @@ RESIZING_OPCODES = frozenset(opcode for opcode in _STARTING if TABLE[opcode].col
 """Of these the operands can have another size than the result, or one that does not follow from the result."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
+ASYNC_DONE_TARGET = "AsyncCollectiveDone"
 TARGETS = frozenset({ASYNC_START_TARGET})
 
 REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
+    from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
     from hlo_inspect.analysis.view import View, Views
     from hlo_inspect.hlo.device_groups import NamedMesh
@@ -100,7 +101,8 @@ class Context:
 
     @property
     def _asked_machine(self) -> AskedMachine:
-        from hlo_inspect.analysis.time.profiles import AskedMachine
+        from hlo_inspect.analysis.time.kernel_times import KernelTimes
+    from hlo_inspect.analysis.time.profiles import AskedMachine
 
         return self._machine or AskedMachine()
 
@@ -297,6 +299,11 @@ class Context:
         return find_kernels(self.cost, self.call_graph)
 
     @cached_property
+    def own_kernels(self) -> list[Kernel]:
+        """The kernels that are no collectives."""
+        return [kernel for kernel in self.kernels.found if self.collective_of(kernel) is None]
+
+    @cached_property
     def program(self) -> Program:
         """What kind of program the module is; more is known where costs and optimizer are asked for."""
         from hlo_inspect.analysis.program import find_program
@@ -394,9 +401,33 @@ class Context:
 
         return find_transfers(self.views, self.call_graph)
 
+    @cached_property
+    def kernel_times(self) -> KernelTimes | None:
+        """The times of kernels, with a profile."""
+        from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, why_no_bytes
+
+        if self.profile is None:
+            return None
+        shardings = (leaf.sharding for leaf in self.interface.parameters)
+        has_shardings = bool(self.module.partitioning_targets) or any(one is not None for one in shardings)
+        devices = devices_of_work(self.shapes_are, self.device_counts.devices, has_shardings)
+        return KernelTimes(self.profile, self.views, why_no_bytes(self.module), devices)
+
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""
         return self._collectives_by_place.get(place(kernel.instruction))
+
+    def collective_time_of(self, kernel: Kernel) -> CollectiveTime | None:
+        """The time of the collective that a kernel is, or starts."""
+        return self._collective_times_by_place.get(place(kernel.instruction))
+
+    @cached_property
+    def _collective_times_by_place(self) -> dict[tuple[str, int, str], CollectiveTime]:
+        return {
+            place(instruction): time
+            for collective, time in zip(self.collectives, self.collective_times, strict=True)
+            for instruction in (collective.inner, collective.start)
+        }
 
     @cached_property
     def _collectives_by_place(self) -> dict[tuple[str, int, str], Collective]:

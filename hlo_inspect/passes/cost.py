@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
-from hlo_inspect.analysis.cost.kernel_times import kernels_time
-from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, compute_time, memory_time, percent, rates_taken
+from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.passes import time_facts
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table
 from hlo_inspect.passes.phase_columns import phase_notes
@@ -32,9 +32,6 @@ _EXECUTED: dict[str, Figure] = {
     "cost.executed_matmul_flops": "matmul_flops",
     "cost.executed_bytes_accessed": "bytes",
 }
-_NO_PROFILE = "a time needs a hardware profile: --profile NAME"
-_LATER = ("time.collective_s", "time.exposed_collective_s")
-"""Times that need a model of collectives."""
 
 
 class Cost(Pass):
@@ -51,7 +48,7 @@ class Cost(Pass):
 
     name = "cost"
     includes = ("custom-calls",)
-    wants = kernel_times.WANTS | phases.WANTS
+    wants = WANTS | phases.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),
@@ -62,12 +59,7 @@ class Cost(Pass):
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in one run"),
         FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
-        FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
-        FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
-        FactSpec("time.kernels_s", "seconds", "time of one run's kernels without collectives", absent=_NO_PROFILE),
-        FactSpec("time.collective_s", "seconds", "time of one run's collectives", absent=_NO_PROFILE),
-        FactSpec("time.exposed_collective_s", "seconds", "the part of it that nothing hides", absent=_NO_PROFILE),
-        FactSpec("time.step_s", "seconds", "time of one run", absent=_NO_PROFILE),
+        *time_facts.SPECS,
     )
 
     def run(self, context: Context) -> Section:
@@ -85,22 +77,22 @@ class Cost(Pass):
         with_lower_bound(facts, "cost.attention_flops", attention.exact, attention.least)
         notes["cost.attention_flops"] = "" if attention.is_exact else attention.reason
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
-        for name, time in _times(context).items():
-            with_lower_bound(facts, name, time.exact, time.least or None)
-            notes[name] = time.reason if profile is not None else ""
+        times = time_facts.time_facts(context)
+        facts |= times.facts
+        notes |= times.reasons
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
         told = phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
-        reasons += [*_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
+        reasons += [*_divided(context), *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
         return Section(facts, _tables(context), reasons)
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    cost, profile = context.cost, context.profile
-    yield cost_table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, profile)
+    cost, times = context.cost, context.kernel_times
+    yield cost_table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, times)
     yield by_phase(context)
-    yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), profile)
-    yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), profile)
-    yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), profile)
+    yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), times)
+    yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), times)
+    yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), times)
 
 
 def step_reason(amount: Bounds) -> str:
@@ -111,16 +103,12 @@ def step_reason(amount: Bounds) -> str:
     return f"{amount.reason}: the cheapest is counted, the dearest makes {percent(more)} more"
 
 
-def _times(context: Context) -> dict[str, Seconds]:
-    names = ("time.compute_s", "time.memory_s", "time.kernels_s", *_LATER, "time.step_s")
-    profile = context.profile
-    if profile is None:
-        return dict.fromkeys(names, Seconds(0.0, _NO_PROFILE))
-    not_modelled = Seconds(0.0, "the time of collectives is not modelled yet")
-    kernels = kernels_time(context.kernels, profile, context.collective_of)
-    step = Seconds(kernels.least, "the time of collectives is not in it")
-    times = (compute_time(context.cost.opcodes, profile), memory_time(context.cost.opcodes, profile), kernels)
-    return dict(zip(names, (*times, not_modelled, not_modelled, step), strict=True))
+def _divided(context: Context) -> list[str]:
+    """Over how many devices the work is split, in a text whose shapes are those of all of them."""
+    times = context.kernel_times
+    if times is None or times.devices == 1:
+        return []
+    return [f"time.compute_s: the FLOPs of the whole program over {times.devices:,} devices, as its shardings split it"]
 
 
 def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure, Tally
-from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time
-from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.cost.roofline import Seconds, bound
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.report.model import Column, Table, Unit
 
 
@@ -22,7 +23,7 @@ class _CostRow(NamedTuple):
     weight: float
 
 
-def cost_table(name: str, title: str, label: str, tally: Tally, profile: HardwareProfile | None) -> Table:
+def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
     """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
     bytes; `share` is that of the time or of the bytes.
 
@@ -30,7 +31,7 @@ def cost_table(name: str, title: str, label: str, tally: Tally, profile: Hardwar
 
     By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
-    rows = [_row(*labelled, profile) for labelled in tally.by_label()]
+    rows = [_row(*labelled, times) for labelled in tally.by_label()]
     whole = sum(row.weight for row in rows)
     columns = [
         Column(label, get=lambda row: row.label),
@@ -40,17 +41,17 @@ def cost_table(name: str, title: str, label: str, tally: Tally, profile: Hardwar
         *_figure("bytes_accessed", "bytes", "bytes"),
         Column("share", "share", detail=1, get=lambda row: row.weight / whole if whole else None),
     ]
-    if profile is not None:
+    if times is not None:
         columns += [*_time("compute_s", lambda row: row.compute), *_time("memory_s", lambda row: row.memory)]
         if label != "opcode":
             columns.append(Column("bound", detail=2, optional=True, get=lambda row: bound(row.compute.least, row.memory.least)))
     return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
 
 
-def _row(label: str, tally: Tally, profile: HardwareProfile | None) -> _CostRow:
-    if profile is None:
+def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
+    if times is None:
         return _CostRow(label, tally, _NO_TIME, _NO_TIME, tally.least("bytes"))
-    compute, memory = compute_time(tally, profile), memory_time(tally, profile)
+    compute, memory = flops_time(tally, times), bytes_time(tally, times)
     return _CostRow(label, tally, compute, memory, max(compute.least, memory.least))
 
 
@@ -73,4 +74,4 @@ def _time(name: str, time: Callable[[_CostRow], Seconds]) -> tuple[Column, Colum
 
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
-    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.profile)
+    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.kernel_times)

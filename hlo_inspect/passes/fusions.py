@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import kernel_times
+from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
@@ -29,7 +29,7 @@ class Fusions(Pass):
 
     name = "fusions"
     wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True)
-    table_wants = kernel_times.WANTS
+    table_wants = WANTS
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),

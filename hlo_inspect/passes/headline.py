@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
-from hlo_inspect.analysis.cost.kernel_times import kernels_time
-from hlo_inspect.analysis.cost.roofline import bound, compute_time, memory_time
+from hlo_inspect.analysis.cost.roofline import bound
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.program import Program
 from hlo_inspect.analysis.slices import DCN
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time, kernels_bound
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.hlo.shapes import total
@@ -125,12 +125,11 @@ def _attention(context: Context) -> Parts:
 
 
 def _time(context: Context) -> Parts:
-    profile = context.profile
-    if profile is None:
+    profile, times = context.profile, context.kernel_times
+    if profile is None or times is None:
         return
-    tally = context.cost.opcodes
-    by = bound(compute_time(tally, profile).least, memory_time(tally, profile).least)
-    seconds = kernels_time(context.kernels, profile, context.collective_of).least
+    by = bound(flops_time(context.cost.opcodes, times).least, bytes_time(context.cost.opcodes, times).least)
+    seconds = kernels_bound(context.own_kernels, times).least
     if seconds:
         yield ": "
         yield Amount(None, "seconds", at_least=seconds)

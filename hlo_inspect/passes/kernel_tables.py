@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from operator import add
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Figure
-from hlo_inspect.analysis.cost.kernel_times import KernelTime, kernel_time
 from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes, row_times
 from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
@@ -30,7 +30,7 @@ class Costing(NamedTuple):
     kernels: Sequence[Kernel]
     runs: Bounds
     figures: tuple[Bounds, ...]
-    time: KernelTime | None
+    time: RowTimes | None
     share: float | None = None
 
     @property
@@ -49,7 +49,7 @@ class Costing(NamedTuple):
     @property
     def weight(self) -> float:
         """What the row is ordered by: its time with a profile, else its bytes."""
-        return self.size.least if self.time is None else self.time.seconds
+        return self.size.least if self.time is None else self.time.bound_s
 
     @property
     def intensity(self) -> float | None:
@@ -65,7 +65,7 @@ def costings(context: Context) -> list[Costing]:
     if beside:
         figures = tuple(sum_of_step(beside, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
-            rows.append(Costing((), NOTHING, figures, None if context.profile is None else KernelTime(0.0, None)))
+            rows.append(Costing((), NOTHING, figures, None if context.kernel_times is None else NO_TIME))
     return _weighed(rows, context)
 
 
@@ -73,14 +73,15 @@ _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
 
 def _costing(kernel: Kernel, context: Context) -> Costing:
-    time = kernel_time(kernel, context.profile, context.collective_of(kernel)) if context.profile is not None else None
+    times = context.kernel_times
+    time = row_times(kernel, times, context.collective_time_of(kernel)) if times is not None else None
     return Costing((kernel,), countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES)), time)
 
 
 def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
     """The rows with their shares, those that weigh most first."""
     if context.profile is not None:
-        whole: float = sum(row.time.seconds for row in rows if row.time is not None)
+        whole: float = sum(row.time.bound_s for row in rows if row.time is not None)
     else:
         whole = sum(row.size.least for row in rows)
 
@@ -88,7 +89,7 @@ def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
         return row.weight / whole if whole else None
 
     def order(row: Costing) -> tuple[float, ...]:
-        time = 0.0 if row.time is None else row.time.seconds
+        time = 0.0 if row.time is None else row.time.bound_s
         return (bool(row.kernels), time, row.size.least, row.flops.least)
 
     return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
@@ -109,12 +110,10 @@ def together(rows: Sequence[Costing], context: Context) -> list[Costing]:
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
-    first = rows[0]
     figures = tuple([reduce(Bounds.plus, column) for column in zip(*(row.figures for row in rows), strict=True)])
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
-    time = first.time
-    if time is not None:
-        time = KernelTime(reduce(add, [row.time.seconds for row in rows if row.time is not None]), time.bound_by)
+    times = [row.time for row in rows if row.time is not None]
+    time = reduce(RowTimes.plus, times) if times else None
     return Costing(kernels, reduce(Bounds.plus, (row.runs for row in rows)), figures, time)
 
 
@@ -165,13 +164,33 @@ def _figures(context: Context) -> Iterator[Column]:
     yield from bounded("bytes", "bytes", lambda row: row.size)
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
     if context.profile is not None:
-        yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.seconds)
+        yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.bound_s)
+        yield from _seconds("estimate_s", lambda time: time.estimate)
+        yield from _seconds("compiler_s", lambda time: time.compiler, optional=True)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
     yield Column(
         "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
     )
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
     yield phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels))
+
+
+def _seconds(name: str, time: Callable[[RowTimes], Seconds | None], *, optional: bool = False) -> tuple[Column, Column]:
+    """A column of a time that may be known in part, and the column of its lower bounds."""
+
+    def known(row: Costing) -> Seconds | None:
+        return None if row.time is None else time(row.time)
+
+    def least(row: Costing) -> float | None:
+        seconds = known(row)
+        return None if seconds is None else seconds.least
+
+    def exact(row: Costing) -> float | None:
+        seconds = known(row)
+        return None if seconds is None else seconds.exact
+
+    column = Column(name, "seconds", summed=True, detail=2, optional=optional, get=exact)
+    return column, column.lower_bound(least)
 
 
 def bounded(name: str, unit: Unit, figure: Callable[[Costing], Bounds], detail: int = 0) -> tuple[Column, Column]:

@@ -7,8 +7,8 @@ from functools import reduce
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import kernel_times
 from hlo_inspect.analysis.cost.executed import countable
+from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
@@ -29,7 +29,7 @@ class Top(Pass):
     """
 
     name = "top"
-    wants = kernel_times.WANTS | phases.WANTS
+    wants = WANTS | phases.WANTS
     specs = (
         FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),
         FactSpec("kernels.executed_count", "count", "how often they run in one run of the program"),

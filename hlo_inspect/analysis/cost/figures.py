@@ -27,6 +27,11 @@ CUSTOM_CALL = "custom-call"
 MASKED = "masked"
 """The unit of FLOPs that a static mask leaves out: a kernel may skip them, so that they take no time in a lower bound."""
 
+SHARED = "shared"
+"""The unit of FLOPs of windows that overlap: partial results that two of them have in common need be computed once only, so
+that they take no time in a lower bound.
+"""
+
 SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")

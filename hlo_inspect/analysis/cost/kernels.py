@@ -12,7 +12,9 @@ from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
+from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns, countable
@@ -24,12 +26,18 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import Shape, array_leaves
+from hlo_inspect.hlo.wants import Wants
+
+WANTS = calls.WANTS | Wants(OPCODES, TARGETS, graph=True, checked=True, operands=RESIZING_OPCODES)
+"""What has to be kept of a module for its kernels, collectives among them."""
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
 """Opcodes of which no kernel comes. Tuples, as tables of pointers, and barriers have bytes in XLA's model all the same."""
 
 _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in NO_KERNELS}
+SLICING = frozenset({"slice", "dynamic-slice"})
+"""Opcodes that read a part of their operand."""
 _ENDS = frozenset(name for name, opcode in TABLE.items() if opcode.half in {"update", "done"})
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
 _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
@@ -61,10 +69,11 @@ class Kernel(NamedTuple):
 
     `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
     counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. What work a
-    custom call without a rule does `is_unknown`.
+    custom call without a rule does `is_unknown`. `row` is that of the instruction in its computation.
     """
 
     instruction: Instruction
+    row: int
     kind: str
     labels: Labels
     parts: tuple[CountedCost, ...]
@@ -135,18 +144,25 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         is_unknown = kind == CUSTOM_CALL and instruction.line in unknown
         started = _started(view, row, results.get((name, row))) if instruction.opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
-        found.append(Kernel(instruction, kind, labels, parts, is_unknown, started))
+        found.append(Kernel(instruction, row, kind, labels, parts, is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
     return Kernels(sorted(found, key=attrgetter("instruction.line")), beside)
 
 
 def _started(view: View, row: int, result: Shape | None) -> Traffic:
-    """The bytes of the operands of a start and of the result of its done; sizes that are not known are left out."""
+    """The bytes of the operands of a start and of the result of its done; sizes that are not known are left out. Of what is
+    sliced only the slice is read.
+    """
     traffic = Traffic()
-    operands = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-    for shape in (*operands, result):
-        for _, leaf in array_leaves(shape):
-            traffic.add(leaf.array_bytes or 0, leaf)
+    results = [leaf for _, leaf in array_leaves(result)]
+    slices = _KINDS.get(view.opcodes[row]) in SLICING
+    most = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
+    for number in range(len(view.operand_rows(row))):
+        for _, leaf in array_leaves(view.operand_shape(row, number)):
+            size = leaf.array_bytes or 0
+            traffic.add(size if most is None else min(size, most), leaf)
+    for leaf in results:
+        traffic.add(leaf.array_bytes or 0, leaf)
     return traffic
 
 

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SPACE, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
 
@@ -31,7 +31,9 @@ NOT_KNOWN = ""
 """The unit of work of which it is not known what does it, or in which type."""
 
 _ENGINES = ("matmul.", "vector.")
-_HOST = 5
+HOST_MEMORY = f"{SPACE}5"
+"""The unit of bytes in the host's memory."""
+_HOST = (5,)
 _TPU_ON_CHIP = range(1, 7)
 
 
@@ -85,6 +87,17 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
     return Seconds(seconds, "; ".join(filter(None, (reason, tally.why_unknown("flops")))))
 
 
+def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
+    """The time of the FLOPs of each engine, `matmul` and `vector`, which work at the same time; of FLOPs with a rate."""
+    times: dict[str, float] = {}
+    for unit, flops in _by_unit(tally).items():
+        found = rate(unit, profile)
+        if found is not None:
+            engine = found[1].partition(".")[0]
+            times[engine] = times.get(engine, 0.0) + min(flops, MAX_COUNT) / found[0]
+    return times
+
+
 def percent(share: float) -> str:
     """A share with two digits that say something: 0.09 %, 99.987 %, 12 %, 250 %."""
     small = min(share, abs(1 - share))
@@ -106,7 +119,7 @@ def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
     """The memory spaces, as units of a tally, that are not in the memory whose bandwidth the profile states: the host's, and
     on TPUs those on the chip (`S(1)` is VMEM). GPUs number the memory that collectives share, which is no other one, `S(1)`.
     """
-    spaces = _TPU_ON_CHIP if profile.maker == "Google" else (_HOST,)
+    spaces = _TPU_ON_CHIP if profile.maker == "Google" else _HOST
     return frozenset(f"{SPACE}{space}" for space in spaces)
 
 
@@ -121,6 +134,6 @@ def _by_unit(tally: Tally) -> Counter[str]:
     """FLOPs by the unit that does them; units without FLOPs are left out."""
     by_unit: Counter[str] = Counter()
     for key, row in tally.rows.items():
-        if row[_FLOPS] and key.unit != MASKED:
+        if row[_FLOPS] and key.unit not in (MASKED, SHARED):
             by_unit[key.unit] += row[_FLOPS]
     return by_unit

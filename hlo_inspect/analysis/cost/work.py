@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hlo_inspect.analysis.cost import contraction
-from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, WORK, TallyKey, UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute
 from hlo_inspect.hlo.shapes import BITS, TupleShape, array_leaves
@@ -203,10 +203,17 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
         if work.matmul_flops:
             unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
             return TallyKey(op.opcode, _with_precision(unit, op))
+        if op.opcode == "reduce-window" and _windows_overlap(op):
+            return TallyKey(op.opcode, SHARED)
         shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
         return elementwise_key(op.opcode, first_array(shape).dtype)
     except UnknownCostError:
         return TallyKey(op.opcode)
+
+
+def _windows_overlap(op: Operation) -> bool:
+    """Whether elements are in several windows, as those of a running sum."""
+    return any(d.size > d.stride and size != 1 for d, size in zip(op.window, op.array.dimensions, strict=False))
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,134 @@
+"""How far the times of kernels are from the compiler's own estimates: `python -m benchmarks.kernel_times PROFILE DUMP…`.
+
+The compiler's estimates are those of `estimated_cycles`, in seconds of the profile's clock. Those below 0.95 of the fixed cost
+of a kernel are of kernels that the compiler took for ones in memory on the chip; ranks and ratios leave them out, the check of
+the bound does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import sqrt
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+
+ABOVE_FIXED_COST = 0.95
+LOOSE_BOUND = 1.05
+"""A bound may exceed the compiler's estimate by so much, which rounds."""
+MANY = 20
+"""Ranks of fewer kernels say little."""
+
+
+class Measured(NamedTuple):
+    """A kernel with seconds of one run: at least, by the model, and by the compiler."""
+
+    name: str
+    bound_s: float
+    estimate_s: float
+    compiler_s: float
+
+    @property
+    def is_bound(self) -> bool:
+        return self.bound_s <= LOOSE_BOUND * self.compiler_s
+
+    @property
+    def is_within_factor_two(self) -> bool:
+        return 0.5 <= self.estimate_s / self.compiler_s <= 2
+
+
+def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
+    """The kernels of a dump of which the compiler says something."""
+    for module in read_modules(open_source(path), WANTS):
+        context = Context(module, profile)
+        for kernel in context.own_kernels:
+            time = context.kernel_times.of(kernel)
+            if time.compiler_s:
+                yield Measured(kernel.instruction.name, time.bound_s, time.estimate_s, time.compiler_s)
+
+
+def above_fixed_cost(kernels: Sequence[Measured], profile: HardwareProfile) -> list[Measured]:
+    """Those that the compiler did not take for kernels in memory on the chip."""
+    return [kernel for kernel in kernels if kernel.compiler_s >= ABOVE_FIXED_COST * (profile.kernel_overhead or 0)]
+
+
+def rank_correlation(kernels: Sequence[Measured]) -> float:
+    """Spearman's, of the model's and the compiler's estimates; equal ones share the mean of their ranks."""
+    ours, theirs = (_ranks(column) for column in ([k.estimate_s for k in kernels], [k.compiler_s for k in kernels]))
+    mean = (len(kernels) - 1) / 2
+    both = sum((a - mean) * (b - mean) for a, b in zip(ours, theirs, strict=True))
+    each = sqrt(sum((a - mean) ** 2 for a in ours) * sum((b - mean) ** 2 for b in theirs))
+    return both / each if each else float("nan")
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    at = 0
+    for _, equal in groupby(order, key=values.__getitem__):
+        found = list(equal)
+        for index in found:
+            ranks[index] = at + (len(found) - 1) / 2
+        at += len(found)
+    return ranks
+
+
+class Agreement(NamedTuple):
+    """How far the model is from the compiler: over `count` kernels above the fixed cost, of `all_count`."""
+
+    all_count: int
+    loose_bounds: int
+    count: int
+    correlation: float
+    within_factor_two: float
+    ratio: float
+
+    @classmethod
+    def of(cls, kernels: Sequence[Measured], profile: HardwareProfile) -> Agreement:
+        compared = above_fixed_cost(kernels, profile)
+        count, theirs = len(compared), sum(kernel.compiler_s for kernel in compared)
+        return cls(
+            len(kernels),
+            sum(not kernel.is_bound for kernel in kernels),
+            count,
+            rank_correlation(compared) if count > 1 else float("nan"),
+            sum(kernel.is_within_factor_two for kernel in compared) / max(1, count),
+            sum(kernel.estimate_s for kernel in compared) / theirs if theirs else float("nan"),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.all_count:6} kernels, {self.loose_bounds} bounds above the estimate; {self.count:6} above the fixed cost: "
+            f"rank correlation {self.correlation:.3f}, within factor 2 {self.within_factor_two:.3f}, sum {self.ratio:.2f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("profile")
+    parser.add_argument("dumps", nargs="+", type=Path)
+    options = parser.parse_args()
+    profile = load_profile(options.profile)
+    pooled: list[Measured] = []
+    ranks = []
+    for path in options.dumps:
+        kernels = list(measured(path, profile))
+        agreement = Agreement.of(kernels, profile)
+        pooled += kernels
+        ranks += [agreement.correlation] if agreement.count >= MANY else []
+        print(f"{path.name:60} {agreement}")
+    print(f"{'all':60} {Agreement.of(pooled, profile)}")
+    if ranks:
+        print(f"of {len(ranks)} dumps with {MANY} kernels or more: median {median(ranks):.3f}, least {min(ranks):.3f}")
+
+
+if __name__ == "__main__":
+    main()

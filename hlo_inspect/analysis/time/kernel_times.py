@@ -1,0 +1,214 @@
+"""How long a kernel takes: at least, by a model, and by the compiler's own word. Times are those of one run.
+
+The bound: FLOPs at the dense peak of the unit that does them, bytes of the device's memory at its bandwidth and those of the
+host's at its link, the longest of these. Memory on the chip takes no time.
+
+The estimate on a TPU: the fixed cost of a kernel, and the longer of its matrix multiplications and its bytes, at the shares of
+the peaks that kernels reach. Bytes grow by the tiles of the kernel's arrays. They count wherever the arrays lie, as in the
+compiler's own estimates, which are made before arrays are given memory on the chip. Of a chip whose two cores work as one a
+kernel that is not split over both has half. What works on scalars alone has no fixed cost.
+
+The estimate elsewhere is that of XLA's performance model of GPUs (`GpuPerformanceModelBase::CombineComputeAndMemoryAccessTime`
+in xla/service/gpu/model/gpu_performance_model_base.cc): a launch, then computing and memory one after the other, of which 95 %
+of the shorter overlap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
+from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
+from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
+from hlo_inspect.analysis.devices import ShapesAre
+from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.time.compiler_estimates import compiler_estimate
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+
+_SCALAR_MEMORY = 6
+_OVERLAP = 0.95
+_ON_BOTH_CORES = "megacore_config"
+
+
+class KernelTime(NamedTuple):
+    """Seconds of one run; of what is not known as much as is. `bound_gap` says what the bound leaves out, `estimate_gap` why
+    the estimate is a lower bound only; they are empty where nothing is missing.
+
+    `bound_by` is `compute` or `memory`; `None` where a kernel takes as long for both, or does work that is not known.
+    """
+
+    bound_s: float
+    estimate_s: float
+    bound_by: str | None = None
+    compiler_s: float | None = None
+    compiler_cycles: int | None = None
+    bound_gap: str = ""
+    estimate_gap: str = ""
+
+
+class _Load(NamedTuple):
+    """Seconds of a run of a kernel at the peaks, by what is busy, and the arrays that it reads and writes."""
+
+    matmul: float
+    vector: float
+    memory: float
+    host: float
+    moved: Tally
+    arrays: list[ArrayShape]
+
+    @property
+    def compute(self) -> float:
+        """Matrix and vector units work at the same time."""
+        return max(self.matmul, self.vector)
+
+    @property
+    def bound(self) -> float:
+        return max(self.compute, self.memory, self.host)
+
+
+def why_no_bytes(module: Module) -> str:
+    """Why the bytes that a module moves are not known; empty where they are. Before XLA fuses instructions, most of what they
+    read and write never reaches memory. A text that XLA did not print whole, with a header, may be of any stage.
+    """
+    is_whole = "entry_computation_layout" in module.header.attributes
+    if module.header.is_scheduled or module.opcode_counts["fusion"] or not is_whole:
+        return ""
+    return "the text is from before fusion: what its instructions read and write may never reach memory"
+
+
+def devices_of_work(shapes_are: ShapesAre | None, devices: int | None, has_shardings: bool) -> int:
+    """Over how many devices the work that a text shows is split: a program of global shapes over those of its shardings. A
+    region that is written for one device is divided with the rest, which keeps times lower bounds.
+    """
+    is_global = shapes_are in ("global", "mixed")
+    return devices if is_global and has_shardings and devices is not None else 1
+
+
+class KernelTimes:
+    """The times of the kernels of a module on an accelerator. `bytes_gap` says why their bytes are not known: such bytes take
+    no time. The FLOPs that the text shows are those of so many `devices` together.
+    """
+
+    def __init__(self, profile: HardwareProfile, views: Views, bytes_gap: str = "", devices: int = 1) -> None:
+        self.profile = profile
+        self.bytes_gap = bytes_gap
+        self.devices = devices
+        self._views = views
+        self._is_tpu = profile.maker == "Google"
+        self._known: dict[tuple[str, int, str], KernelTime] = {}
+
+    def of(self, kernel: Kernel) -> KernelTime:
+        """The times of one run of a kernel, of a collective those of what it does on the device itself."""
+        key = place(kernel.instruction)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._find(kernel, self._views.of(kernel.instruction.computation.name))
+        return known
+
+    def _find(self, kernel: Kernel, view: View) -> KernelTime:
+        if self._only_waits(kernel):
+            return KernelTime(0.0, 0.0)
+        load = self._load(kernel, view)
+        estimate = load.bound
+        if not self.bytes_gap:
+            estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
+        bound_gap = self._bound_gap(kernel)
+        stated = compiler_estimate(kernel.instruction)
+        return KernelTime(
+            load.bound,
+            estimate,
+            None if kernel.is_unknown else bound(load.compute, max(load.memory, load.host)),
+            stated.in_seconds(self.profile.clock),
+            stated.cycles,
+            bound_gap,
+            bound_gap or self._estimate_gap(kernel),
+        )
+
+    def _load(self, kernel: Kernel, view: View) -> _Load:
+        engines = engine_times(kernel.parts[0].cost.work, self.profile)
+        moved = Tally()
+        for unit, size in () if self.bytes_gap else kernel.moved:
+            moved.add(TallyKey("", unit), (0, 0, 0, size))
+        per_host_byte = 1 / self.profile.host_bandwidth if self.profile.host_bandwidth else 0.0
+        return _Load(
+            engines.get("matmul", 0.0) / self.devices,
+            engines.get("vector", 0.0) / self.devices,
+            memory_time(moved, self.profile).least,
+            moved.rows.get(TallyKey("", HOST_MEMORY), (0,))[-1] * per_host_byte,
+            moved,
+            _arrays(view, kernel.row) if self._is_tpu else [],
+        )
+
+    # -- models -----------------------------------------------------------------------------------------------------------
+
+    def _of_tpu(self, kernel: Kernel, load: _Load) -> float:
+        profile, padding = self.profile, _padding(load.arrays)
+        if kernel.started is not None:  # a copy that its own engine makes, beside the kernels
+            return max(load.memory * padding / profile.memory_efficiency, load.host)
+        if all(array.dimensions == () or _space(array) == _SCALAR_MEMORY for array in load.arrays):
+            return load.bound
+        anywhere = Tally()
+        anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
+        memory = memory_time(anywhere, profile).least * padding / profile.memory_efficiency
+        is_half = (profile.cores_per_device or 1) > 1 and _ON_BOTH_CORES not in kernel.instruction.tail
+        cores = 0.5 if is_half else 1.0
+        longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)
+        return (profile.kernel_overhead or 0.0) + longest
+
+    def _of_gpu(self, kernel: Kernel, load: _Load) -> float:
+        profile = self.profile
+        memory = max(load.memory / profile.memory_efficiency, load.host)
+        if kernel.started is not None:
+            return memory
+        compute = load.matmul / profile.matmul_efficiency + load.vector
+        return (profile.kernel_overhead or 0.0) + compute + memory - _OVERLAP * min(compute, memory)
+
+    # -- what is not known ------------------------------------------------------------------------------------------------
+
+    def _bound_gap(self, kernel: Kernel) -> str:
+        if self.bytes_gap:
+            return self.bytes_gap
+        if kernel.is_unknown:
+            return f"there is no rule for {kernel.instruction.attr('custom_call_target')}"
+        gaps = kernel.parts[0].cost.gaps
+        gap = gaps.get("flops") or gaps.get("bytes")
+        return str(gap) if gap is not None else ""
+
+    def _estimate_gap(self, kernel: Kernel) -> str:
+        """TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of."""
+        if self._is_tpu and kernel.labels.kind == "kCustom":
+            return "there is no model of custom fusions"
+        return ""
+
+    def _only_waits(self, kernel: Kernel) -> bool:
+        """Whether a kernel is a fusion of a TPU that waits for a collective which another fusion started."""
+        if not self._is_tpu or kernel.labels.kind != "kCustom":
+            return False
+        name = kernel.instruction.callee("calls")
+        if name not in self._views.computations:
+            return False
+        view = self._views.of(name)
+        calls = (row for row, opcode in enumerate(view.opcodes) if opcode == CUSTOM_CALL)
+        return any(ASYNC_DONE_TARGET in view.rows[row][3] for row in calls)
+
+
+def _arrays(view: View, row: int) -> list[ArrayShape]:
+    """The arrays that an instruction reads and writes."""
+    operands = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
+    return [array for shape in (view.shapes[row], *operands) for _, array in array_leaves(shape)]
+
+
+def _padding(arrays: list[ArrayShape]) -> float:
+    """How much longer arrays are with the tiles of their layouts than without; 1 where that is not known."""
+    sizes = [(array.array_bytes, array.padded_bytes) for array in arrays]
+    known = [(size, padded) for size, padded in sizes if size is not None and padded is not None]
+    whole = sum(size for size, _ in known)
+    return max(1.0, sum(padded for _, padded in known) / whole) if whole else 1.0
+
+
+def _space(array: ArrayShape) -> int:
+    return 0 if array.layout is None else array.layout.memory_space
