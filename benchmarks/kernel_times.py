@@ -18,6 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
+from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 
@@ -48,9 +49,10 @@ class Measured(NamedTuple):
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
     """The kernels of a dump of which the compiler says something."""
     for module in read_modules(open_source(path), WANTS):
-        context = Context(module, profile)
-        for kernel in context.own_kernels:
-            time = context.kernel_times.of(kernel)
+        context = Context(module, AskedMachine((profile,)))
+        times = context.kernel_times
+        for kernel in context.own_kernels if times is not None else ():
+            time = times.of(kernel)
             if time.compiler_s:
                 yield Measured(kernel.instruction.name, time.bound_s, time.estimate_s, time.compiler_s)
 
@@ -82,11 +84,11 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 class Agreement(NamedTuple):
-    """How far the model is from the compiler: over `count` kernels above the fixed cost, of `all_count`."""
+    """How far the model is from the compiler: over `compared` kernels above the fixed cost, of `read`."""
 
-    all_count: int
+    read: int
     loose_bounds: int
-    count: int
+    compared: int
     correlation: float
     within_factor_two: float
     ratio: float
@@ -106,7 +108,7 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.all_count:6} kernels, {self.loose_bounds} bounds above the estimate; {self.count:6} above the fixed cost: "
+            f"{self.read:6} kernels, {self.loose_bounds} bounds above the estimate; {self.compared:6} above the fixed cost: "
             f"rank correlation {self.correlation:.3f}, within factor 2 {self.within_factor_two:.3f}, sum {self.ratio:.2f}"
         )
 
@@ -123,7 +125,7 @@ def main() -> None:
         kernels = list(measured(path, profile))
         agreement = Agreement.of(kernels, profile)
         pooled += kernels
-        ranks += [agreement.correlation] if agreement.count >= MANY else []
+        ranks += [agreement.correlation] if agreement.compared >= MANY else []
         print(f"{path.name:60} {agreement}")
     print(f"{'all':60} {Agreement.of(pooled, profile)}")
     if ranks:

@@ -189,7 +189,7 @@ class KernelTimes:
         if not self._is_tpu or kernel.labels.kind != "kCustom":
             return False
         name = kernel.instruction.callee("calls")
-        if name not in self._views.computations:
+        if name is None or name not in self._views.computations:
             return False
         view = self._views.of(name)
         calls = (row for row, opcode in enumerate(view.opcodes) if opcode == CUSTOM_CALL)

@@ -8,6 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.compiler_estimates import NO_ESTIMATE, CompilerEstimate, compiler_estimate
+from hlo_inspect.hlo.wants import Wants
 
 WINDOW = '"window_config":{"output_window_bounds":["1","4"],"estimated_cycles":%s,"iteration_bounds":["2","3"]}'
 GPU = '"operation_queue_id":"0","reification_cost":[%s]'
@@ -18,7 +19,11 @@ def estimate(entry: Callable[..., Context]) -> Callable[[str, str], CompilerEsti
     """`estimate(config, opcode)`: that of an instruction with this configuration."""
 
     def of(config: str, opcode: str = "negate") -> CompilerEstimate:
-        context = entry("%p = f32[8]{0} parameter(0)", f"ROOT %x = f32[8]{{0}} {opcode}(%p), backend_config={config}")
+        context = entry(
+            "%p = f32[8]{0} parameter(0)",
+            f"ROOT %x = f32[8]{{0}} {opcode}(%p), backend_config={config}",
+            wants=Wants(graph=True),
+        )
         view = context.views.of("main")
         return compiler_estimate(view.instruction(1))
 
@@ -63,6 +68,8 @@ def test_a_gpu_without_an_estimate(entries: str, estimate: Estimate) -> None:
     assert estimate("{" + GPU % entries + "}") == NO_ESTIMATE
 
 
-@pytest.mark.parametrize("config", ["{}", '"estimated_cycles"', '{"estimated_cycles":"5"}', '{"window_config":["estimated_cycles"]}'])
+@pytest.mark.parametrize(
+    "config", ["{}", '"estimated_cycles"', '{"estimated_cycles":"5"}', '{"window_config":["estimated_cycles"]}']
+)
 def test_configurations_of_another_form(config: str, estimate: Estimate) -> None:
     assert estimate(config) == NO_ESTIMATE

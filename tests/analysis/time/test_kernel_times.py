@@ -42,12 +42,12 @@ class Machine:
         body = "".join(f"  {line}\n" for line in lines)
         return hlo_inspect.inspect(f"{header}{before}ENTRY %main {{\n{body}}}\n", ("top", "cost"), profile=str(path))
 
-    def times(self, *lines: str, maker: str = "Google", cores: int = 1, before: str = "") -> dict[Value, tuple[Value, ...]]:
+    def times(self, *lines: str, maker: str = "Google", cores: int = 1, before: str = "") -> dict[Value, tuple[object, ...]]:
         """By name: bound, estimate and compiler's estimate in seconds, and what it is bound by."""
         return times(self.report(*lines, maker=maker, cores=cores, before=before))
 
 
-def times(report: Report) -> dict[Value, tuple[Value, ...]]:
+def times(report: Report) -> dict[Value, tuple[object, ...]]:
     table = report.table("kernels")
     names = [column.name for column in table.columns]
     at = [names.index(name) for name in ("bound_s", "estimate_s", "compiler_s", "bound_by")]
@@ -158,7 +158,7 @@ def test_matrix_and_vector_units_work_at_the_same_time(machine: Machine) -> None
 
 def test_a_running_sum_need_not_add_each_window(machine: Machine) -> None:
     """A window of 1024 from each of 1024 positions: a million additions as XLA counts, and 2,047 at least."""
-    line = f"f32[1024]{{0}}"
+    line = "f32[1024]{0}"
     add = "%add {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n"
     window = "window={size=1024 pad=1023_0}, to_apply=%add"
     lines = (parameter(line), "%z = f32[] constant(0)", f"ROOT %w = {line} reduce-window(%p0, %z), {window}")
@@ -188,7 +188,7 @@ def test_custom_fusions_of_a_tpu_have_no_estimate(machine: Machine) -> None:
 
 def test_a_fusion_that_waits_for_a_collective_takes_no_time(machine: Machine) -> None:
     body = (
-        '%done {\n  %p = f32[1024,1024]{1,0} parameter(0)\n'
+        "%done {\n  %p = f32[1024,1024]{1,0} parameter(0)\n"
         '  ROOT %r = f32[1024,1024]{1,0} custom-call(%p), custom_call_target="AsyncCollectiveDone"\n}\n'
     )
     fusion = "ROOT %k = f32[1024,1024]{1,0} fusion(%p0), kind=kCustom, calls=%done"
