@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 
@@ -49,9 +49,9 @@ class Measured(NamedTuple):
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
     """The kernels of a dump of which the compiler says something."""
     for module in read_modules(open_source(path), WANTS):
-        context = Context(module, AskedMachine((profile,)))
-        times = context.kernel_times
-        for kernel in context.own_kernels if times is not None else ():
+        context = Context(module)
+        times = KernelTimes(profile, context.views)
+        for kernel in context.own_kernels:
             time = times.of(kernel)
             if time.compiler_s:
                 yield Measured(kernel.instruction.name, time.bound_s, time.estimate_s, time.compiler_s)

@@ -39,6 +39,7 @@ NO_PASS = {
     "part_of_module",
     "phase_columns",
     "stack_table",
+    "time_facts",
     "profiles",
     "rule_pages",
     "workload_tables",

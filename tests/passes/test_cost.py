@@ -267,7 +267,7 @@ def test_times_of_one_run(tmp_path: Path) -> None:
     product = list(rows(report, "cost_by_source", "compute_s", "memory_s", "bound")["net.py:5"])
     assert product == [pytest.approx(3 * DOT / 100), pytest.approx(9 * SQUARE / 50), "memory"]
     assert report.facts["time.kernels_s.lower_bound"] == report.facts["time.step_s.lower_bound"]
-    assert "time.kernels_s: there is no rule for [bold]mark" in report.notes
+    assert "time.kernels_s: there is no rule for [bold]mark (1 kernel)" in report.notes
 
 
 def test_what_takes_most_time_comes_first(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import MAX_COUNT, Tally
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -47,11 +47,14 @@ def kernels_estimate(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
     return Seconds(seconds, _missing(found, times, lambda time: time.estimate_gap))
 
 
+NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycles")
+
+
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     """The sum of the compiler's own estimates, as far as it states them in cycles."""
     stated = ((kernel, times.of(kernel).compiler_cycles) for kernel in kernels)
-    cycles = (Bounds.exactly(one).times(kernel.runs.bounds) for kernel, one in stated if one is not None)
-    return countable(reduce(Bounds.plus, cycles, NOTHING))
+    cycles = [Bounds.exactly(one).times(kernel.runs.bounds) for kernel, one in stated if one is not None]
+    return countable(reduce(Bounds.plus, cycles)) if cycles else NOT_STATED
 
 
 _MOST_GAPS = 3
