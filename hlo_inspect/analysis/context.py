@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 PhasesFrom = Literal["graph", "names"]
 
 
-_OF_MACHINE = ("profile_choice", "collective_times", "collective_seconds")
+_OF_MACHINE = ("kernel_times", "_collective_times_by_place", "profile_choice", "collective_times", "collective_seconds")
 """Analyses that depend on the machine."""
 
 
@@ -101,8 +101,7 @@ class Context:
 
     @property
     def _asked_machine(self) -> AskedMachine:
-        from hlo_inspect.analysis.time.kernel_times import KernelTimes
-    from hlo_inspect.analysis.time.profiles import AskedMachine
+        from hlo_inspect.analysis.time.profiles import AskedMachine
 
         return self._machine or AskedMachine()
 
