@@ -173,6 +173,11 @@ class HardwareProfile:
         return [link for link in self.links.values() if link.topology != "host"]
 
     @property
+    def not_primary(self) -> list[str]:
+        """The names of the figures that are not stated in the maker's own documents."""
+        return [name for name, figure in self.figures.items() if figure is not None and figure.confidence != "primary"]
+
+    @property
     def topologies(self) -> dict[str, str]:
         return {name: link.topology for name, link in self.links.items()}
 

@@ -34,6 +34,7 @@ _FIGURE_COLUMNS = (
     Column("source"),
     Column("page", detail=1),
     Column("note", detail=2),
+    Column("confidence", detail=4),
 )
 _SOURCE_COLUMNS = (
     Column("id"),
@@ -65,6 +66,8 @@ def profile_report(name_or_path: str) -> Report:
     sources = Table("sources", "Sources", _SOURCE_COLUMNS, rows)
     unknown = [name for name, figure in profile.figures.items() if figure is None]
     notes = (f"no source states {', '.join(unknown)}",) if unknown else ()
+    others = profile.not_primary
+    notes += (f"not from the maker's own documents: {', '.join(others)}",) if others else ()
     return Report(
         COMMAND, _input(profile.path, [profile.path]), facts={}, tables=(figures, sources), notes=notes, profile=profile.name
     )
@@ -93,15 +96,18 @@ def _rows(profile: HardwareProfile) -> Iterable[Row]:
     for name, figure in profile.figures.items():
         level, _, quantity = name.rpartition(".")
         if figure is None:
-            yield (level, quantity, None, None, None, None, None, None, None)
+            yield (level, quantity, *(None,) * 8)
         else:
             page = profile.sources[figure.source].page
-            yield (level, quantity, figure.stated, figure.value, figure.unit, _basis(figure), figure.source, page, figure.note)
+            stated = (figure.stated, figure.value, figure.unit, _basis(figure))
+            yield (level, quantity, *stated, figure.source, page, figure.note, figure.confidence)
 
 
 def _basis(figure: Figure) -> str:
     """What a figure of a link is for: "per link, one direction"."""
     words = [f"per {figure.per}"] if figure.per else []
+    if figure.when:
+        words.append("axes of this size" if figure.when == "exactly" else "axes of a multiple of it")
     if figure.directions:
         words.append("one direction" if figure.directions == "one" else "both directions")
     return ", ".join(words)

@@ -38,7 +38,8 @@ def test_list_has_a_row_for_each_profile() -> None:
         "link_devices": 8,
         "network_bandwidth": 50_000_000_000,
     }
-    assert row(table, name="tpu-v4")["network_bandwidth"] is None
+    assert row(table, name="tpu-v4")["network_bandwidth"] == 6_250_000_000
+    assert row(table, name="l4")["network_bandwidth"] is None
 
 
 def test_units_of_the_list() -> None:
@@ -84,17 +85,22 @@ def test_cells_of_a_figure() -> None:
         "source": "cloud-v5e",
         "page": 'section "System architecture", table of key specifications',
         "note": "",
+        "confidence": "primary",
     }
+    assert row(table, level="links.ici", quantity="wraparound")["basis"] == "axes of this size"
     assert row(table, level="links.dcn", quantity="count")["basis"] == "per node"
     assert row(table, level="", quantity="devices_per_node")["value"] == 8
 
 
 def test_unknown_figures_have_a_note() -> None:
     report = profile_report("tpu-v4")
-    (note,) = report.notes
-    assert note.startswith("no source states matmul.f64, matmul.f32, ")
-    assert "links.dcn.bandwidth" in note
-    assert "matmul.bf16" not in note
+    unknown, others = report.notes
+    assert unknown.startswith("no source states matmul.f64, matmul.f32, ")
+    assert "links.host.bandwidth" in unknown
+    assert others.startswith("not from the maker's own documents: ")
+    assert "links.dcn.bandwidth" in others
+    assert "matmul.bf16" not in others
+    assert "matmul.bf16" not in unknown
 
 
 def test_input_is_the_file_of_the_profile() -> None:
@@ -125,5 +131,5 @@ def test_a_file_of_ones_own_shows_the_sources_that_it_uses(tmp_path: Path) -> No
 
 
 def test_unknown_profile() -> None:
-    with pytest.raises(UsageError, match="no profile 'h200'"):
-        profile_report("h200")
+    with pytest.raises(UsageError, match="no profile 'h300'"):
+        profile_report("h300")
