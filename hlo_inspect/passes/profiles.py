@@ -65,7 +65,7 @@ def profile_report(name_or_path: str) -> Report:
     rows = tuple((s.id, s.title, s.publisher, s.version, s.page, s.url) for s in documents)
     sources = Table("sources", "Sources", _SOURCE_COLUMNS, rows)
     unknown = [name for name, figure in profile.figures.items() if figure is None]
-    notes = (f"no source states {', '.join(unknown)}",) if unknown else ()
+    notes: tuple[str, ...] = (f"no source states {', '.join(unknown)}",) if unknown else ()
     others = profile.not_primary
     notes += (f"not from the maker's own documents: {', '.join(others)}",) if others else ()
     return Report(
