@@ -16,7 +16,7 @@ import hlo_inspect
 from hlo_inspect import HloInspectError, InputError, Report, UsageError, inspect, inspect_all
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.inspection import source_reports
-from hlo_inspect.passes import MODULE_FACTS
+from hlo_inspect.passes import MODULE_FACTS, find_pass
 
 DATA = Path(__file__).parent / "data"
 DIRECTORY = DATA / "xla_dump_to"
@@ -263,7 +263,7 @@ def test_tables_are_made_for_the_passes_that_were_asked_for_alone(monkeypatch: p
 def test_the_module_s_own_facts_alone() -> None:
     """No pass runs, and next to nothing is kept."""
     report = inspect(TEXT, "module_facts")
-    assert list(report.facts) == [spec.name for spec in MODULE_FACTS.specs]
+    assert list(report.facts) == [spec.name for spec in find_pass(MODULE_FACTS).specs]
     assert (report.tables, report.facts["module.num_partitions"]) == ((), 2)
 
 

@@ -21,6 +21,7 @@ ROOT = "hlo_inspect"
 LAYERS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "version": (),
+    "registry": (),
     "configs": ("errors",),
     "hlo": ("errors",),
     "workloads": ("errors", "hlo"),
@@ -30,8 +31,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.model": ("errors",),
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
-    "rules": ("errors", "configs", "hlo", "workloads", "analysis", "report.model", "report.units"),
-    "passes": ("errors", "configs", "hlo", "workloads", "analysis", "rules", "report.model"),
+    "rules": ("errors", "registry", "configs", "hlo", "workloads", "analysis", "report.model", "report.units"),
+    "passes": ("errors", "registry", "configs", "hlo", "workloads", "analysis", "rules", "report.model"),
     "compare": ("errors", "hlo", "analysis", "rules", "passes", "report.model", "report.units", "report.facts"),
     "checks": ("errors", "configs", "rules", "compare", "report.model", "report.units", "report.facts"),
     "report": ("errors", "version", "report.model", "report.units", "report.facts"),

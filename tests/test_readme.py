@@ -94,7 +94,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 def test_the_readme_names_each_command_and_format() -> None:
     for command in COMMANDS:
-        assert command.hidden or f"`{command.name}" in README or f"hlo-inspect {command.name}" in README, command.name
+        assert f"`{command}" in README or f"hlo-inspect {command}" in README, command
     (formats,) = re.findall(r"^\| `--format ([^`]*)`", README, re.MULTILINE)
     assert formats.split("\\|") == list(FORMATS)
 

@@ -9,12 +9,12 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
-from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.passes import ALPA, MODULE_FACTS, PASSES, WORKLOAD, WORKLOAD_PASSES
+from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PASSES, workload_pass
 from hlo_inspect.report import FORMATS
 from hlo_inspect.report.model import SEVERITIES
-from hlo_inspect.rules import RULES, rule_pages
+from hlo_inspect.rules import PASSES_OF_RULES, RULES, rule_pages
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
@@ -58,11 +58,9 @@ TEST_OF_FORMAT = {"table": "terminal"}
 def test_each_file_of_passes_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
     of_workloads = {type(one).__module__.rpartition(".")[2] for one in WORKLOAD_PASSES}
-    assert files == {one.name.replace("-", "_") for one in (MODULE_FACTS, ALPA, *PASSES)} | of_workloads | NO_PASS
-    assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one is not WORKLOAD} | {WORKLOAD.name} == of_workloads
-    assert all(
-        type(one).__module__ == f"hlo_inspect.passes.{one.name.replace('-', '_')}" for one in (MODULE_FACTS, ALPA, *PASSES)
-    )
+    assert files == {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)} | of_workloads | NO_PASS
+    assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one.name != WORKLOAD} | {"workload_file"} == of_workloads
+    assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -81,25 +79,38 @@ def test_each_profile_has_its_figures_in_a_test() -> None:
 
 
 def test_each_pass_is_a_command() -> None:
-    commands = {command.name: command for command in COMMANDS}
-    for one in (*PASSES, WORKLOAD):
-        assert {one.name, *one.aliases} <= commands.keys()
-        assert commands[one.name].help == one.help()
+    for one in (*PASSES, workload_pass()):
+        assert SUMMARIES[one.name] == one.summary()
         assert one.summary().endswith(".")
-        assert any(option.name == "quick" for option in commands[one.name].params) == bool(one.also)
-        assert any(option.name == "to" for option in commands[one.name].params) == bool(one.writes)
+        for name in (one.name, *one.aliases):
+            command = find_command(name)
+            assert command is not None
+            assert command.help == one.help()
+            assert any(option.name == "quick" for option in command.params) == bool(one.also)
+            assert any(option.name == "to" for option in command.params) == bool(one.writes)
+
+
+def test_each_command_is_found_by_its_name() -> None:
+    for name, summary in COMMANDS.items():
+        command = find_command(name)
+        assert command is not None
+        assert command.name == name
+        assert command.help
+        assert summary.endswith(".")
+    files = {path.stem for path in (PACKAGE / "cli" / "commands").glob("*.py")} - {"__init__", "of_pass"}
+    assert files == COMMANDS.keys() - SUMMARIES.keys()
+    assert find_command("sumary") is None
 
 
 def test_each_pass_has_its_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{one.name.replace('-', '_')}" for one in (MODULE_FACTS, ALPA, *PASSES, WORKLOAD)} <= tests
+    assert {f"test_{one.name.replace('-', '_')}" for one in (*OTHERS, *PASSES, workload_pass())} <= tests
 
 
 def test_each_file_of_rules_is_on_the_list() -> None:
     files = {path.stem for path in (PACKAGE / "rules").glob("*.py")} - NO_RULE
     assert files == {rule.name.replace("-", "_") for rule in RULES}
-    assert all(type(rule).__module__ == f"hlo_inspect.rules.{rule.name.replace('-', '_')}" for rule in RULES)
-    assert all(type(rule).__name__.lower() == rule.name.replace("-", "") for rule in RULES)
+    assert {rule.name: rule.passes for rule in RULES} == PASSES_OF_RULES
     assert {name for rule in RULES for name in rule.passes} <= {one.name for one in PASSES}
 
 

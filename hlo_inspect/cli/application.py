@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import click
 
-from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.version import __version__
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Imports a command when it runs; for the list of all nothing is imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return find_command(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "--version", prog_name="hlo-inspect")
 def cli() -> None:
     """Read XLA's HLO text dumps and answer in tables.
@@ -18,7 +33,3 @@ def cli() -> None:
     read as a part of it. Workload files of network simulators and XLA's files about memory are inputs too, and with the extra
     [xla] serialized HLO (.pb) and StableHLO.
     """
-
-
-for command in COMMANDS:
-    cli.add_command(command)

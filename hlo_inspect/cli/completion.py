@@ -107,8 +107,8 @@ def _tables(context: click.Context) -> dict[str, list[str]]:
     from hlo_inspect.errors import UsageError
     from hlo_inspect.passes import WORKLOAD, find_pass
 
-    if context.info_name == WORKLOAD.name:
-        return _columns_of(inspect(_WORKLOAD, WORKLOAD.name))
+    if context.info_name == WORKLOAD:
+        return _columns_of(inspect(_WORKLOAD, WORKLOAD))
     try:
         one = find_pass(context.info_name or "")
     except UsageError:

@@ -134,7 +134,7 @@ class _ReadTwice:
         """What the modules are called that can be read."""
         if self._is_saved:
             return [_name(one) for one in self._saved() if isinstance(one, Report)]
-        with Inspection((MODULE_FACTS.name,), **self._asked) as inspection:
+        with Inspection((MODULE_FACTS,), **self._asked) as inspection:
             return [_name(one) for one in self._reports(inspection) if isinstance(one, Report)]
 
     def modules(self) -> Iterator[ComparedModule]:

@@ -41,11 +41,11 @@ class Inspection:
         names = (passes,) if isinstance(passes, str) else tuple(passes)
         if not names:
             raise UsageError("no pass is named")
-        self._held = "a workload" if names == (WORKLOAD.name,) else "an HLO module"
+        self._held = "a workload" if names == (WORKLOAD,) else "an HLO module"
         self._module = module
         self._stage = stage
         self._reports = ModuleReports(names, **asked)
-        about_workloads = asked.get("also", ()) if names == (MODULE_FACTS.name,) else names  # a list shows what belongs to it
+        about_workloads = asked.get("also", ()) if names == (MODULE_FACTS,) else names  # a list shows what belongs to it
         self._sources = SourceReports(names[0], self._reports, about_workloads, module, strict=strict)
         self.passed_over: list[str] = []
         """Files of directories that hold no module: one line each."""

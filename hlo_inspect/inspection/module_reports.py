@@ -19,7 +19,7 @@ from hlo_inspect.passes.log_table import log_tables
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first
-from hlo_inspect.rules import RULES
+from hlo_inspect.rules import rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class ModuleReports:
     ) -> None:
         if phases not in get_args(PhasesFrom):
             raise UsageError(f"phases are told by {' or '.join(get_args(PhasesFrom))}, not by {phases!r}")
-        self.chosen = [find_pass(name) for name in passes if name != WORKLOAD.name]
+        self.chosen = [find_pass(name) for name in passes if name != WORKLOAD]
         self._also = frozenset(find_pass(name).name for name in also)
         running = _with_included([*self.chosen, *map(find_pass, also)])
-        self._answering = list(dict.fromkeys((*running, MODULE_FACTS)))
+        self._answering = list(dict.fromkeys((*running, find_pass(MODULE_FACTS))))
         self.specs = tuple(spec for one in self._answering for spec in one.specs)
         self.wants = _wants(running, self.chosen)
         left_out = self.chosen[0].also if self.chosen else ()
@@ -118,8 +118,7 @@ class ModuleReports:
             *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
             *log_tables(module),
         )
-        rules = [rule for rule in RULES if not sections.keys().isdisjoint(rule.passes)]
-        findings = [finding for rule in rules for finding in rule.check(context)]
+        findings = [finding for rule in rules_of(sections) for finding in rule.check(context)]
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
         headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
@@ -173,7 +172,7 @@ def _with_included(passes: Iterable[Pass]) -> list[Pass]:
 
 def _wants(running: Iterable[Pass], chosen: Iterable[Pass]) -> Wants:
     """What the facts of all passes and the tables of the chosen ones need of a module."""
-    wants = MODULE_FACTS.wants
+    wants = find_pass(MODULE_FACTS).wants
     for one in running:
         wants |= one.wants
     for one in chosen:

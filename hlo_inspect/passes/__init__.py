@@ -1,49 +1,51 @@
-"""The passes, in one explicit list: a question is one file here."""
+"""The passes, in one explicit list: a question is one file here, which is imported when the question is asked."""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.passes.alpa import Alpa
-from hlo_inspect.passes.base import Pass, WorkloadPass
-from hlo_inspect.passes.collectives import Collectives
-from hlo_inspect.passes.cost import Cost
-from hlo_inspect.passes.custom_calls import CustomCalls
-from hlo_inspect.passes.fingerprint import Fingerprint
-from hlo_inspect.passes.fusions import Fusions
-from hlo_inspect.passes.memory import Memory
-from hlo_inspect.passes.module_facts import ModuleFacts
-from hlo_inspect.passes.optimizer import Optimizer
-from hlo_inspect.passes.params import Params
-from hlo_inspect.passes.summary import Summary
-from hlo_inspect.passes.top import Top
-from hlo_inspect.passes.workload import WorkloadFile
-from hlo_inspect.passes.workload_collectives import WorkloadCollectives
-from hlo_inspect.passes.workload_summary import WorkloadSummary
-from hlo_inspect.report.model import FactSpec
+from hlo_inspect.registry import Registry
 
-MODULE_FACTS = ModuleFacts()
-"""Runs with every command and is none itself."""
+if TYPE_CHECKING:
+    from hlo_inspect.passes.base import Pass, WorkloadPass
+    from hlo_inspect.report.model import FactSpec
 
-PASSES: tuple[Pass, ...] = (
-    Summary(),
-    Params(),
-    Fusions(),
-    Collectives(),
-    Optimizer(),
-    Cost(),
-    Top(),
-    Memory(),
-    CustomCalls(),
-    Fingerprint(),
-)
-
-ALPA = Alpa()
-"""What `--cost-model` adds; checks can name its facts. It is no command of its own."""
-
-WORKLOAD = WorkloadFile()
+WORKLOAD = "workload"
 """The pass about workload files that is a command of its own; the others answer those of modules of the same name."""
 
-WORKLOAD_PASSES: tuple[WorkloadPass, ...] = (WORKLOAD, WorkloadCollectives(), WorkloadSummary())
+SUMMARIES: dict[str, str] = {
+    "summary": "One page: what this module is, its buffers, costs, optimizer, fusions, collectives and opcodes, and what looks "
+    "wrong.",
+    "params": "Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, "
+    "used or not.",
+    "fusions": "Fusions by kind, root and content; what moves most bytes first; custom calls by target.",
+    "collectives": "Every collective: kind, bytes, groups, mesh axis, reduction, asynchronous or not, how often it runs, "
+    "phase, source line.",
+    "optimizer": "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
+    "cost": "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
+    "top": "The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile time and its "
+    "bound.",
+    "memory": "Device memory: does it fit, what is live at the peak, and the largest arrays of any text.",
+    "custom-calls": "Custom calls by target: what each does, how that is known, and what is unknown.",
+    "fingerprint": "Two hashes of each module: of its program, and of its schedule.",
+    WORKLOAD: "A network simulator's workload file: totals by pass, kind and group; the same rows in another dialect.",
+}
+"""What the list of commands says of each pass: the first paragraph of its docstring."""
+
+PASSES: Registry[Pass] = Registry(__name__, (name for name in SUMMARIES if name != WORKLOAD))
+"""The passes about modules. Each is a command."""
+
+MODULE_FACTS = "module_facts"
+"""Runs with every command and is none itself."""
+
+ALPA = "alpa"
+"""What `--cost-model` adds; checks can name its facts. It is no command of its own."""
+
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA))
+
+WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
 
 
 def find_workload_pass(name: str) -> WorkloadPass | None:
@@ -51,15 +53,24 @@ def find_workload_pass(name: str) -> WorkloadPass | None:
     return next((one for one in WORKLOAD_PASSES if one.name == name), None)
 
 
+def workload_pass() -> WorkloadPass:
+    """The pass that is the command `workload`."""
+    return WORKLOAD_PASSES.of("workload-file")
+
+
 def find_pass(name: str) -> Pass:
     """The pass of that name or alias; `UsageError` lists the names there are."""
-    for one in (*PASSES, MODULE_FACTS, ALPA):
-        if name in (one.name, *one.aliases):
+    for registry in (PASSES, OTHERS):
+        if name in registry.names:
+            return registry.of(name)
+    for one in PASSES:
+        if name in one.aliases:
             return one
-    names = [one.name for one in (*PASSES, WORKLOAD)]
+    names = [*PASSES.names, WORKLOAD]
     raise UsageError(f"no pass {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
 
+@cache
 def all_specs() -> tuple[FactSpec, ...]:
     """Every fact that some pass can give."""
-    return tuple(spec for one in (MODULE_FACTS, *PASSES, ALPA, WORKLOAD) for spec in one.specs)
+    return tuple(spec for one in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), workload_pass()) for spec in one.specs)

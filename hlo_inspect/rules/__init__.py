@@ -1,75 +1,66 @@
-"""The findings, in one explicit list: a rule is one file here. Problems of reading and of policies stand in a table each."""
+"""The findings, in one explicit list: a rule is one file here, imported when it is asked for. Problems of reading, of policies
+and of workload files stand in a table each.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import cache
+from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.rules.base import Rule, RulePage
-from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
-from hlo_inspect.rules.contradictory_devices import ContradictoryDevices
-from hlo_inspect.rules.copied_donated_parameter import CopiedDonatedParameter
-from hlo_inspect.rules.dangling_alias import DanglingAlias
-from hlo_inspect.rules.differing_memory_files import DifferingMemoryFiles
-from hlo_inspect.rules.excessive_runs import ExcessiveRuns
-from hlo_inspect.rules.idle_donated_parameter import IdleDonatedParameter
-from hlo_inspect.rules.invalid_custom_call_config import InvalidCustomCallConfig
-from hlo_inspect.rules.invalid_trip_count import InvalidTripCount
-from hlo_inspect.rules.kept_gathered_parameter import KeptGatheredParameter
-from hlo_inspect.rules.large_constant import LargeConstant
-from hlo_inspect.rules.mesh_mismatch import MeshMismatch
-from hlo_inspect.rules.mesh_not_sought import MeshNotSought
-from hlo_inspect.rules.reading_problems import READING_PROBLEMS
-from hlo_inspect.rules.recursive_computation import RecursiveComputation
-from hlo_inspect.rules.replicated_optimizer_state import ReplicatedOptimizerState
-from hlo_inspect.rules.saved_activations import SavedActivations
-from hlo_inspect.rules.sharding_device_count import ShardingDeviceCount
-from hlo_inspect.rules.tile_padding import TilePadding
-from hlo_inspect.rules.unaccountable_memory import UnaccountableMemory
-from hlo_inspect.rules.undonated_optimizer_state import UndonatedOptimizerState
-from hlo_inspect.rules.undonated_parameter import UndonatedParameter
-from hlo_inspect.rules.uneven_device_groups import UnevenDeviceGroups
-from hlo_inspect.rules.unfollowed_dataflow import UnfollowedDataflow
-from hlo_inspect.rules.unreadable_device_groups import UnreadableDeviceGroups
-from hlo_inspect.rules.unused_parameter import UnusedParameter
-from hlo_inspect.rules.whole_layer_stack import WholeLayerStack
-from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
+from hlo_inspect.registry import Registry
+
+if TYPE_CHECKING:
+    from hlo_inspect.rules.base import Rule, RulePage
 
 _CODE = re.compile(r"HI[0-9]{3}", re.ASCII)
 
-RULES: tuple[Rule, ...] = (
-    UndonatedParameter(),
-    UnusedParameter(),
-    DanglingAlias(),
-    UnreadableDeviceGroups(),
-    UnevenDeviceGroups(),
-    ContradictoryDevices(),
-    ShardingDeviceCount(),
-    MeshMismatch(),
-    MeshNotSought(),
-    InvalidTripCount(),
-    RecursiveComputation(),
-    ExcessiveRuns(),
-    InvalidCustomCallConfig(),
-    UnfollowedDataflow(),
-    UndonatedOptimizerState(),
-    ReplicatedOptimizerState(),
-    UnaccountableMemory(),
-    DifferingMemoryFiles(),
-    TilePadding(),
-    LargeConstant(),
-    SavedActivations(),
-    CopiedDonatedParameter(),
-    KeptGatheredParameter(),
-    WholeLayerStack(),
-    IdleDonatedParameter(),
-)
+PASSES_OF_RULES: dict[str, tuple[str, ...]] = {
+    "undonated-parameter": ("params", "memory"),
+    "unused-parameter": ("params",),
+    "dangling-alias": ("params",),
+    "unreadable-device-groups": ("collectives",),
+    "uneven-device-groups": ("collectives",),
+    "contradictory-devices": ("collectives",),
+    "sharding-device-count": ("collectives",),
+    "mesh-mismatch": ("collectives",),
+    "mesh-not-sought": ("collectives",),
+    "invalid-trip-count": ("collectives", "cost"),
+    "recursive-computation": ("collectives", "cost"),
+    "excessive-runs": ("collectives", "cost"),
+    "invalid-custom-call-config": ("cost", "custom-calls"),
+    "unfollowed-dataflow": ("optimizer",),
+    "undonated-optimizer-state": ("optimizer",),
+    "replicated-optimizer-state": ("optimizer",),
+    "unaccountable-memory": ("memory",),
+    "differing-memory-files": ("memory",),
+    "tile-padding": ("memory",),
+    "large-constant": ("memory",),
+    "saved-activations": ("memory",),
+    "copied-donated-parameter": ("memory",),
+    "kept-gathered-parameter": ("memory",),
+    "whole-layer-stack": ("memory",),
+    "idle-donated-parameter": ("memory",),
+}
+"""The passes of whose answers each rule is a part, as its class says it too: a rule is imported when one of them runs."""
+
+RULES: Registry[Rule] = Registry(__name__, PASSES_OF_RULES)
+
+
+def rules_of(passes: Container[str]) -> list[Rule]:
+    """The rules that are a part of the answers of some passes."""
+    return [RULES.of(rule) for rule, its_passes in PASSES_OF_RULES.items() if any(one in passes for one in its_passes)]
 
 
 @cache
 def rule_pages() -> tuple[RulePage, ...]:
     """The documentation of every finding that exists, by code."""
+    from hlo_inspect.rules.check_problems import CHECK_PROBLEMS
+    from hlo_inspect.rules.reading_problems import READING_PROBLEMS
+    from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
+
     return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES), *WORKLOAD_PROBLEMS)
 
 

@@ -14,8 +14,8 @@ from hlo_inspect.hlo.source import open_source
 from hlo_inspect.passes import PASSES
 
 DATA = Path(__file__).parents[1] / "data"
-WANTS = PASSES[0].wants
-for one in PASSES[1:]:
+WANTS = next(iter(PASSES)).wants
+for one in PASSES:
     WANTS |= one.wants
 
 

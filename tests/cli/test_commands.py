@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.checks.policy import parse_policy
-from hlo_inspect.cli.commands import passes_for
+from hlo_inspect.cli.commands.check import passes_for
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
 from hlo_inspect.rules.base import HEADINGS
 
@@ -147,8 +147,8 @@ def test_the_rules_in_a_table(run: Run) -> None:
             "checks: {params.count: 1}\nignore: [{rule: HI502, reason: x}, {rule: HI001, reason: x}]",
             ["summary", "params", "collectives"],
         ),
-        ("checks: {params.count: 1}\nfail-on: error", [one.name for one in (*PASSES, ALPA, WORKLOAD)]),
-        ("fail-on: error", [one.name for one in (*PASSES, ALPA, WORKLOAD)]),
+        ("checks: {params.count: 1}\nfail-on: error", [*PASSES.names, ALPA, WORKLOAD]),
+        ("fail-on: error", [*PASSES.names, ALPA, WORKLOAD]),
     ],
 )
 def test_a_check_runs_the_passes_that_it_needs(text: str, passes: list[str]) -> None:

@@ -188,7 +188,7 @@ class TestStreams:
             "import sys\n"
             "class Interrupting:\n"
             "    def find_spec(self, name, path=None, target=None):\n"
-            "        if name == 'hlo_inspect.cli.commands':\n"
+            "        if name == 'hlo_inspect.cli.application':\n"
             "            raise KeyboardInterrupt\n"
             "sys.meta_path.insert(0, Interrupting())\n"
         )

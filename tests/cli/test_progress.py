@@ -88,6 +88,6 @@ def test_an_inspection_says_how_far_it_is(name: str, tmp_path: Path) -> None:
 
 
 def test_no_library_is_loaded_for_what_is_not_shown() -> None:
-    code = "import sys, hlo_inspect.cli.commands, hlo_inspect.cli.progress; print('rich' in sys.modules)"
+    code = "import sys, hlo_inspect.cli.commands.of_pass, hlo_inspect.cli.progress; print('rich' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from click import Choice
 
-from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.cli.commands import find_command
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
@@ -25,7 +25,9 @@ class ClosedPipe(StringIO):
 def test_the_formats_of_the_command_line() -> None:
     """The contract's, and those that `--format` offers."""
     assert {"table", "json", "csv", "markdown"} <= FORMATS.keys()
-    (option,) = [option for option in COMMANDS[0].params if option.name == "format_"]
+    command = find_command("summary")
+    assert command is not None
+    (option,) = [option for option in command.params if option.name == "format_"]
     assert isinstance(option.type, Choice)
     assert list(option.type.choices) == list(FORMATS)
 

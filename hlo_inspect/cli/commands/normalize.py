@@ -11,7 +11,7 @@ from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 
 
-@click.command("normalize", short_help="Print the text in canonical names, for git diff and golden tests.")
+@click.command("normalize")
 @click.option(
     "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
 )
@@ -23,7 +23,7 @@ from hlo_inspect.cli.streams import tell
 @click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses (extra [xla]).")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of lines that cannot be read.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
-def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
+def command(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
     """Print the text of each module with its instructions, computations and channels renamed in a canonical way.
 
     Two texts of one program have the same normal form, so that `git diff` shows what changed and golden tests hold still. The

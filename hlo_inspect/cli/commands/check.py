@@ -1,0 +1,155 @@
+"""`check`: facts against a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    fail_on_option,
+    output_options,
+    read_options,
+    take_output,
+    take_read,
+)
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.streams import tell
+from hlo_inspect.errors import InputError
+from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
+
+if TYPE_CHECKING:
+    from hlo_inspect.checks.policy import Policy
+    from hlo_inspect.checks.runner import CheckRun
+    from hlo_inspect.report.model import Report, Severity
+
+
+UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
+"""A fact that is known where every line is read, and the pass that asks for that."""
+
+
+@click.command("check")
+@output_options
+@read_options
+@fail_on_option
+@click.option(
+    "--policy", "policies", metavar="FILE", multiple=True, shell_complete=completion.files, help="YAML policy; several add up."
+)
+@click.option(
+    "--assert",
+    "assertions",
+    metavar="EXPR",
+    multiple=True,
+    shell_complete=completion.facts,
+    help="An assertion, as 'collectives.all-to-all.count == 0'.",
+)
+@click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
+@click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files)
+def command(
+    inputs: tuple[str, ...],
+    policies: tuple[str, ...],
+    assertions: tuple[str, ...],
+    fail_on: Severity | None,
+    *,
+    allow_partial: bool,
+    list_facts: bool,
+    **arguments: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
+    """Check facts against a policy: exit status 1 when one fails.
+
+    Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A module that is cut
+    off is not checked, which is exit status 3.
+    """
+    from hlo_inspect.checks.runner import CheckRun
+
+    output, read = take_output(arguments), take_read(arguments)
+    if list_facts:
+        return _list_facts(inputs, read, output)
+    if not inputs:
+        raise click.UsageError("Missing argument 'INPUT...'.")
+    policy = _policy(policies, assertions, fail_on)
+    refuse_to_overwrite(output.output, policies)
+    found = Inspected(inputs, passes_for(policy), read, quiet=output.quiet, output=output.output)
+    run = CheckRun(policy)
+    deliver(run.reports(found if allow_partial else _whole(found, run)), output)
+    return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
+
+
+def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
+    """The reports on whole modules; the others are refused."""
+    for report in reports:
+        if _is_whole(report):
+            yield report
+        else:
+            run.refused += 1
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether the text holds the whole module; where it does not, an error says what to do."""
+    from hlo_inspect.rules.reading_problems import is_part, truncation
+
+    cut = truncation(report)
+    if cut is not None:
+        inside = f" inside {cut.subject}" if cut.subject is not None else ""
+        name = report.facts.get("module.name", report.title)
+        what = "a part of a module is" if is_part(cut) else f"{name} is cut off{inside} and is"
+        message = f"{what} not checked: its facts would be those of a part (--allow-partial checks it)"
+        tell(f"hlo-inspect: {InputError(message, cut.location)}")
+    return cut is None
+
+
+def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions) -> int:
+    """The facts that there are, with their values where there are inputs."""
+    from hlo_inspect.checks.facts import facts_of, facts_report
+
+    if not inputs:
+        deliver([facts_report(all_specs())], output)
+        return 0
+    found = Inspected(inputs, _all_names(), read, quiet=output.quiet, output=output.output)
+    deliver(map(facts_of, found), output)
+    return found.status
+
+
+def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:
+    """The policies and assertions of the command line as one."""
+    from hlo_inspect.checks.policy import Policy, parse_assertion, read_policy
+
+    policy = Policy()
+    for file in files:
+        one = read_policy(file)
+        policy = Policy(policy.assertions + one.assertions, one.fail_on or policy.fail_on, policy.ignores + one.ignores)
+    added = tuple(parse_assertion(text) for text in assertions)
+    return replace(policy, assertions=policy.assertions + added, fail_on=fail_on or policy.fail_on)
+
+
+def passes_for(policy: Policy) -> list[str]:
+    """The passes whose facts the policy names or whose findings it ignores; all where findings can fail. Unknown facts are
+    refused before reading.
+    """
+    from hlo_inspect.checks.resolve import resolve
+    from hlo_inspect.report.facts import find_spec
+    from hlo_inspect.rules import RULES
+    from hlo_inspect.rules.reading_problems import READING_PROBLEMS
+
+    facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
+    if policy.fail_on is not None or not facts:
+        return _all_names()
+    ignored = {ignore.rule for ignore in policy.ignores}
+    named = {rule.passes[0] for rule in RULES if rule.code in ignored}
+    if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
+        named.add(EVERY_LINE)
+    named |= {
+        one.name for one in (*PASSES, OTHERS.of(ALPA), workload_pass()) if any(find_spec(fact, one.specs) for fact in facts)
+    }
+    return [name for name in _all_names() if name in named] or [MODULE_FACTS]
+
+
+def _all_names() -> list[str]:
+    return [*PASSES.names, ALPA, WORKLOAD]

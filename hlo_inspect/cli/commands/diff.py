@@ -1,0 +1,58 @@
+"""`diff`: what changed between two dumps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.options import (
+    fail_on_option,
+    output_options,
+    read_options,
+    take_output,
+    take_read,
+)
+from hlo_inspect.cli.output import deliver
+
+if TYPE_CHECKING:
+    from hlo_inspect.report.model import Severity
+
+
+@click.command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
+@output_options
+@read_options
+@fail_on_option
+@click.option(
+    "--fail-if",
+    "conditions",
+    metavar="COND",
+    multiple=True,
+    shell_complete=completion.facts,
+    help="Exit with 1 when this is so: 'memory.peak_bytes > +5%', 'collectives.count != 0' (NEW - OLD), "
+    "'optimizer.name different', or different (any difference).",
+)
+@click.option("--new-module", metavar="REGEX", help="Modules of NEW whose name matches, where --module is about OLD alone.")
+@click.argument("old", shell_complete=completion.files)
+@click.argument("new", shell_complete=completion.files)
+def command(
+    old: str,
+    new: str,
+    conditions: tuple[str, ...],
+    new_module: str | None,
+    fail_on: Severity | None,
+    **arguments: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
+    """What changed from OLD to NEW: facts first, then what explains them.
+
+    OLD and NEW are files, directories, patterns or reports that --format json wrote. Several modules are paired by name, then
+    by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
+    where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
+    """
+    from hlo_inspect.cli.differences import Compared
+
+    output, read = take_output(arguments), take_read(arguments)
+    found = Compared(old, new, new_module, read, conditions, fail_on, output)
+    deliver(found, output)
+    return found.status

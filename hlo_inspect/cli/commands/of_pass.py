@@ -1,0 +1,96 @@
+"""The command of a pass: options -> inspect -> renderer -> exit status. The docstring of the pass is the help text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import Inspected, with_name
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    cost_model_options,
+    fail_on_option,
+    output_options,
+    read_options,
+    take_output,
+    take_read,
+)
+from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
+from hlo_inspect.passes import ALPA
+
+if TYPE_CHECKING:
+    from hlo_inspect.passes.base import Question
+    from hlo_inspect.report.model import Report, Severity
+
+
+OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
+"""The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
+
+
+def command_of(one: Question) -> click.Command:
+    """The command of a pass."""
+
+    @output_options
+    @read_options
+    @fail_on_option
+    @click.argument(
+        "inputs",
+        metavar="INPUT... [NAME]" if one.takes_name else "INPUT...",
+        nargs=-1,
+        shell_complete=completion.files,
+        required=True,
+    )
+    def run(
+        inputs: tuple[str, ...],
+        fail_on: Severity | None,
+        *,
+        quick: bool = False,
+        to: str | None = None,
+        **arguments: Any,  # noqa: ANN401 - click hands over all options
+    ) -> int:
+        output, read = take_output(arguments), take_read(arguments)
+        if one.takes_name:
+            inputs, name = with_name(inputs)
+            read = replace(read, name=name)
+        if to is not None:
+            return _rewritten(inputs, to, output)
+        also = () if quick else one.also
+        read = replace(read, phases="names") if quick else read
+        names = (one.name,) if read.cost_model is None else (one.name, ALPA)
+        found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
+        deliver(_with_list(found, inputs) if ends_with_list else found, output)
+        return found.status
+
+    if one.also:
+        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
+    if one.cost_models:
+        run = cost_model_options(one.cost_models)(run)
+    if one.writes:
+        run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
+    return click.command(one.name, help=one.help())(run)
+
+
+def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
+    """Writes the workload file in another dialect."""
+    from hlo_inspect.inspection.workload_reports import rewritten_workload
+
+    if len(inputs) != 1:
+        raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")
+    refuse_to_overwrite(output.output, inputs)
+    deliver_bytes(rewritten_workload(inputs[0], to), output)
+    return 0
+
+
+def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Report]:
+    """The reports as they come and, where they are more than a few, the list of them."""
+    from hlo_inspect.passes.modules import ModuleList
+
+    listed = ModuleList()
+    yield from listed.noting(reports)
+    if len(listed) > _FEW:
+        yield listed.report(", ".join(inputs))

@@ -1,0 +1,28 @@
+"""`rule`: the documentation of a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.options import (
+    output_options,
+    take_output,
+)
+from hlo_inspect.cli.output import deliver
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command("rule")
+@output_options
+@click.argument("name", metavar="CODE|NAME", shell_complete=completion.rules)
+def command(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """Show what a finding means, why it matters and how to fix it: `hlo-inspect rule HI506`."""
+    from hlo_inspect.passes.rule_pages import rule_report
+
+    deliver([rule_report(name)], take_output(arguments))
+    return 0

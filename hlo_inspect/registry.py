@@ -1,0 +1,38 @@
+"""Registries: things of which each is a class in a file of its own, named in one list and imported when one is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The instances of classes that stand in the modules of a package, by their names.
+
+    Of the name `custom-calls` the module is `custom_calls` and the class `CustomCalls`.
+    """
+
+    def __init__(self, package: str, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        self._package = package
+        self._loaded: dict[str, T] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.of, self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, name: str) -> T:
+        """What has that name; `KeyError` where nothing has."""
+        if name not in self.names:
+            raise KeyError(name)
+        if name not in self._loaded:
+            module = import_module(f"{self._package}.{name.replace('-', '_')}")
+            cls = getattr(module, "".join(word.capitalize() for word in re.split("[-_]", name)))
+            self._loaded[name] = cls()
+        return self._loaded[name]
