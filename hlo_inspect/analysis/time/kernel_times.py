@@ -5,8 +5,10 @@ host's at its link, the longest of these. Memory on the chip takes no time.
 
 The estimate on a TPU: the fixed cost of a kernel, and the longer of its matrix multiplications and its bytes, at the shares of
 the peaks that kernels reach. Bytes grow by the tiles of the kernel's arrays. They count wherever the arrays lie, as in the
-compiler's own estimates, which are made before arrays are given memory on the chip. Of a chip whose two cores work as one a
-kernel that is not split over both has half. What works on scalars alone has no fixed cost.
+compiler's own estimates, which are made before arrays are given memory on the chip. An output fusion, which feeds the matrix
+unit, has the fixed cost once more for each of the two factors that it has to fetch from the device's memory first, as the
+compiler's estimates do. Of a chip whose two cores work as one a kernel that is not split over both has half. What works on
+scalars alone has no fixed cost.
 
 The estimate elsewhere is that of XLA's performance model of GPUs (`GpuPerformanceModelBase::CombineComputeAndMemoryAccessTime`
 in xla/service/gpu/model/gpu_performance_model_base.cc): a launch, then computing and memory one after the other, of which 95 %
@@ -32,6 +34,7 @@ from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 _SCALAR_MEMORY = 6
 _OVERLAP = 0.95
 _ON_BOTH_CORES = "megacore_config"
+_FACTORS = 2
 
 
 class KernelTime(NamedTuple):
@@ -58,12 +61,22 @@ class _Load(NamedTuple):
     memory: float
     host: float
     moved: Tally
-    arrays: list[ArrayShape]
+    operands: list[list[ArrayShape]]
+    results: list[ArrayShape]
 
     @property
     def compute(self) -> float:
         """Matrix and vector units work at the same time."""
         return max(self.matmul, self.vector)
+
+    @property
+    def arrays(self) -> list[ArrayShape]:
+        return [*self.results, *(array for operand in self.operands for array in operand)]
+
+    @property
+    def fetched(self) -> int:
+        """The operands in the device's memory."""
+        return sum(any(_space(array) == 0 for array in operand) for operand in self.operands)
 
     @property
     def bound(self) -> float:
@@ -140,16 +153,18 @@ class KernelTimes:
             memory_time(moved, self.profile).least,
             moved.rows.get(TallyKey("", HOST_MEMORY), (0,))[-1] * per_host_byte,
             moved,
-            _arrays(view, kernel.row) if self._is_tpu else [],
+            _operands(view, kernel.row) if self._is_tpu else [],
+            [array for _, array in array_leaves(view.shapes[kernel.row])] if self._is_tpu else [],
         )
 
     # -- models -----------------------------------------------------------------------------------------------------------
 
     def _of_tpu(self, kernel: Kernel, load: _Load) -> float:
-        profile, padding = self.profile, _padding(load.arrays)
+        profile, arrays = self.profile, load.arrays
+        padding = _padding(arrays)
         if kernel.started is not None:  # a copy that its own engine makes, beside the kernels
             return max(load.memory * padding / profile.memory_efficiency, load.host)
-        if all(array.dimensions == () or _space(array) == _SCALAR_MEMORY for array in load.arrays):
+        if all(array.dimensions == () or _space(array) == _SCALAR_MEMORY for array in arrays):
             return load.bound
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
@@ -157,7 +172,8 @@ class KernelTimes:
         is_half = (profile.cores_per_device or 1) > 1 and _ON_BOTH_CORES not in kernel.instruction.tail
         cores = 0.5 if is_half else 1.0
         longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)
-        return (profile.kernel_overhead or 0.0) + longest
+        waits = min(load.fetched, _FACTORS) if kernel.labels.kind == "kOutput" else 0
+        return (profile.kernel_overhead or 0.0) * (1 + waits) + longest
 
     def _of_gpu(self, kernel: Kernel, load: _Load) -> float:
         profile = self.profile
@@ -196,10 +212,10 @@ class KernelTimes:
         return any(ASYNC_DONE_TARGET in view.rows[row][3] for row in calls)
 
 
-def _arrays(view: View, row: int) -> list[ArrayShape]:
-    """The arrays that an instruction reads and writes."""
-    operands = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-    return [array for shape in (view.shapes[row], *operands) for _, array in array_leaves(shape)]
+def _operands(view: View, row: int) -> list[list[ArrayShape]]:
+    """The arrays of each operand."""
+    operands = (view.operand_shape(row, number) for number in range(len(view.operand_rows(row))))
+    return [[array for _, array in array_leaves(shape)] for shape in operands]
 
 
 def _padding(arrays: list[ArrayShape]) -> float:

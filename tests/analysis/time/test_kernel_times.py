@@ -96,6 +96,26 @@ def test_a_product(machine: Machine) -> None:
     )  # fmt: skip
 
 
+def test_an_output_fusion_waits_for_what_it_multiplies(machine: Machine) -> None:
+    """One of three operands is on the chip; there are two factors at most. A loop fusion of the same does not wait."""
+    on_chip, matrix = "f32[128,128]{1,0:T(8,128)S(1)}", f"f32[128,128]{TILED}"
+    body = (
+        "%f {\n  %a = f32[128,128]{1,0} parameter(0)\n  %b = f32[128,128]{1,0} parameter(1)\n"
+        "  %c = f32[128,128]{1,0} parameter(2)\n  %d = f32[128,128]{1,0} multiply(%a, %b)\n"
+        "  ROOT %r = f32[128,128]{1,0} add(%d, %c)\n}\n"
+    )
+    memory = 4 * 128 * 128 * 4 / 1e12 / 0.5
+    for shapes, kind, costs in (
+        ((on_chip, on_chip, on_chip), "kOutput", 1),
+        ((on_chip, matrix, on_chip), "kOutput", 2),
+        ((matrix, matrix, matrix), "kOutput", 3),
+        ((matrix, matrix, matrix), "kLoop", 1),
+    ):
+        lines = [parameter(shape, number) for number, shape in enumerate(shapes)]
+        fusion = f"ROOT %k = {matrix} fusion(%p0, %p1, %p2), kind={kind}, calls=%f"
+        assert machine.times(*lines, fusion, before=body)["k"][1] == pytest.approx(costs * US + memory)
+
+
 def test_one_core_of_two(machine: Machine) -> None:
     """A kernel that says nothing of both cores has half of the chip; in the bound it has all of it."""
     matrix = f"f32[1024,1024]{TILED}"
