@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ links:
 sources:
   - {id: arithmetic, title: Round figures, publisher: nobody, version: "1", url: "https://example.org", page: "1"}
 """
-US, NS = 1e-6, 1e-9
+US = 1e-6
+DATA = Path(__file__).parents[2] / "data"
 HEADER = "HloModule m, is_scheduled=true, entry_computation_layout={(f32[1024,1024]{1,0})->f32[1024,1024]{1,0}}\n\n"
 MATRIX = 4 * 2**20
 """Bytes of f32[1024,1024]: 4.194304 us at 1 TB/s."""
@@ -263,3 +265,20 @@ def test_the_compilers_cycles_of_all_runs(machine: Machine) -> None:
     assert report.facts["time.compiler_cycles"] == 20_000
     assert times(report)["n"][2] == pytest.approx(20 * US)
     assert times(report)["copy"][2] is None
+
+
+@pytest.mark.parametrize("dump", sorted((DATA / "tpu").glob("*.after.txt")) + sorted((DATA / "memory").glob("tpu_*.hlo")))
+def test_the_compilers_estimates_of_a_dump(dump: Path) -> None:
+    """Every estimate of a loop or output fusion of a TPU v5e that runs itself is read, and no bound is above one by more than
+    5 %: on-chip memory is free in bounds, and costs in the model.
+    """
+    text = dump.read_text(encoding="utf-8")
+    stated = re.findall(r'kind=k(?:Loop|Output).*"estimated_cycles":"(\d+)"', text)
+    report = hlo_inspect.inspect(dump, "top", profile="tpu-v5e")
+    table = report.table("kernels")
+    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    fusions = [row for row in rows if row["fusion_kind"] in ("kLoop", "kOutput")]
+    runs = [row["runs"] or 1 for row in fusions]
+    cycles = [round(row["compiler_s"] / count * 1.5e9) for row, count in zip(fusions, runs, strict=True)]
+    assert sorted(cycles) == sorted(map(int, stated))
+    assert all(row["bound_s"] <= 1.05 * row["compiler_s"] for row in rows if row["compiler_s"])
