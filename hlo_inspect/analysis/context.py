@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
+    from hlo_inspect.analysis.time.step_times import StepTimes
+    from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.analysis.view import View, Views
     from hlo_inspect.hlo.device_groups import NamedMesh
     from hlo_inspect.hlo.header import ShapeIndex
@@ -53,7 +55,15 @@ if TYPE_CHECKING:
 PhasesFrom = Literal["graph", "names"]
 
 
-_OF_MACHINE = ("kernel_times", "_collective_times_by_place", "profile_choice", "collective_times", "collective_seconds")
+_OF_MACHINE = (
+    "kernel_times",
+    "timelines",
+    "step_times",
+    "_collective_times_by_place",
+    "profile_choice",
+    "collective_times",
+    "collective_seconds",
+)
 """Analyses that depend on the machine."""
 
 
@@ -411,6 +421,30 @@ class Context:
         has_shardings = bool(self.module.partitioning_targets) or any(one is not None for one in shardings)
         devices = devices_of_work(self.shapes_are, self.device_counts.devices, has_shardings)
         return KernelTimes(self.profile, self.views, why_no_bytes(self.module), devices)
+
+    @cached_property
+    def timelines(self) -> Timelines | None:
+        """What each stream does in one run of the program, with a profile, in a module that was read with its graph."""
+        if self.kernel_times is None:
+            return None
+        from hlo_inspect.analysis.time.program_steps import issued_work
+        from hlo_inspect.analysis.time.timelines import find_timelines
+
+        is_scheduled = self.module.header.is_scheduled
+        work = issued_work(self.module, self.views, self.call_graph, self.kernels, self.collectives, in_order=is_scheduled)
+        return find_timelines(work, self.kernel_times, self._collective_times_by_place, is_scheduled=is_scheduled)
+
+    @cached_property
+    def step_times(self) -> StepTimes | None:
+        """How long one run of the program takes, with a profile."""
+        if self.kernel_times is None or self.timelines is None:
+            return None
+        from hlo_inspect.analysis.cost.roofline import Seconds
+        from hlo_inspect.analysis.time.collective_totals import ALL
+        from hlo_inspect.analysis.time.step_times import find_step_times
+
+        alone = self.collective_seconds.get(ALL, Seconds(0.0))
+        return find_step_times(self.cost, self.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""

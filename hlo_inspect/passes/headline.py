@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
-from hlo_inspect.analysis.cost.roofline import bound
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.program import Program
 from hlo_inspect.analysis.slices import DCN
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time, kernels_bound
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.hlo.shapes import total
@@ -31,11 +30,13 @@ _OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optim
 
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
-    """At most six lines; costs, optimizer and the largest array are in them where they were asked for."""
+    """At most seven lines; costs, optimizer and the largest array are in them where they were asked for."""
     if not context.module.quoted_lines:
         yield HeadlineRow("", tuple(_what(context)))
     if "cost" in context.also and context.module.entry is not None:
         yield HeadlineRow("compute", tuple(_compute(context)))
+        time = tuple(_time(context))
+        yield from [HeadlineRow("time", time)] if time else []
     yield HeadlineRow("collectives", tuple(_collectives(context)))
     if context.interface.known:
         yield HeadlineRow("memory", tuple(_memory(context)))
@@ -107,8 +108,6 @@ def _compute(context: Context) -> Parts:
         yield ", "
     yield Amount(size.exact, "bytes", at_least=size.least)
     yield " accessed"
-    if context.profile is not None:
-        yield from _time(context)
 
 
 def _attention(context: Context) -> Parts:
@@ -125,15 +124,30 @@ def _attention(context: Context) -> Parts:
 
 
 def _time(context: Context) -> Parts:
+    """How long a step takes at least and by the model; of a large program its FLOPs and bytes alone."""
     profile, times = context.profile, context.kernel_times
     if profile is None or times is None:
         return
-    by = bound(flops_time(context.cost.opcodes, times).least, bytes_time(context.cost.opcodes, times).least)
-    seconds = kernels_bound(context.own_kernels, times).least
-    if seconds:
-        yield ": "
-        yield Amount(None, "seconds", at_least=seconds)
-        yield f" on {profile.name}" + (f" ({by})" if by else "")
+    alone = {
+        "compute": flops_time(context.cost.opcodes, times).least,
+        "memory": bytes_time(context.cost.opcodes, times).least,
+    }
+    found = context.step_times if context.module.opcode_counts.total() <= _LARGEST_OF_SUMMARY else None
+    least = max(alone.values()) if found is None else found.step.least
+    if not least:
+        return
+    yield Amount(None, "seconds", at_least=least)
+    yield f" a step on {profile.name}"
+    if found is None:
+        yield f" by {max(alone, key=lambda name: alone[name])} alone; the step: hlo-inspect time"
+        return
+    if found.estimate_step.least > least:
+        yield ", by the model "
+        yield Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
+    if not found.estimate_exposed.reason:
+        yield ", of it "
+        yield Amount(found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0, "share")
+        yield " exposed collectives"
 
 
 def _collectives(context: Context) -> Parts:

@@ -73,8 +73,10 @@ _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
 
 def _costing(kernel: Kernel, context: Context) -> Costing:
-    times = context.kernel_times
-    time = row_times(kernel, times, context.collective_time_of(kernel)) if times is not None else None
+    times, timelines = context.kernel_times, context.timelines
+    time = None
+    if times is not None and timelines is not None:
+        time = row_times(kernel, times, context.collective_time_of(kernel), timelines)
     return Costing((kernel,), countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES)), time)
 
 

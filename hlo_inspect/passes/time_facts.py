@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.time.step_times import bytes_time, compiler_cycles, flops_time, kernels_bound, kernels_estimate
+from hlo_inspect.analysis.time.step_times import compiler_cycles
+from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.report.model import FactSpec, Value
 
@@ -16,12 +16,22 @@ _NO_PROFILE = "a time needs a hardware profile: --profile NAME"
 SPECS = (
     FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
     FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
-    FactSpec("time.collective_s", "seconds", "time of one run's collectives", absent=_NO_PROFILE),
+    FactSpec("time.collective_s", "seconds", "time of one run's collectives, each alone on its links", absent=_NO_PROFILE),
     FactSpec("time.kernels_s", "seconds", "time of one run's kernels without collectives, at least", absent=_NO_PROFILE),
-    FactSpec("time.exposed_collective_s", "seconds", "the part of collectives that nothing hides", absent=_NO_PROFILE),
+    FactSpec(
+        "time.exposed_collective_s", "seconds", "what of the collectives nothing hides, at least times", absent=_NO_PROFILE
+    ),
     FactSpec("time.step_s", "seconds", "time of one run, at least", absent=_NO_PROFILE),
     FactSpec("time.estimate_kernels_s", "seconds", "time of one run's kernels by the model", absent=_NO_PROFILE),
+    FactSpec(
+        "time.estimate_exposed_collective_s",
+        "seconds",
+        "what of the collectives nothing hides, by the model",
+        absent=_NO_PROFILE,
+    ),
+    FactSpec("time.estimate_step_s", "seconds", "time of one run by the model", absent=_NO_PROFILE),
     FactSpec("time.compiler_cycles", "count", "the compiler's own estimates of one run's kernels", absent=_NO_PROFILE),
+    FactSpec("time.mfu_bound", "share", "share of the peak that the model's FLOPs reach at most", absent=_NO_PROFILE),
 )
 
 
@@ -35,29 +45,21 @@ class TimeFacts(NamedTuple):
 def time_facts(context: Context) -> TimeFacts:
     """Every fact of `SPECS`; without a profile nothing is known, and no reason is given."""
     facts: dict[str, Value] = {spec.name: None for spec in SPECS}
+    times = context.step_times
+    if times is None or context.kernel_times is None:
+        return TimeFacts(facts, {})
     reasons: dict[str, str] = {}
-    for name, time in _times(context).items():
+    for name, time in zip(_NAMES, times, strict=True):
         with_lower_bound(facts, name, time.exact, time.least or None)
         reasons[name] = time.reason
-    if context.kernel_times is not None:
-        cycles = compiler_cycles(context.kernels.found, context.kernel_times)
-        with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
-        reasons["time.compiler_cycles"] = "" if cycles.is_exact else cycles.reason
+    cycles = compiler_cycles(context.kernels.found, context.kernel_times)
+    with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
+    reasons["time.compiler_cycles"] = "" if cycles.is_exact else cycles.reason
+    model = model_seconds(context.cost, context.step_calls, context.kernel_times)
+    facts["time.mfu_bound"] = utilization_bound(model, times.step)
+    if facts["time.mfu_bound"] is None:
+        reasons["time.mfu_bound"] = model.reason or "how long the step takes is not known"
     return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
 
 
-def _times(context: Context) -> dict[str, Seconds]:
-    times = context.kernel_times
-    if times is None:
-        return {}
-    not_modelled = Seconds(0.0, "the time of collectives is not modelled yet")
-    kernels = kernels_bound(context.own_kernels, times)
-    return {
-        "time.compute_s": flops_time(context.cost.opcodes, times),
-        "time.memory_s": bytes_time(context.cost.opcodes, times),
-        "time.collective_s": not_modelled,
-        "time.kernels_s": kernels,
-        "time.exposed_collective_s": not_modelled,
-        "time.step_s": Seconds(kernels.least, "the time of collectives is not in it"),
-        "time.estimate_kernels_s": kernels_estimate(context.own_kernels, times),
-    }
+_NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")

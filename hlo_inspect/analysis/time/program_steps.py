@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import CallGraph, place
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, memory_space, wrapped
@@ -39,19 +39,22 @@ COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
 _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
-_DONE_TARGET = "AsyncCollectiveDone"
 _MOVING = frozenset(["bitcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "slice"])
 _HOST = 5
 _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
 class IssuedWork(NamedTuple):
-    """The steps of a program, the streams of what is issued and is no collective, and the kernels and collectives by place."""
+    """The steps of a program, the streams of what is issued and is no collective, the kernels by place, the collectives by the
+    places of their starts and of the instructions within, and where something is issued.
+    """
 
     program: TimedProgram
     streams: Mapping[Place, tuple[str, ...]]
     kernels: Mapping[Place, Kernel]
     collectives: Mapping[Place, Collective]
+    inner: Mapping[Place, Collective]
+    issued: frozenset[Place]
 
 
 def issued_work(
@@ -64,7 +67,8 @@ def issued_work(
     entry = module.entry.name if module.entry is not None else ""
     builder.build(entry)
     program = TimedProgram(entry, builder.steps, builder.beside)
-    return IssuedWork(program, builder.streams, builder.kernels, builder.collectives)
+    issued = frozenset(step.place for of in builder.steps.values() for step in of if isinstance(step, IssueStep))
+    return IssuedWork(program, builder.streams, builder.kernels, builder.collectives, builder.inner, issued)
 
 
 class _StepBuilder:
@@ -78,8 +82,7 @@ class _StepBuilder:
         self.streams: dict[Place, tuple[str, ...]] = {}
         self.kernels = {place(kernel.instruction): kernel for kernel in kernels.found}
         self.collectives = {place(one.start): one for one in collectives}
-        self._inner = {place(one.inner): one for one in self.collectives.values()}
-        self._fused_starts = any(one.is_async and one.start.opcode == "fusion" for one in self.collectives.values())
+        self.inner = {place(one.inner): one for one in self.collectives.values()}
         self._loops = {place(loop.instruction): loop for loop in graph.loops}
         self._views = views
         self._in_order = in_order
@@ -109,12 +112,12 @@ class _StepBuilder:
                 if self._in_order:
                     yield IssueStep(at, waits)
             elif known is not None and known.half == "done":
-                yield WaitStep(rows.start_of(row))
+                yield WaitStep(rows.start_of(row), at)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, at)
+                yield from self._running(rows, row, at, is_beside=False)
             elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
                 del open_fusions[ended]
-                yield WaitStep(ended)
+                yield WaitStep(ended, at)
             elif at in self.kernels:
                 yield self._kernel(rows, row, at)
 
@@ -125,31 +128,27 @@ class _StepBuilder:
         self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.instruction(row)),)
         return IssueStep(at, waits=False)
 
-    def _running(self, rows: _Rows, row: int, at: Place) -> Iterator[Step]:
+    def _running(self, rows: _Rows, row: int, at: Place, *, is_beside: bool) -> Iterator[Step]:
         """What runs other computations."""
-        called = rows.called(row)
-        opcode = rows.view.opcodes[row]
+        called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._beside(rows, row, at, called)
-        elif opcode == "while":
-            names = {role: name for role, name in called if role in ("condition", "body")}
+            yield from self._started(rows, row, at, called, is_beside=is_beside)
+            return
+        self._waiting += [(name, is_beside) for _, name in called]
+        if opcode == "while":
+            names = dict(called)
             loop = self._loops.get(at)
-            self._waiting += [(name, False) for name in names.values()]
-            count = None if loop is None else loop.trip_count
-            yield LoopStep(at, names.get("condition", ""), names.get("body", ""), count)
+            yield LoopStep(at, names.get("condition", ""), names.get("body", ""), None if loop is None else loop.trip_count)
+        elif opcode == "conditional":
+            yield BranchStep(at, tuple(name for _, name in called))
         else:
-            names_called = tuple(name for _, name in called)
-            self._waiting += [(name, False) for name in names_called]
-            if opcode == "conditional":
-                yield BranchStep(at, names_called)
-            else:
-                yield from (CallStep(at, name) for name in names_called)
+            yield from (CallStep(at, name) for _, name in called)
 
-    def _beside(self, rows: _Rows, row: int, at: Place, called: list[tuple[Role, str]]) -> Iterator[Step]:
+    def _started(self, rows: _Rows, row: int, at: Place, called: list[tuple[Role, str]], *, is_beside: bool) -> Iterator[Step]:
         """A computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
             self._waiting.append((name, True))
-            if not self._in_order:
+            if is_beside or not self._in_order:
                 yield CallStep(at, name)
                 continue
             self.beside[at] = name
@@ -167,7 +166,7 @@ class _StepBuilder:
                 continue
             view = self._views.of(name)
             inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
-            if not any(_DONE_TARGET in (one.attr("custom_call_target") or "") for one in inner):
+            if not any(ASYNC_DONE_TARGET in (one.attr("custom_call_target") or "") for one in inner):
                 continue
             copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
             same = (at for at, collective in started.items() if _identity(collective.inner) in copies)
@@ -179,12 +178,10 @@ class _StepBuilder:
     def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
             at = rows.place(row)
-            if at in self.collectives or at in self._inner or at in self.kernels:
+            if at in self.collectives or at in self.inner or at in self.kernels:
                 yield ComputeStep(at)
             elif wrapped(opcode) in RUNNERS:
-                called = rows.called(row)
-                self._waiting += [(name, True) for _, name in called]
-                yield from (CallStep(at, name) for _, name in called)
+                yield from self._running(rows, row, at, is_beside=True)
 
 
 class _Rows:

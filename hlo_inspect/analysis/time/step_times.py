@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.calls import Bounds, place
 from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.figures import MAX_COUNT, Tally
+from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
+from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
@@ -28,23 +29,82 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
     return Seconds(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
-def least_runs(kernel: Kernel) -> int:
-    """How often a kernel runs at least, whichever branch of a conditional is taken."""
-    return min(*kernel.parts[0].least.least, MAX_COUNT)
+def kernels_bound(kernels: Iterable[Kernel], times: KernelTimes, timelines: Timelines) -> Seconds:
+    """What kernels that are no collectives add to the step, at least."""
+    return Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
 
 
-def kernels_bound(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
-    """The time of all runs of kernels, one after the other, at least."""
-    found = list(kernels)
-    seconds = math.fsum(times.of(kernel).bound_s * least_runs(kernel) for kernel in found)
-    return Seconds(seconds, _missing(found, times, lambda time: time.bound_gap))
+def kernels_estimate(kernels: Iterable[Kernel], times: KernelTimes, timelines: Timelines) -> Seconds:
+    """What they add by the model."""
+    return Seconds(timelines.estimate.kernels_s, _missing(kernels, times, lambda time: time.estimate_gap))
 
 
-def kernels_estimate(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
-    """The time of all runs of kernels by the model."""
-    found = list(kernels)
-    seconds = math.fsum(times.of(kernel).estimate_s * least_runs(kernel) for kernel in found)
-    return Seconds(seconds, _missing(found, times, lambda time: time.estimate_gap))
+NO_SCHEDULE = "the text is no schedule, so that what hides a collective is not known"
+
+
+def exposed_bound(collectives: Sequence[CollectiveTime], timelines: Timelines) -> Seconds:
+    """What collectives add to the step at their bounds."""
+    return _exposed([one.reason for one in collectives if one.bound_s is None], len(collectives), timelines.bound, timelines)
+
+
+def exposed_estimate(collectives: Sequence[CollectiveTime], timelines: Timelines) -> Seconds:
+    """What they add by the model."""
+    unknown = [one.reason for one in collectives if one.estimate_s is None]
+    return _exposed(unknown, len(collectives), timelines.estimate, timelines)
+
+
+def _exposed(unknown: Sequence[str], count: int, step: TimedStep, timelines: Timelines) -> Seconds:
+    if not timelines.is_scheduled:
+        return Seconds(0.0, NO_SCHEDULE)
+    missing = f"the time of {len(unknown):,} of {count:,} collectives is not known: {unknown[0]}" if unknown else ""
+    return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
+
+
+def sum_of(one: Seconds, other: Seconds) -> Seconds:
+    """Two times together."""
+    return Seconds(one.least + other.least, one.reason or other.reason)
+
+
+def longest_of(times: Iterable[Seconds]) -> Seconds:
+    """The longest of several times."""
+    found = list(times)
+    return Seconds(max((one.least for one in found), default=0.0), next((one.reason for one in found if one.reason), ""))
+
+
+class StepTimes(NamedTuple):
+    """The times of one run: all FLOPs, all bytes and all collectives alone; the kernels, what of the collectives nothing hides,
+    and both together, at least and by the model.
+    """
+
+    compute: Seconds
+    memory: Seconds
+    collectives: Seconds
+    kernels: Seconds
+    exposed: Seconds
+    step: Seconds
+    estimate_kernels: Seconds
+    estimate_exposed: Seconds
+    estimate_step: Seconds
+
+
+def find_step_times(
+    cost: ModuleCost,
+    kernels: Sequence[Kernel],
+    times: KernelTimes,
+    collectives: Sequence[CollectiveTime],
+    collectives_alone: Seconds,
+    timelines: Timelines,
+) -> StepTimes:
+    """The times of one run. `kernels` are those that are no collectives, `collectives_alone` is the time of all collectives."""
+    compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
+    kernels_at_least, likely_kernels = kernels_bound(kernels, times, timelines), kernels_estimate(kernels, times, timelines)
+    exposed, likely = exposed_bound(collectives, timelines), exposed_estimate(collectives, timelines)
+    if timelines.is_scheduled:
+        step, likely_step = sum_of(kernels_at_least, exposed), sum_of(likely_kernels, likely)
+    else:
+        step = longest_of((compute, memory, collectives_alone))
+        likely_step = Seconds(max(likely_kernels.least, step.least), NO_SCHEDULE)
+    return StepTimes(compute, memory, collectives_alone, kernels_at_least, exposed, step, likely_kernels, likely, likely_step)
 
 
 NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycles")
@@ -94,24 +154,24 @@ class RowTimes(NamedTuple):
     bound_by: str | None = None
 
     def plus(self, more: RowTimes) -> RowTimes:
-        both = None if self.compiler is None or more.compiler is None else _sum(self.compiler, more.compiler)
-        return RowTimes(self.bound_s + more.bound_s, _sum(self.estimate, more.estimate), both, self.bound_by)
-
-
-def _sum(one: Seconds, other: Seconds) -> Seconds:
-    return Seconds(one.least + other.least, one.reason or other.reason)
+        both = None if self.compiler is None or more.compiler is None else sum_of(self.compiler, more.compiler)
+        return RowTimes(self.bound_s + more.bound_s, sum_of(self.estimate, more.estimate), both, self.bound_by)
 
 
 NO_TIME = RowTimes(0.0, Seconds(0.0), None)
 
 
-def row_times(kernel: Kernel, times: KernelTimes, collective: CollectiveTime | None) -> RowTimes:
-    """The times of all runs of a kernel; those of a `collective` are those of its links."""
-    own, runs = times.of(kernel), least_runs(kernel)
-    bound_s, estimate_s, gap, bound_by = own.bound_s, own.estimate_s, own.estimate_gap, own.bound_by
+def row_times(kernel: Kernel, times: KernelTimes, collective: CollectiveTime | None, timelines: Timelines) -> RowTimes:
+    """The times of all runs of a kernel as they are in the step: of one that runs beside the compute stream what nothing
+    hides; those of a `collective` are those of its links, hidden or not.
+    """
+    own = times.of(kernel)
+    gap, bound_by = own.estimate_gap, own.bound_by
     if collective is not None:
-        bound_s, bound_by = collective.bound_s or 0.0, "collective" if collective.bound_s else None
-        estimate_s, gap = collective.estimate_s or bound_s, "" if collective.estimate_s is not None else collective.reason
+        bound_by = "collective" if collective.bound_s else None
+        gap = "" if collective.estimate_s is not None else collective.reason
     unknown_runs = next(_unknown_runs([kernel]), "")
+    bound_s, estimate_s = timelines.bound.kernel_seconds(kernel), timelines.estimate.kernel_seconds(kernel)
+    runs = timelines.estimate.timeline.runs(place(kernel.instruction))
     compiler = None if own.compiler_s is None else Seconds(own.compiler_s * runs, unknown_runs)
-    return RowTimes(bound_s * runs, Seconds(estimate_s * runs, gap or unknown_runs), compiler, bound_by)
+    return RowTimes(bound_s, Seconds(estimate_s, gap or unknown_runs), compiler, bound_by)

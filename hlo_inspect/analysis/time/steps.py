@@ -25,9 +25,10 @@ class IssueStep(NamedTuple):
 
 
 class WaitStep(NamedTuple):
-    """The compute stream waits for what was issued at `place`, in the same run of the computation."""
+    """The instruction at `done` waits for what was issued at `place`, in the same run of the computation."""
 
     place: Place
+    done: Place
 
 
 class LoopStep(NamedTuple):

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import MAX_FIGURE, recursion
+from hlo_inspect.analysis.cost.figures import TOO_LARGE
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
     ComputeStep,
     IssueStep,
     LoopStep,
     Place,
+    Step,
     TimedProgram,
     WaitStep,
     called_by,
@@ -37,6 +39,9 @@ MAX_ITERATIONS = 64
 
 MAX_STEPS = 4_000_000
 """Steps that are followed; from then on a computation counts as in the state in which it was followed before."""
+
+MOST_TICKS = MAX_FIGURE * TICKS
+"""No text makes Python count with integers that grow with it."""
 
 BranchTaken = Literal["first", "last"]
 """Of a conditional the branch that ends first, for a lower bound, or last."""
@@ -91,8 +96,8 @@ class StreamClock:
 
     def pass_over(self, outcome: TimedRun, streams: Sequence[str], times: int = 1) -> None:
         """Goes on to the end of so many runs of a computation, each with this outcome."""
-        self.now += outcome.passed * times
-        self.compute += outcome.compute * times
+        self.now = min(self.now + outcome.passed * times, MOST_TICKS)
+        self.compute = min(self.compute + outcome.compute * times, MOST_TICKS)
         for stream, lag in zip(streams, outcome.lags, strict=True):
             self.free[stream] = self.now + lag
 
@@ -171,6 +176,28 @@ class Timeline:
     def runs(self, place: Place) -> int:
         """How often what is at a place runs, where it is on the compute stream."""
         return self.computation_runs[place[0]]
+
+    def computed_in(self, run: TimedRun) -> Counter[Place]:
+        """How often each kernel of the compute stream runs in one run of a computation, with all that it runs."""
+        runs: Counter[Place] = Counter()
+        for one, times in self.runs_within(run).items():
+            for step in self.program.steps.get(one.computation, ()):
+                if isinstance(step, ComputeStep):
+                    runs[step.place] += times
+        return runs
+
+    def computing(self, step: Step) -> int:
+        """Ticks of the compute stream's kernels in one run of a step, with all that it runs."""
+        if isinstance(step, ComputeStep):
+            return self.ticks(step.place)
+        if isinstance(step, BranchStep):
+            taken = self.branch_taken(step, StreamClock({}))
+            return 0 if taken is None else taken.compute
+        each = [self.outcome(*self._alone(name)).compute for name in called_by(step)]
+        if isinstance(step, LoopStep):
+            condition, body = each
+            return (condition + body) * (1 if step.trips is None else step.trips) + condition
+        return sum(each)
 
     # -- following ------------------------------------------------------------------------------------------------------
 
@@ -260,6 +287,8 @@ class Timeline:
                 yield from self._conditional(step, clock, result)
             else:
                 yield from self._run(step.computation, clock, result)
+        if clock.now >= MOST_TICKS:
+            result.reasons.append(TOO_LARGE)
         result.passed, result.compute, result.lags = clock.now, clock.compute, clock.lags(used)
         return result
 
@@ -272,19 +301,24 @@ class Timeline:
         return outcome
 
     def _loop(self, step: LoopStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
-        used = tuple(dict.fromkeys((*self.used.get(step.condition, ()), *self.used.get(step.body, ()))))
-        count = 1 if step.trips is None else step.trips
         if step.trips is None:
             result.reasons.append(f"the trip count of {step.place[2]} (line {step.place[1]}) is not known")
+        yield from self._iterations(step, clock, result, 1 if step.trips is None else step.trips)
+        yield from self._run(step.condition, clock, result)
+
+    def _iterations(
+        self, step: LoopStep, clock: StreamClock, result: TimedRun, trips: int
+    ) -> Generator[_Request, TimedRun, None]:
+        """So many runs of a loop's body, each after one of its condition."""
+        used = tuple(dict.fromkeys((*self.used.get(step.condition, ()), *self.used.get(step.body, ()))))
         lags: tuple[int, ...] | None = None
-        for done in range(count):
+        for done in range(trips):
             before, lags = lags, clock.lags(used)
             if lags == before or done == MAX_ITERATIONS:
-                yield from self._rest_of_loop(step, clock, result, count - done)
+                yield from self._rest_of_loop(step, clock, result, trips - done)
                 break
             yield from self._run(step.condition, clock, result)
             yield from self._run(step.body, clock, result)
-        yield from self._run(step.condition, clock, result)
 
     def _rest_of_loop(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, times: int
@@ -295,25 +329,45 @@ class Timeline:
         yield from self._run(step.condition, at, iteration)
         yield from self._run(step.body, at, iteration)
         result.inner += [(outcome, times) for outcome, _ in iteration.inner]
-        passed = (at.now - clock.now) * times
+        passed = min((at.now - clock.now) * times, MOST_TICKS)
         used = {*self.used.get(step.condition, ()), *self.used.get(step.body, ())}
         behind = {stream: at.free.get(stream, 0) - at.now for stream in used}
         clock.now += passed
-        clock.compute += at.compute * times
+        clock.compute += min(at.compute * times, MOST_TICKS)
         clock.free |= {stream: clock.now + lag for stream, lag in behind.items()}
 
     def _conditional(self, step: BranchStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
         ends = []
         for name in step.branches:
             ends.append((yield name, clock.lags(self.used.get(name, ()))))
-        if not ends:
+        taken = self._taken(ends)
+        if taken is None:
             return
-        pick = min if self._branch == "first" else max
-        outcome = pick(ends, key=lambda end: end.passed)
-        clock.pass_over(outcome, self.used.get(outcome.computation, ()))
-        result.inner.append((outcome, 1))
+        clock.pass_over(taken, self.used.get(taken.computation, ()))
+        result.inner.append((taken, 1))
         if len({(end.passed, end.compute) for end in ends}) > 1:
             result.reasons.append(f"{step.place[2]} (line {step.place[1]}) runs only one of its branches, which differ")
+
+    def _taken(self, ends: Sequence[TimedRun]) -> TimedRun | None:
+        pick = min if self._branch == "first" else max
+        return pick(ends, key=lambda end: end.passed) if ends else None
+
+    # -- following from outside -----------------------------------------------------------------------------------------
+
+    def branch_taken(self, step: BranchStep, clock: StreamClock) -> TimedRun | None:
+        """The branch that a conditional runs from that state on."""
+        return self._taken([self.outcome(name, clock.lags(self.used.get(name, ()))) for name in step.branches])
+
+    def pass_loop(self, step: LoopStep, clock: StreamClock, trips: int) -> None:
+        """Goes on to the end of so many iterations."""
+        walk = self._iterations(step, clock, TimedRun(step.place[0]), trips)
+        answer: TimedRun | None = None
+        while True:
+            try:
+                asked = next(walk) if answer is None else walk.send(answer)
+            except StopIteration:
+                return
+            answer = self.outcome(*asked)
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
@@ -351,7 +405,7 @@ class Timeline:
     def _computation_runs(self) -> Counter[str]:
         total: Counter[str] = Counter()
         for outcome, times in self._runs.items():
-            total[outcome.computation] += times
+            total[outcome.computation] = min(total[outcome.computation] + times, MAX_FIGURE)
         return total
 
     def _sum_sites(self) -> dict[Place, Site]:
@@ -359,9 +413,9 @@ class Timeline:
         for outcome, times in self._runs.items():
             for place, (window, exposed) in outcome.sites.items():
                 one = sums.setdefault(place, [0, 0, 0])
-                one[0] += times
-                one[1] += window * times
-                one[2] += exposed * times
+                one[0] = min(one[0] + times, MAX_FIGURE)
+                one[1] = min(one[1] + window * times, MOST_TICKS)
+                one[2] = min(one[2] + exposed * times, MOST_TICKS)
         return {
             place: Site(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
             for place, (runs, window, exposed) in sums.items()

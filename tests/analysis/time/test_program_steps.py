@@ -27,10 +27,12 @@ def work(entry: Callable[..., Context]) -> Callable[..., IssuedWork]:
 
 def told(steps: list[Step]) -> list[tuple[object, ...]]:
     """What each step is, by the names of instructions."""
-    words = {ComputeStep: "compute", WaitStep: "wait", CallStep: "call", LoopStep: "loop", BranchStep: "branch"}
+    words = {ComputeStep: "compute", CallStep: "call", LoopStep: "loop", BranchStep: "branch"}
     return [
         ("now" if step.waits else "issue", step.place[2])
         if isinstance(step, IssueStep)
+        else ("wait", step.place[2])
+        if isinstance(step, WaitStep)
         else (words[type(step)], step.place[2], *step[1:])
         for step in steps
     ]

@@ -25,6 +25,10 @@ def at(name: str, computation: str = "main") -> Place:
     return computation, 1, name
 
 
+def wait(name: str, computation: str = "main") -> WaitStep:
+    return WaitStep(at(name, computation), at(f"{name}-done", computation))
+
+
 def run(
     steps: Mapping[str, Sequence[Step]],
     seconds: Mapping[str, float],
@@ -38,7 +42,7 @@ def run(
 
 
 def test_a_window_hides_what_fits_in_it() -> None:
-    steps: list[Step] = [IssueStep(at("a"), False), ComputeStep(at("k")), WaitStep(at("a")), ComputeStep(at("k2"))]
+    steps: list[Step] = [IssueStep(at("a"), False), ComputeStep(at("k")), wait("a"), ComputeStep(at("k2"))]
     found = run({"main": steps}, {"a": 5, "k": 3, "k2": 1})
     assert (found.step, found.compute) == (6, 4)
     assert found.site(at("a")) == (1, 5, 3, 2)
@@ -47,7 +51,7 @@ def test_a_window_hides_what_fits_in_it() -> None:
 
 
 def test_what_waits_in_the_queue_of_a_stream_is_exposed_longer_than_it_takes() -> None:
-    steps: list[Step] = [IssueStep(at("a"), False), IssueStep(at("b"), True), WaitStep(at("a"))]
+    steps: list[Step] = [IssueStep(at("a"), False), IssueStep(at("b"), True), wait("a")]
     found = run({"main": steps}, {"a": 10, "b": 1})
     assert (found.step, found.site(at("b")).exposed, found.site(at("a")).exposed) == (11, 11, 0)
     apart = run({"main": steps}, {"a": 10, "b": 1}, {"b": ("other",)})
@@ -58,15 +62,15 @@ def test_a_collective_over_two_axes_holds_both() -> None:
     """`both` begins when the later of the two is free, and `x` again behind it."""
     seconds = {"x": 1, "y": 4, "both": 2, "x2": 1}
     streams = {"x": ["x"], "y": ["y"], "both": ["x", "y"], "x2": ["x"]}
-    found = run({"main": [*(IssueStep(at(name), False) for name in seconds), WaitStep(at("x2"))]}, seconds, streams)
+    found = run({"main": [*(IssueStep(at(name), False) for name in seconds), wait("x2")]}, seconds, streams)
     assert found.step == 7
 
 
 def loop(count: int | None) -> dict[str, Sequence[Step]]:
     return {
-        "main": [IssueStep(at("outer"), False), LoopStep(at("while"), "cond", "body", count), WaitStep(at("outer"))],
+        "main": [IssueStep(at("outer"), False), LoopStep(at("while"), "cond", "body", count), wait("outer")],
         "cond": [ComputeStep(at("c", "cond"))],
-        "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body")), WaitStep(at("a", "body"))],
+        "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body")), wait("a", "body")],
     }
 
 
@@ -118,7 +122,7 @@ def test_of_a_conditional_the_branch_that_ends_first_or_last() -> None:
 def test_a_computation_beside_the_compute_stream() -> None:
     """It takes what its own steps take, and another one that is issued to the same stream waits for it."""
     steps: dict[str, Sequence[Step]] = {
-        "main": [IssueStep(at("one"), False), IssueStep(at("two"), False), ComputeStep(at("k")), WaitStep(at("two"))],
+        "main": [IssueStep(at("one"), False), IssueStep(at("two"), False), ComputeStep(at("k")), wait("two")],
         "inside": [ComputeStep(at("i", "inside")), CallStep(at("call", "inside"), "deeper")],
         "deeper": [ComputeStep(at("d", "deeper"))],
     }

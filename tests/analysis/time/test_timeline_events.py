@@ -1,0 +1,67 @@
+"""Events of short programs, in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlo_inspect.analysis.time.steps import BranchStep, CallStep, ComputeStep, IssueStep, LoopStep, Step
+from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
+from tests.analysis.time.test_timeline import at, loop, run, wait
+
+
+def told(events: Sequence[StreamEvent]) -> list[tuple[object, ...]]:
+    return [(one.stream, one.kind, one.place[2], one.begin, one.seconds) for one in events]
+
+
+def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> None:
+    steps: list[Step] = [
+        IssueStep(at("a"), False),
+        ComputeStep(at("k")),
+        wait("a"),
+        IssueStep(at("b"), True),
+        wait("b"),
+    ]
+    found = run({"main": steps}, {"a": 5, "k": 3, "b": 2}, {"a": ("x", "y"), "b": ("x",)})
+    assert told(list(timeline_events(found))) == [
+        ("x", "issued", "a", 0, 5),
+        ("y", "issued", "a", 0, 5),
+        ("compute", "kernel", "k", 0, 3),
+        ("compute", "wait", "a", 3, 2),
+        ("x", "issued", "b", 5, 2),
+        ("compute", "wait", "b", 5, 2),
+    ]
+
+
+def test_a_loop_is_unrolled_up_to_a_limit() -> None:
+    """What is not shown is one event, and the program goes on where the timeline has it."""
+    steps = loop(1000)
+    steps["main"] = [*steps["main"], ComputeStep(at("end"))]
+    found = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2, "end": 7})
+    events = list(timeline_events(found, unrolled=2))
+    assert [(one.kind, one.begin, one.seconds, one.iterations) for one in events if one.kind.startswith("iteration")] == [
+        ("iteration", 0, 13, 1),
+        ("iteration", 13, 4, 1),
+        ("iterations", 17, 4 * 998, 998),
+    ]
+    last = events[-1]
+    assert (last.place[2], last.begin + last.seconds) == ("end", found.step)
+    assert len(list(timeline_events(found, limit=30, unrolled=500))) < 40
+
+
+def test_calls_and_the_branch_that_is_taken() -> None:
+    steps: dict[str, Sequence[Step]] = {
+        "main": [BranchStep(at("conditional"), ("short", "long")), CallStep(at("call"), "short")],
+        "short": [ComputeStep(at("s", "short"))],
+        "long": [ComputeStep(at("l", "long"))],
+    }
+    events = list(timeline_events(run(steps, {"s": 1, "l": 2}, branch="last")))
+    assert told(events) == [("compute", "kernel", "l", 0, 2), ("compute", "kernel", "s", 2, 1)]
+
+
+def test_loops_in_loops_take_as_long_as_in_the_timeline() -> None:
+    inner = loop(5)
+    steps = {**inner, "inner": inner["main"], "main": [LoopStep(at("all"), "cond", "inner", 7)]}
+    found = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2})
+    for limit in (1, 10, 1000):
+        events = list(timeline_events(found, limit=limit, unrolled=3))
+        assert max(one.begin + one.seconds for one in events) == found.step
