@@ -5,7 +5,7 @@ What is issued begins when its streams are free, in the order of issue; a wait h
 waits for. So the step is the sum of what the compute stream runs and of what it waits. Durations are arguments: the model is
 the same for lower bounds and for estimates.
 
-Times are integers of 10^-21 s within, so that sums are exact. A computation that is entered in the same state of the streams
+Times are integers of 10^-24 s within, so that sums are exact. A computation that is entered in the same state of the streams
 it uses takes the same time again: a loop is followed until an iteration begins as the one before it, and the rest counts as
 that one.
 """
@@ -31,7 +31,7 @@ from hlo_inspect.analysis.time.steps import (
     called_by,
 )
 
-TICKS = 10**21
+TICKS = 10**24
 """Of a second."""
 
 MAX_ITERATIONS = 64
