@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from hlo_inspect.analysis.context import PhasesFrom
 from hlo_inspect.analysis.memory.platforms import PlatformName
+from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
@@ -42,6 +43,8 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
     phases: PhasesFrom = "graph",
     platform: PlatformName | None = None,
     name: str | None = None,
+    to: str | None = None,
+    depth: int = DEPTH,
     also: Sequence[str] = (),
 ) -> Iterator[Report]:
     """A report for each module of `source`, in order.
@@ -56,9 +59,10 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
     devices are; `mesh` names the axes of the device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of
     custom calls. `phases` says what may tell the phase of an instruction: `names` alone, or also the `graph` of values where
     names leave it open; a first pass without the passes of its command, such as `summary` without `also`, asks names alone.
-    `platform` (`cpu`, `gpu`, `tpu`) is what the
-    program was compiled for, where its marks mislead, and `name` the instruction that `memory` is asked about. Raises
-    `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError` for what XLA's parser refuses,
+    `platform` (`cpu`, `gpu`, `tpu`) is what the program was compiled for, where its marks mislead. `name` is the instruction
+    that `memory` and `show` are asked about, with `to` another one to which `show` gives the ways, `depth` how many steps
+    around it `show` goes. Raises `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError`
+    for what XLA's parser refuses,
     `UsageError` for an unknown pass or instruction and for a mesh or rules that cannot be read, and its subclass
     `MissingExtraError` when the extra `[xla]` is needed.
     """
@@ -75,7 +79,7 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
         custom_calls=custom_calls,
         phases=phases,
         platform=platform,
-        name=name,
+        query={"name": name, "to": to, "depth": depth},
         also=also,
     ) as inspection:
         yield from inspection.reports(_openable(source))
@@ -97,6 +101,8 @@ def inspect(  # noqa: PLR0913 - as inspect_all
     phases: PhasesFrom = "graph",
     platform: PlatformName | None = None,
     name: str | None = None,
+    to: str | None = None,
+    depth: int = DEPTH,
     also: Sequence[str] = (),
 ) -> Report:
     """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
@@ -118,6 +124,8 @@ def inspect(  # noqa: PLR0913 - as inspect_all
             phases=phases,
             platform=platform,
             name=name,
+            to=to,
+            depth=depth,
             also=also,
         )
     )

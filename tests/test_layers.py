@@ -76,6 +76,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("cost",),
     ("optimizer",),
     ("phases",),
+    ("neighbourhood",),
     ("memory",),
     ("time",),
     ("program", "alpa"),
@@ -84,7 +85,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
-WHEN_USED = {"numpy", "pandas", "rich", "zstandard"}
+WHEN_USED = {"numpy", "pandas", "pygraphviz", "rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

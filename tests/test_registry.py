@@ -12,7 +12,7 @@ from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PASSES, workload_pass
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.rules import PASSES_OF_RULES, RULES, rule_pages
 
@@ -32,6 +32,9 @@ NO_PASS = {
     "out_of_memory_tables",
     "modules",
     "grouping",
+    "instruction_block",
+    "instruction_tables",
+    "instruction_words",
     "collective_tables",
     "fusion_tables",
     "loop_table",
@@ -63,10 +66,10 @@ def test_each_file_of_passes_is_on_the_list() -> None:
     assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", sorted(ALL_FORMATS))
 def test_each_format_has_its_test(name: str) -> None:
     stem = TEST_OF_FORMAT.get(name, name)
-    assert FORMATS[name].__module__ == f"hlo_inspect.report.{stem}"
+    assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.{stem}"
     assert f'"{name}"' in (TESTS / "report" / f"test_{stem}.py").read_text(encoding="utf-8")
 
 
@@ -125,3 +128,7 @@ def test_each_rule_is_documented() -> None:
         assert tuple(page.texts) == ("What it finds", "Why it matters", "How to fix it", "Example")
         assert all(text.strip() for text in page.texts.values())
     assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 48
+
+
+def test_each_format_of_single_commands_is_offered_by_one() -> None:
+    assert {name for one in (*PASSES, *OTHERS) for name in one.formats} == OWN_FORMATS.keys()

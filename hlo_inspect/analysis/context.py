@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.analysis.calls import CallGraph, place
+from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
 from hlo_inspect.hlo.tokens import ScanError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Context:
     asked for in the tables of others, `user_rules` those for custom calls, if any, `cost_model` Alpa's that a page
     shows. `phases_from` says what may tell phases: names
     alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
-    `platform` is the one that the user names, `name` the instruction that a question is about.
+    `platform` is the one that the user names, `query` what is asked about one instruction.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Context:
         read_graph: Callable[[], Module | None] | None = None,
         cost_model: CostModel | None = None,
         platform: PlatformName | None = None,
-        name: str | None = None,
+        query: InstructionQuery = NO_QUERY,
     ) -> None:
         self.module = module
         self._machine = machine
@@ -100,7 +101,7 @@ class Context:
         self._phases_from = phases_from
         self._read_graph = read_graph
         self._platform = platform
-        self.name = name
+        self.query = query
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:

@@ -1,4 +1,4 @@
-"""What a shell offers at the TAB key: names of tables, columns, facts, profiles and rules; elsewhere files.
+"""What a shell offers at the TAB key: names of tables, columns, facts, profiles, rules and instructions; elsewhere files.
 
 Tables and columns are those that the command gives for a small module. All is imported when a shell asks.
 """
@@ -119,3 +119,11 @@ def _tables(context: click.Context) -> dict[str, list[str]]:
 
 def _columns_of(report: Report) -> dict[str, list[str]]:
     return {table.name: [column.name for column in table.columns] for table in report.tables}
+
+
+def instructions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the input's instructions and its opcodes; where a * stands all that fit."""
+    from hlo_inspect.inspection.instruction_names import names_like
+
+    source = context.params.get("source")
+    return [CompletionItem(name) for name in names_like(source, incomplete)] if source not in {None, "-"} else []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
@@ -37,7 +37,9 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is read, and how strictly. `name` is the instruction that is asked about, of commands that take one."""
+    """What is read, and how strictly. `query` is what is asked about an instruction, as
+    `InstructionQuery` has it, of commands that take one.
+    """
 
     module: str | None
     stage: str | None
@@ -52,7 +54,7 @@ class ReadOptions:
     strict: bool
     jobs: int
     cost_model: dict[str, str | None] | None = None
-    name: str | None = None
+    query: Mapping[str, str | int | None] = field(default_factory=dict)
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -60,9 +62,6 @@ def _comma_separated(_context: click.Context, _option: click.Parameter, text: st
 
 
 _OUTPUT = (
-    click.option(
-        "--format", "format_", type=click.Choice(tuple(FORMATS)), default="table", help="Output format.", show_default=True
-    ),
     click.option(
         "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
     ),
@@ -161,7 +160,14 @@ _READ = (
 
 def output_options(function: F) -> F:
     """Adds the options of the output; `take_output` collects them."""
-    return _decorated(function, _OUTPUT)
+    return output_options_with()(function)
+
+
+def output_options_with(*formats: str) -> Callable[[F], F]:
+    """The same with formats beside those of all commands."""
+    choice = click.Choice((*FORMATS, *formats))
+    option = click.option("--format", "format_", type=choice, default="table", help="Output format.", show_default=True)
+    return lambda function: _decorated(function, (option, *_OUTPUT))
 
 
 def read_options(function: F) -> F:

@@ -16,7 +16,7 @@ from typing import TextIO
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import silence, tell
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report import FORMATS, FORMATS_FOR_PEOPLE
+from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.selection import selected
 
@@ -29,7 +29,7 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> None:
     first = next(chosen, None)
     if first is None:
         return
-    render, reports = FORMATS[options.format], chain([first], chosen)
+    render, reports = ALL_FORMATS[options.format], chain([first], chosen)
     if options.output is not None:
         with replaced_file(options.output) as stream:
             render(reports, stream, options.rendering(width=None, color=False))

@@ -9,6 +9,7 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import Any, Unpack
 
+from hlo_inspect.analysis.neighbourhood.selection import NoSuchInstructionError
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
@@ -19,6 +20,7 @@ from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
 
+_LACKING = 3
 _NAMED = 8
 """So many modules are named where none is named as asked."""
 
@@ -101,6 +103,7 @@ class Inspection:
             matched, failed = 0, False
             others: list[str] = []
             empty: list[InputError] = []
+            lacking: list[NoSuchInstructionError] = []
             file = None
             for file, items in group:
                 for item in items:
@@ -111,9 +114,14 @@ class Inspection:
                         others.append(item)
                     elif isinstance(item, NoModuleError) and file.may_hold:
                         empty.append(item)
+                    elif isinstance(item, NoSuchInstructionError):
+                        lacking.append(item)
                     else:
                         failed = True
                         yield item
+            if lacking and not matched:
+                yield _in_no_module(lacking)
+                continue
             place = Location(file.of if file is not None else "")
             if not failed and empty and not matched and not others:
                 yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
@@ -185,6 +193,13 @@ def _start_reading(arguments: Mapping[str, Any]) -> Callable[[_File], Iterator[I
                 yield item
 
     return read
+
+
+def _in_no_module(errors: Sequence[NoSuchInstructionError]) -> UsageError:
+    """What is wrong where no module has an instruction as asked."""
+    listed = "; ".join(error.message for error in errors[:_LACKING])
+    more = f"; and {len(errors) - _LACKING} more modules" if len(errors) > _LACKING else ""
+    return NoSuchInstructionError(listed + more)
 
 
 def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
 from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 class Asked(TypedDict, total=False):
     """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
-    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`).
+    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the
+    fields of `InstructionQuery`.
     """
 
     profile: str | Sequence[str] | None
@@ -41,7 +43,7 @@ class Asked(TypedDict, total=False):
     phases: PhasesFrom
     cost_model: Mapping[str, str | None] | None
     platform: PlatformName | None
-    name: str | None
+    query: Mapping[str, Any]
     also: Sequence[str]
 
 
@@ -70,7 +72,7 @@ class ModuleReports:
         phases: PhasesFrom = "graph",
         cost_model: Mapping[str, str | None] | None = None,
         platform: PlatformName | None = None,
-        name: str | None = None,
+        query: Mapping[str, Any] | None = None,
         also: Sequence[str] = (),
     ) -> None:
         if phases not in get_args(PhasesFrom):
@@ -93,7 +95,7 @@ class ModuleReports:
         self._user_rules = _user_rules(custom_calls)
         self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
         self._platform = platform
-        self._name = name
+        self._query = InstructionQuery(**query) if query else NO_QUERY
         self.taker: Taker | None = None
 
     def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
@@ -108,7 +110,7 @@ class ModuleReports:
             read_graph,
             self._cost_model,
             self._platform,
-            self._name,
+            self._query,
         )
         chosen = self.chosen
         sections = {one.name: one.run(context) for one in self._answering}
@@ -121,6 +123,7 @@ class ModuleReports:
         findings = [finding for rule in rules_of(sections) for finding in rule.check(context)]
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
+        counts = any(one.counts_findings for one in chosen)
         headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
         report = Report(
             command=chosen[0].name,
@@ -132,7 +135,7 @@ class ModuleReports:
             profile=context.profile.name if context.profile is not None else None,
             specs=self.specs,
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
-            headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline else [])),
+            headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline and counts else [])),
         )
         report = of_part(report, module.quoted_lines) if module.quoted_lines else report
         if self.taker is not None:

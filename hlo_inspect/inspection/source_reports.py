@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from hlo_inspect.analysis.neighbourhood.selection import NoSuchInstructionError
 from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
 from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
 from hlo_inspect.hlo.module import Module
@@ -141,13 +142,18 @@ class SourceReports:
         """The modules of a source that was read without `--strict`."""
         return (one[0] for one in self.xla.modules(source, wants, strict=False) if not isinstance(one, ParseError))
 
-    def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report | str:
-        """The report, or the name of a module that is not named as asked. `read_graph` reads it with its graph."""
+    def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
+        """The report, the name of a module that is not named as asked, or the error where it has no instruction as asked.
+        `read_graph` reads it with its graph.
+        """
         if self._pattern is not None and self._pattern.search(module.name) is None:
             return module.name
         if self.watcher is not None:
             self.watcher.analysing(module.name)
-        return self._reports.report(module, notes, read_graph)
+        try:
+            return self._reports.report(module, notes, read_graph)
+        except NoSuchInstructionError as error:  # another module may have it
+            return error
 
     def _sweep(self, read: int) -> None:
         """Before the analysis of a module of so many bytes: those of the modules before it refer to one another, and would wait

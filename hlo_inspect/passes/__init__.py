@@ -43,7 +43,10 @@ MODULE_FACTS = "module_facts"
 ALPA = "alpa"
 """What `--cost-model` adds; checks can name its facts. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA))
+SHOW = "show"
+"""Tells about an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
+
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW))
 
 WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
 
@@ -66,7 +69,7 @@ def find_pass(name: str) -> Pass:
     for one in PASSES:
         if name in one.aliases:
             return one
-    names = [*PASSES.names, WORKLOAD]
+    names = [*PASSES.names, SHOW, WORKLOAD]
     raise UsageError(f"no pass {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
 

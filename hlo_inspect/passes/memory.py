@@ -83,10 +83,11 @@ class Memory(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     device = context.memory.device
-    if context.name is not None:
+    name = context.query.name
+    if name is not None:
         if device is None:
-            raise UsageError(f"when {context.name} lives is not known: {context.memory.reason}")
-        yield from buffer_tables(context, device, context.name)
+            raise UsageError(f"when {name} lives is not known: {context.memory.reason}")
+        yield from buffer_tables(context, device, name)
         return
     if device is not None:
         yield from live_tables(context, device)

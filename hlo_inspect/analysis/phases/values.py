@@ -123,8 +123,8 @@ class _ValueReader:
                 value = values[source] if source is not None else None
                 if type(value) is int:
                     made_of.append(value)
-                elif value is not None:
-                    self._whole(value, made_of)
+                elif value is not None and source is not None:
+                    self._whole(value, made_of, source)
             values[row] = len(all_operands)
             all_operands.append(made_of)
             kinds.append(_KINDS.get(opcode, 0))
@@ -166,8 +166,8 @@ class _ValueReader:
         graph.row_of.append(row)
         return node
 
-    def _whole(self, value: Value, made_of: list[int]) -> None:
-        """Adds the nodes of a value that is used as a whole."""
+    def _whole(self, value: Value, made_of: list[int], row: int | None) -> None:
+        """Adds the nodes of a value that is used as a whole; `row` is where it comes from."""
         if isinstance(value, int):
             made_of.append(value)
             return
@@ -178,7 +178,7 @@ class _ValueReader:
         known = self._joined.get(id(value))
         if known is None:
             frame = self._stack[-1]
-            known = self._joined[id(value)] = (value, self._node(frame, frame.row, nodes, MOVES))
+            known = self._joined[id(value)] = (value, self._node(frame, frame.row if row is None else row, nodes, MOVES))
         made_of.append(known[1])
 
     def _argument(self, frame: CallFrame, row: int, number: int) -> Value:
@@ -196,12 +196,18 @@ class _ValueReader:
             return [values[source] for source in view.operand_rows(row) if source is not None]
         return [self._argument(frame, row, number) for number in range(len(view.operand_rows(row)))]
 
+    @staticmethod
+    def _sources(frame: CallFrame, row: int) -> Sequence[int | None]:
+        """The row that defines each of the arguments."""
+        rows = frame.view.operand_rows(row)
+        return [source for source in rows if source is not None] if frame.view.has_only_names(row) else rows
+
     def _operands(self, frame: CallFrame, row: int) -> list[int]:
         """The nodes of all operands."""
         made_of: list[int] = []
-        for value in self._arguments(frame, row):
+        for value, source in zip(self._arguments(frame, row), self._sources(frame, row), strict=True):
             if value is not None:
-                self._whole(value, made_of)
+                self._whole(value, made_of, source)
         return made_of
 
     def _leaves(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
@@ -297,7 +303,7 @@ class _ValueReader:
             return
         for one in nodes_in(state):
             found: list[int] = []
-            self._whole(result, found)
+            self._whole(result, found, None)
             operands[one] += found
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
@@ -365,13 +371,13 @@ class _ValueReader:
         if instruction.attr("dimensions") != (0,):
             return self._plain(frame, row)
         starts, nodes, start = [], [], 0
-        for number, value in enumerate(values):
+        for number, (value, source) in enumerate(zip(values, self._sources(frame, row), strict=True)):
             operand = view.operand_shape(row, number)
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
                 return self._plain(frame, row)
             made_of: list[int] = []
-            self._whole(value, made_of)
+            self._whole(value, made_of, source)
             starts.append(start)
             nodes.append(self._node(frame, row, made_of, MOVES))
             start += size
@@ -408,9 +414,9 @@ class _ValueReader:
             return self._plain(frame, row)
         kind = _KINDS.get(view.opcodes[row], 0)
         nodes: list[Value] = []
-        for value in values:
+        for value, source in zip(values, self._sources(frame, row), strict=True):
             made_of: list[int] = []
-            self._whole(value, made_of)
+            self._whole(value, made_of, source)
             nodes.append(self._node(frame, row, made_of, kind))
         return tuple(nodes)
 

@@ -14,7 +14,7 @@ from hlo_inspect.cli.options import (
     OutputOptions,
     cost_model_options,
     fail_on_option,
-    output_options,
+    output_options_with,
     read_options,
     take_output,
     take_read,
@@ -34,7 +34,7 @@ OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
 def command_of(one: Question) -> click.Command:
     """The command of a pass."""
 
-    @output_options
+    @output_options_with(*one.formats)
     @read_options
     @fail_on_option
     @click.argument(
@@ -55,7 +55,7 @@ def command_of(one: Question) -> click.Command:
         output, read = take_output(arguments), take_read(arguments)
         if one.takes_name:
             inputs, name = with_name(inputs)
-            read = replace(read, name=name)
+            read = replace(read, query={"name": name})
         if to is not None:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also

@@ -1,0 +1,216 @@
+"""What stands round one instruction, and the ways between some instructions and others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from hlo_inspect.analysis.neighbourhood.instruction_graph import Edges, InstructionGraph
+from hlo_inspect.analysis.neighbourhood.paths import Way, joined_between, shortest_ways, way_from_parameter
+from hlo_inspect.analysis.neighbourhood.selection import RowPlace
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES
+from hlo_inspect.hlo.tokens import ScanError
+
+MAX_NEIGHBOURS = 2_000
+"""So many are looked at on each side."""
+MAX_WAYS = 8
+MAX_ARRAYS = 4
+"""Ways from parameters are sought by so many arrays."""
+
+
+class Neighbour(NamedTuple):
+    """An instruction so many steps away; `by` is the number of the one before it, `None` where that is the one asked for."""
+
+    number: int
+    steps: int
+    by: int | None
+
+
+class Neighbourhood:
+    """What feeds and what reads one instruction, up to `depth` steps away.
+
+    `feeds` and `reads` have the nearest first, the first `MAX_NEIGHBOURS` of them; `edges` says which of all feeds which.
+    """
+
+    def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
+        self.place = place
+        self.depth = depth
+        self.view = views.of(place.computation)
+        self._views = views
+        self.graph = graph_around(module, views, [place])
+        made = self.graph.made_by(place)
+        self._makes = bool(made)
+        self._nodes = made or self.graph.handed_on_by(place)
+        self.feeds, self._above = self._near(self.graph.feeds, 0 if made else 1)
+        self.reads, self._below = self._near(self.graph.reads, 0)
+
+    def _near(self, edges: Edges, away: int) -> tuple[list[Neighbour], dict[int, None]]:
+        """The neighbours in one direction, and their nodes; what an instruction hands on is `away` steps from it."""
+        graph = self.graph
+        own = {graph.instruction_of[node] for node in self._nodes} if not away else set()
+        found: dict[int, Neighbour] = {}
+        nodes: dict[int, None] = {}
+        for reached in graph.search(edges, self._nodes):
+            steps = reached.steps + away
+            if steps > self.depth or len(found) >= MAX_NEIGHBOURS:
+                break
+            nodes[reached.node] = None
+            number = graph.instruction_of[reached.node]
+            if steps and number not in own and number not in found:
+                by = None if steps == 1 or reached.before is None else graph.instruction_of[reached.before]
+                found[number] = Neighbour(number, steps, by)
+        return list(found.values()), nodes
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more is within the depth than is kept."""
+        return max(len(self.feeds), len(self.reads)) >= MAX_NEIGHBOURS
+
+    @property
+    def row(self) -> int:
+        return self.place.row
+
+    @property
+    def name(self) -> str:
+        return self.view.rows[self.row][1]
+
+    @property
+    def line(self) -> int:
+        return self.view.lines[self.row]
+
+    @cached_property
+    def instruction(self) -> Instruction | None:
+        """The instruction; `None` where its operands are not closed."""
+        return instruction_at(self.view, self.row)
+
+    @cached_property
+    def callers(self) -> list[Instruction]:
+        """What calls the computation that it stands in."""
+        return callers_of(self._views, self.place.computation)
+
+    @cached_property
+    def outputs(self) -> list[ShapeIndex]:
+        """Where the program returns what it makes or hands on."""
+        return self.graph.outputs(self._nodes)
+
+    @cached_property
+    def from_parameters(self) -> list[Way]:
+        """The shortest way from a parameter by each of the first arrays that it is made of. No two begin at one parameter."""
+        graph = self.graph
+        own = {graph.instruction_of[node] for node in self._nodes} if self._makes else set()
+        arrays = [one for node in self._nodes for one in graph.feeds[node]] if self._makes else self._nodes
+        found: dict[int, Way] = {}
+        for array in list(dict.fromkeys(one for one in arrays if graph.instruction_of[one] not in own))[:MAX_ARRAYS]:
+            way = way_from_parameter(graph, array)
+            if way:
+                found.setdefault(way[0], way)
+        return sorted(found.values(), key=len)
+
+    @cached_property
+    def edges(self) -> list[tuple[RowPlace, RowPlace]]:
+        """Which of all these instructions feeds which."""
+        own = set(self._nodes)
+        if self._makes:
+            return self._joined(self._above | self._below)
+        joined = self._joined(self._above)
+        joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
+        joined += [
+            (self.place if one in own else self._place(one), self._place(node))
+            for node in self._below
+            if node not in own
+            for one in self.graph.feeds[node]
+            if one in self._below
+        ]
+        return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
+
+    def _joined(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
+        """Which instructions feed which by these nodes."""
+        joined = ((self._place(one), self._place(node)) for node in nodes for one in self.graph.feeds[node] if one in nodes)
+        return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
+
+    def _place(self, node: int) -> RowPlace:
+        return self.graph.places[self.graph.instruction_of[node]]
+
+
+class Ways:
+    """The ways along which arrays go from any of some instructions to any of others.
+
+    `found` are the shortest ones, `joined` all instructions on some way, each with those that it feeds there. `is_backwards`:
+    there is none, but there is one the other way round, which is given.
+    """
+
+    def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
+        self.starts, self.goals = starts, goals
+        self.graph = graph_around(module, views, [*starts, *goals])
+        self.found, self.joined = self._between(starts, goals)
+        self.is_backwards = False
+        if not self.found:
+            self.found, self.joined = self._between(goals, starts)
+            self.is_backwards = bool(self.found)
+
+    def _between(self, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> tuple[list[Way], dict[int, list[int]]]:
+        first, last = self._nodes(starts), self._nodes(goals)
+        joined = joined_between(self.graph, first, last)
+        of = self.graph.instruction_of
+        return shortest_ways(joined, [of[node] for node in first], [of[node] for node in last], MAX_WAYS), joined
+
+    def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
+        """The nodes that the instructions make, or hand on."""
+        return [node for place in places for node in self.graph.made_by(place) or self.graph.handed_on_by(place)]
+
+    @cached_property
+    def edges(self) -> list[tuple[RowPlace, RowPlace]]:
+        """Which of the instructions on some way feeds which."""
+        places = self.graph.places
+        return [(places[one], places[other]) for one, others in self.joined.items() for other in others if other in self.joined]
+
+
+def instruction_at(view: View, row: int) -> Instruction | None:
+    """A row as an instruction; `None` where its operands are not closed."""
+    try:
+        return view.instruction(row)
+    except ScanError:
+        return None
+
+
+def callers_of(views: Views, computation: str) -> list[Instruction]:
+    """The instructions that call a computation, in whatever role."""
+    found = []
+    for name in views.computations:
+        view = views.of(name)
+        for row, opcode in enumerate(view.opcodes):
+            if opcode in CALLING_OPCODES and computation in view.rows[row][3]:
+                instruction = instruction_at(view, row)
+                if instruction is not None and any(one.name == computation for one in instruction.called):
+                    found.append(instruction)
+    return found
+
+
+def graph_around(module: Module, views: Views, places: Sequence[RowPlace]) -> InstructionGraph:
+    """The graph of one run of the entry; of instructions that this does not run that of the computation of the first one. The
+    fused computations that they stand in are taken apart.
+    """
+    opened = _fused_around(views, dict.fromkeys(place.computation for place in places))
+    if module.entry is not None:
+        graph = InstructionGraph(views, module.entry.name, opened)
+        if all(graph.runs(place.computation) for place in places):
+            return graph
+    return InstructionGraph(views, places[0].computation, opened)
+
+
+def _fused_around(views: Views, computations: Iterable[str]) -> frozenset[str]:
+    """The computations with those that call them as a part of one instruction."""
+    found = dict.fromkeys(computations)
+    waiting = list(found)
+    for one in waiting:
+        for caller in callers_of(views, one):
+            around = caller.computation.name
+            if around not in found and caller.opcode == "fusion":
+                found[around] = None
+                waiting.append(around)
+    return frozenset(found)

@@ -1,0 +1,61 @@
+"""The command `show`: about one instruction, or about two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import Inspected
+from hlo_inspect.cli.options import fail_on_option, output_options_with, read_options, take_output, take_read
+from hlo_inspect.cli.output import deliver
+from hlo_inspect.passes import SHOW, find_pass
+from hlo_inspect.passes.show import Show
+
+if TYPE_CHECKING:
+    from hlo_inspect.report.model import Severity
+
+
+_PASS = find_pass(SHOW)
+
+
+@click.command(SHOW, help=_PASS.help())
+@output_options_with(*_PASS.formats)
+@read_options
+@fail_on_option
+@click.option(
+    "--path", "ends", nargs=2, metavar="A B", shell_complete=completion.instructions, help="The ways from A to B instead."
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0),
+    default=Show.depth,
+    show_default=True,
+    metavar="N",
+    help="How many steps around the instruction are shown.",
+)
+@click.option("--quick", is_flag=True, help="Leave out live ranges, and phases that names do not tell: much faster.")
+@click.argument("source", metavar="INPUT", shell_complete=completion.files)
+@click.argument("name", metavar="[NAME|LINE|PATTERN]", required=False, shell_complete=completion.instructions)
+def command(
+    source: str,
+    name: str | None,
+    ends: tuple[str, str] | None,
+    depth: int,
+    fail_on: Severity | None,
+    *,
+    quick: bool,
+    **arguments: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
+    if (name is None) == (ends is None):
+        raise click.UsageError("give an instruction (NAME, LINE or PATTERN), or two of them with --path A B.")
+    start, end = (name, None) if ends is None else ends
+    output = take_output(arguments)
+    query = {"name": start, "to": end, "depth": depth, "quick": quick}
+    read = replace(take_read(arguments), query=query)
+    read = replace(read, phases="names") if quick else read
+    found = Inspected([source], [SHOW], read, quiet=output.quiet, fail_on=fail_on, output=output.output)
+    deliver(found, output)
+    return found.status

@@ -1,0 +1,281 @@
+"""The tables of `show`: instructions with what they cost, what stands round one, and the ways between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
+from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbour, Neighbourhood, Ways, instruction_at
+from hlo_inspect.analysis.neighbourhood.selection import RowPlace
+from hlo_inspect.hlo.shapes import array_leaves, total
+from hlo_inspect.passes.instruction_words import Words, shape_text
+from hlo_inspect.passes.kernel_tables import kernels_table
+from hlo_inspect.passes.memory_tables import printed
+from hlo_inspect.report.model import Amount, Column, Table, Value
+
+_LONGEST_WAY, _WAY_ENDS = 12, 5
+"""A longer way is written with its first and last instructions."""
+SHOWN_FEEDS, SHOWN_READS = 20, 20
+"""Rows of a page."""
+
+
+# -- one instruction --------------------------------------------------------------------------------------------------------
+
+
+class _Described(NamedTuple):
+    """One instruction as tables and pictures show it. `distance` counts the steps from the one that was asked for, `by` is the
+    instruction one step nearer to it.
+    """
+
+    name: str
+    opcode: str
+    expression: str
+    shape: str
+    size: int | None
+    computation: str
+    phase: str
+    op_name: str
+    source: str
+    line: int
+    distance: int = 0
+    by: str = ""
+
+
+class _Describer:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._expressions = FusionExpressions(context.views)
+
+    def of(self, place: RowPlace, distance: int = 0, by: str = "") -> _Described:
+        context = self._context
+        view = context.views.of(place.computation)
+        labels = context.labels_of(view, place.row)
+        shape = view.shapes[place.row]
+        return _Described(
+            view.rows[place.row][1],
+            view.opcodes[place.row],
+            self.expression(place),
+            shape_text(shape),
+            None if shape is None else total(leaf.array_bytes for _, leaf in array_leaves(shape)),
+            place.computation,
+            labels.phase,
+            labels.op_name,
+            printed(labels.source),
+            view.lines[place.row],
+            distance,
+            by,
+        )
+
+    def expression(self, place: RowPlace) -> str:
+        """What a fusion computes; empty for what is none."""
+        view = self._context.views.of(place.computation)
+        instruction = instruction_at(view, place.row) if view.opcodes[place.row] == "fusion" else None
+        callee = instruction.callee("calls") if instruction is not None else None
+        if instruction is None or callee is None:
+            return ""
+        return self._expressions.of(callee, [operand.name or "?" for operand in instruction.operands])
+
+
+class InstructionFigures:
+    """What instructions cost in one run of the program, as the table of kernels has it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @cached_property
+    def _rows(self) -> dict[tuple[Value, Value], dict[str, Value]]:
+        table = kernels_table(self._context)
+        return {(record["line"], record["name"]): record for record in table.records()}
+
+    def of(self, place: RowPlace) -> Mapping[str, Value]:
+        """The row of the kernel that an instruction is; empty where it is none."""
+        view = self._context.views.of(place.computation)
+        return self._rows.get((view.lines[place.row], view.rows[place.row][1]), {})
+
+    def words(self, place: RowPlace) -> Iterator[tuple[str, Words]]:
+        """Work and time of all runs."""
+        row = self.of(place)
+        if row:
+            yield "costs", self._work(row)
+        if self._context.profile is not None and "bound_s" in row:
+            yield "time", self._time(row, self._context.profile.name)
+
+    @staticmethod
+    def _work(row: Mapping[str, Value]) -> Words:
+        yield Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
+        yield ", "
+        yield Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
+        yield " read and written in one run of the program"
+        if row["share"] is not None:
+            yield ", "
+            yield Amount(row["share"], "share")
+            yield " of the whole"
+
+    @staticmethod
+    def _time(row: Mapping[str, Value], profile: str) -> Words:
+        yield "at least "
+        yield Amount(row["bound_s"], "seconds")
+        yield f" on {profile}"
+        yield f", bound by {row['bound_by']}" if row["bound_by"] else ""
+        for name, what in (("estimate_s", "; about "), ("compiler_s", "; by the compiler ")):
+            if row.get(name) is not None:
+                yield what
+                yield Amount(row[name], "seconds")
+
+
+def instructions_table(context: Context, places: Sequence[RowPlace]) -> Table:
+    """One row each of some instructions. A page has it where they are several."""
+    describer, figures = _Describer(context), InstructionFigures(context)
+    graph = context.call_graph
+    runs_of = {one: graph.runs(one) if one in graph.calls else None for one in {place.computation for place in places}}
+    rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
+    runs = Column("runs", "count", detail=1, optional=True, get=lambda row: row[2] and row[2].exact)
+    columns = (
+        Column("name", get=lambda row: row[0].name),
+        Column("opcode", get=lambda row: row[0].opcode),
+        Column("shape", detail=1, width=24, get=lambda row: row[0].shape),
+        Column("bytes", "bytes", detail=2, get=lambda row: row[0].size),
+        Column("expression", detail=9, get=lambda row: row[0].expression),
+        Column("computation", detail=2, get=lambda row: row[0].computation),
+        runs,
+        runs.lower_bound(lambda row: row[2] and row[2].at_least),
+        Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
+        Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
+        Column("bound_s", "seconds", detail=3, optional=True, get=lambda row: row[1].get("bound_s")),
+        Column("phase", detail=2, get=lambda row: row[0].phase),
+        Column("op_name", detail=6, get=lambda row: row[0].op_name),
+        Column("source", detail=4, get=lambda row: row[0].source),
+        Column("line", "number", get=lambda row: row[0].line),
+    )
+    return Table.of("show", "Instructions", columns, rows, on_page=len(places) > 1, page_rows=40)
+
+
+# -- round one ---------------------------------------------------------------------------------------------------------------
+
+
+def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
+    """What feeds it, what reads it, and the same as a picture."""
+    describer = _Describer(context)
+    feeds = _described(around, describer, around.feeds)
+    reads = _described(around, describer, around.reads)
+    yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, SHOWN_FEEDS)
+    yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, SHOWN_READS)
+    yield _parameter_ways(context, around)
+    asked = describer.of(around.place)
+    sides = [(around.place, asked, "asked")]
+    for side, neighbours, rows in (("feeds", around.feeds, feeds), ("reads", around.reads, reads)):
+        sides += [(around.graph.places[one.number], row, side) for one, row in zip(neighbours, rows, strict=True)]
+    yield from _picture(sides, around.edges)
+
+
+def _title(words: str, around: Neighbourhood, count: int) -> str:
+    more = " or more" if around.is_cut else ""
+    depth = f"{around.depth} step{'' if around.depth == 1 else 's'}"
+    return f"{words}, within {depth}: {count:,}{more} instruction{'' if count == 1 else 's'}"
+
+
+def _described(around: Neighbourhood, describer: _Describer, found: Sequence[Neighbour]) -> list[_Described]:
+    graph = around.graph
+
+    def name(number: int | None) -> str:
+        return around.name if number is None else graph.name(number)
+
+    return [describer.of(graph.places[one.number], one.steps, name(one.by)) for one in found]
+
+
+def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], page_rows: int) -> Table:
+    columns = (
+        Column("steps", "number", get=lambda row: row.distance),
+        Column("name", get=lambda row: row.name),
+        Column("opcode", detail=1, get=lambda row: row.opcode),
+        Column("shape", detail=1, width=24, get=lambda row: row.shape),
+        Column("bytes", "bytes", detail=6, get=lambda row: row.size),
+        Column(by, detail=1, get=lambda row: row.by),
+        Column("expression", detail=7, width=40, optional=True, get=lambda row: row.expression or None),
+        Column("phase", detail=2, get=lambda row: row.phase),
+        Column("computation", detail=8, get=lambda row: row.computation),
+        Column("op_name", detail=9, get=lambda row: row.op_name),
+        Column("source", detail=3, get=lambda row: row.source),
+        Column("line", "number", get=lambda row: row.line),
+    )
+    return Table.of(name, title, columns, rows, page_rows=page_rows)
+
+
+def _parameter_ways(context: Context, around: Neighbourhood) -> Table:
+    own = around.graph.number(around.place)
+    ways = [[*way, own] if own is not None and way[-1] != own else way for way in around.from_parameters]
+    return _ways_table(context, around.graph, "Shortest ways from parameters", ways, on_page=False)
+
+
+# -- ways -------------------------------------------------------------------------------------------------------------------
+
+
+def way_text(context: Context, graph: InstructionGraph, way: Sequence[int]) -> str:
+    """A way as `param 2 weights['w1'] → convert.3 → all-gather.1`; the middle of a long one is left out."""
+    names = [_name(context, graph, number) for number in way]
+    if len(names) > _LONGEST_WAY:
+        left_out = len(names) - 2 * _WAY_ENDS
+        names = [*names[:_WAY_ENDS], f"… {left_out} more …", *names[-_WAY_ENDS:]]
+    return " → ".join(names)
+
+
+def _name(context: Context, graph: InstructionGraph, number: int) -> str:
+    place, view = graph.places[number], graph.view(number)
+    entry = context.module.entry
+    if view.opcodes[place.row] != "parameter" or entry is None or place.computation != entry.name:
+        return graph.name(number)
+    parameter = view.parameter_number(place.row)
+    path = next((one.path for one in context.interface.parameters if one.number == parameter), "")
+    return f"param {parameter} {path or graph.name(number)}"
+
+
+def way_tables(context: Context, ways: Ways) -> Iterator[Table]:
+    """The two ends, the shortest ways, and a picture of all."""
+    yield replace(instructions_table(context, [*ways.starts, *ways.goals]), on_page=len(ways.starts) + len(ways.goals) > 2)
+    yield _ways_table(context, ways.graph, "Shortest ways", ways.found, on_page=True)
+    describer, places = _Describer(context), ways.graph.places
+    ends = {*ways.starts, *ways.goals}
+    sides = [(places[one], describer.of(places[one]), "asked" if places[one] in ends else "way") for one in ways.joined]
+    yield from _picture(sides, ways.edges)
+
+
+def _ways_table(
+    context: Context, graph: InstructionGraph, title: str, ways: Sequence[Sequence[int]], *, on_page: bool
+) -> Table:
+    columns = (
+        Column("steps", "number", get=lambda way: len(way) - 1),
+        Column("way", get=lambda way: way_text(context, graph, way)),
+        Column("lines", detail=9, get=lambda way: " → ".join(str(graph.line(one)) for one in way)),
+    )
+    return Table.of("ways", title, columns, ways, on_page=on_page)
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------------
+
+
+def _picture(sides: Sequence[tuple[RowPlace, _Described, str]], edges: Sequence[tuple[RowPlace, RowPlace]]) -> Iterator[Table]:
+    """What a picture is drawn of: the instructions, the nearest first, and which feeds which."""
+    nodes: dict[RowPlace, tuple[int, _Described, str]] = {}
+    for place, row, side in sides:
+        nodes.setdefault(place, (len(nodes), row, side))
+    columns = (
+        Column("node", "number", get=lambda one: one[0]),
+        Column("name", get=lambda one: one[1].name),
+        Column("opcode", get=lambda one: one[1].opcode),
+        Column("shape", get=lambda one: one[1].shape),
+        Column("expression", optional=True, get=lambda one: one[1].expression or None),
+        Column("phase", get=lambda one: one[1].phase),
+        Column("computation", get=lambda one: one[1].computation),
+        Column("side", get=lambda one: one[2]),
+        Column("steps", "number", get=lambda one: one[1].distance),
+        Column("line", "number", get=lambda one: one[1].line),
+    )
+    yield Table.of("graph_nodes", "Instructions of the picture", columns, list(nodes.values()), on_page=False)
+    joined = [(nodes[one][0], nodes[other][0]) for one, other in edges if one in nodes and other in nodes]
+    ends = (Column("source", "number", get=lambda edge: edge[0]), Column("target", "number", get=lambda edge: edge[1]))
+    yield Table.of("graph_edges", "Arrays of the picture", ends, joined, on_page=False)

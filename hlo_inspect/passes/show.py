@@ -1,0 +1,68 @@
+"""One instruction: what it is, what feeds it, what reads it, and the ways between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost import kernel_times
+from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
+from hlo_inspect.analysis.neighbourhood.query import DEPTH
+from hlo_inspect.analysis.neighbourhood.selection import find_rows
+from hlo_inspect.analysis.phases import phases
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.instruction_block import instruction_block, several_block, ways_block
+from hlo_inspect.passes.instruction_tables import instructions_table, neighbour_tables, way_tables
+from hlo_inspect.passes.stack_table import stacks_of
+from hlo_inspect.report.model import Section, Table
+
+
+class Show(Pass):
+    """One instruction: what it is, what feeds it, what reads it, which line of Python it is; the ways between two.
+
+    NAME is an instruction as other commands name it, LINE its line in the input, PATTERN an opcode, or a text with *, which
+    stands for any text, of names, opcodes and op_names. Where several instructions fit they are listed.
+
+    What feeds and reads an instruction is shown to --depth steps. A step is from an array to one that is made of it: tuples,
+    calls, bitcasts and the ends of asynchronous pairs are stepped through, a fusion is one instruction with the expression of
+    its root, and the state of a loop is made of its initial values and of what the body returns. The way from the parameters
+    is the shortest one from the nearest parameter, by each operand. --path A B shows the shortest ways from A to B.
+
+    --format dot and mermaid draw what is shown, svg too with the extra [graph]. With --quick live ranges are left out, and
+    phases that names do not tell.
+    """
+
+    name = "show"
+    takes_name = True
+    asks_phases = True
+    counts_findings = False
+    depth = DEPTH
+    formats = ("dot", "svg", "mermaid")
+    wants = kernel_times.WANTS | phases.WANTS | Wants(entry=True, graph=True, checked=True)
+    specs = ()
+
+    def run(self, context: Context) -> Section:
+        query = context.query
+        if query.name is None:
+            raise UsageError("show asks about an instruction: give its name, its line or a pattern")
+        if query.depth < 0:
+            raise UsageError(f"a depth of {query.depth} steps: it is 0 or more")
+        found = find_rows(context.module, context.views, query.name)
+        if query.to is not None:
+            ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))
+            return Section({}, way_tables(context, ways), (), ways_block(context, ways))
+        if len(found) > 1:
+            return Section({}, [instructions_table(context, found)], (), several_block(context, found))
+        around = Neighbourhood(context.module, context.views, found[0], query.depth)
+        notes = [] if around.graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
+        return Section({}, _tables(context, around), notes, instruction_block(context, around))
+
+
+def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
+    yield instructions_table(context, [around.place])
+    yield from neighbour_tables(context, around)
+    stacks = stacks_of([around.instruction] if around.instruction is not None else [], context.module.frames)
+    if stacks.rows:
+        yield stacks

@@ -1,0 +1,207 @@
+"""`show`: one instruction in a block, what feeds and reads it, and the ways between two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.page import headline_text
+
+DATA = Path(__file__).parents[1] / "data"
+
+STEP = """HloModule step, is_scheduled=true, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+scaled {
+  p.0 = f32[8]{0} parameter(0)
+  p.1 = f32[] parameter(1)
+  tenth = f32[] constant(0.1)
+  less = f32[] subtract(p.1, tenth)
+  wide = f32[8]{0} broadcast(less), dimensions={}
+  ROOT product = f32[8]{0} multiply(p.0, wide)
+}
+
+body {
+  s = (s32[], f32[8]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8]{0} get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  twice = f32[8]{0} add(x, x)
+  ROOT t = (s32[], f32[8]{0}) tuple(next, twice)
+}
+
+condition {
+  c = (s32[], f32[8]{0}) parameter(0)
+  j = s32[] get-tuple-element(c), index=0
+  limit = s32[] constant(5)
+  ROOT less.1 = pred[] compare(j, limit), direction=LT
+}
+
+ENTRY main {
+  w = f32[8,4]{1,0} parameter(0), metadata={op_name="weights['w1']"}
+  v = f32[8]{0} parameter(1), metadata={op_name="x"}
+  zero = s32[] constant(0)
+  start = (s32[], f32[8]{0}) tuple(zero, v)
+  loop = (s32[], f32[8]{0}) while(start), condition=condition, body=body
+  out = f32[8]{0} get-tuple-element(loop), index=1
+  gather = f32[8,16]{1,0} all-gather(w), replica_groups={{0,1,2,3}}, dimensions={1}, channel_id=1, use_global_device_ids=true
+  n = f32[] constant(2)
+  fusion.1 = f32[8]{0} fusion(out, n), kind=kLoop, calls=scaled
+  dot.4 = f32[16]{0} dot(fusion.1, gather), lhs_contracting_dims={0}, rhs_contracting_dims={0}, metadata={METADATA}
+  q = f32[] constant(0)
+  total = f32[] reduce(dot.4, q), dimensions={0}, to_apply=add
+  k = s32[] parameter(2)
+  ROOT result = (f32[8,4]{1,0}, f32[]) tuple(w, total)
+}
+""".replace("METADATA", 'op_name="jit(step)/jvp(layer)/dot_general" source_file="/train/model.py" source_line=12')
+
+TWO = """HloModule m
+f {
+  p = f32[2] parameter(0)
+  ROOT n = f32[2] negate(p)
+}
+ENTRY e {
+  p = f32[2] parameter(0)
+  ROOT c = f32[2] call(p), to_apply=f
+}
+"""
+
+
+def show(name: str, text: str | Path = STEP, **asked: object) -> Report:
+    return hlo_inspect.inspect(text, "show", name=name, **asked)  # type: ignore[arg-type]
+
+
+def block(report: Report) -> dict[str, str]:
+    return {row.label: headline_text(row).replace("\u00a0", " ") for row in report.headline}
+
+
+def column(report: Report, table: str, name: str) -> list[Value]:
+    return [record[name] for record in report.table(table).records()]
+
+
+def around(report: Report) -> tuple[set[Value], set[Value]]:
+    return set(column(report, "feeds", "name")), set(column(report, "reads", "name"))
+
+
+def test_the_block_says_what_an_instruction_is() -> None:
+    said = block(show("dot.4", profile="h100-sxm"))
+    assert said[""] == "dot.4: dot on line 45, in the entry main"
+    assert said["result"] == "f32[16], 64 B"
+    assert said["operands"] == "fusion.1 f32[8], gather f32[8,16]"
+    assert said["attributes"] == "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    assert said["runs"] == "1 in one run of the program"
+    assert said["costs"].startswith("256 FLOP, 608 B read and written")  # 2 x 8 x 16; 4 x (8 + 128 + 16)
+    assert said["phase"] == "forward, by its op_name"
+    assert said["op_name"] == "jit(step) / jvp(layer) / dot_general"
+    assert said["source"] == "/train/model.py:12"
+    assert said["used by"] == "total"
+    assert said["from"] == "param 0 weights['w1'] → gather → dot.4"
+    assert said["and from"] == "param 1 x → loop → fusion.1 → dot.4"
+    assert said["time"].startswith("at least 0.181 ns on h100-sxm, bound by memory")  # 608 B at 3352 GB/s
+
+
+def test_a_collective_in_words() -> None:
+    # 128 bytes of each of 4 devices: each sends them to 3 others
+    assert block(show("gather"))["groups"] == "1 group of 4 devices along d0: {{0,1,2,3}}; takes 128 B, sends 384 B"
+
+
+def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
+    feeds, reads = around(show("loop", depth=1))
+    assert feeds == {"zero", "v", "next", "twice"}
+    assert reads == {"next", "twice", "fusion.1"}
+    said = block(show("twice"))
+    assert said["runs"] == "5 in one run of the program, in the loop loop (line 40)"
+    assert said["from"] == "param 1 x → loop → twice"
+
+
+def test_a_fusion_is_one_line() -> None:
+    report = show("fusion.1", depth=1)
+    assert block(report)["computes"] == "out * (n - 0.1)"
+    assert around(report) == ({"loop", "n"}, {"dot.4"})
+    assert column(show("dot.4", depth=1), "feeds", "expression") == ["out * (n - 0.1)", None]
+
+
+def test_inside_of_a_fusion_its_instructions_are_shown() -> None:
+    report = show("product", depth=1)
+    assert block(report)[""] == "product: multiply on line 15, in scaled, which fusion.1 (line 44) calls"
+    assert around(report) == ({"loop", "wide"}, {"dot.4"})
+
+
+def test_what_only_names_a_value_has_the_neighbours_of_the_value() -> None:
+    assert around(show("out", depth=1)) == ({"loop"}, {"twice", "fusion.1"})
+    assert around(show("w", depth=1)) == (set(), {"gather"})
+    assert block(show("w"))["output"] == "of the program at {0}"
+    assert block(show("total"))["output"] == "of the program at {1}"
+
+
+def test_what_no_run_of_the_entry_reaches() -> None:
+    """A computation that is applied to elements, and the condition of a loop."""
+    assert around(show("sum", depth=1)) == ({"a", "b"}, set())
+    assert around(show("less.1")) == ({"limit", "c"}, set())
+
+
+def test_depth() -> None:
+    assert around(show("dot.4", depth=0)) == (set(), set())
+    assert column(show("dot.4", depth=3), "feeds", "name") == ["fusion.1", "gather", "loop", "n", "w", "v", "twice"]
+    assert column(show("dot.4", depth=3), "feeds", "steps") == [1, 1, 2, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("asked", ["dot.4", "%dot.4", "45", "dot", "d*.4", "*layer*", "dot.4{}", "dot.* × 1"])
+def test_ways_to_name_an_instruction(asked: str) -> None:
+    assert column(show(asked), "show", "name") == ["dot.4"]
+
+
+def test_several_that_fit_are_listed() -> None:
+    report = show("constant")
+    assert column(report, "show", "name") == ["tenth", "one", "limit", "zero", "n", "q"]
+    assert column(report, "show", "computation") == ["scaled", "body", "condition", "main", "main", "main"]
+    assert column(report, "show", "runs") == [None, 5, 6, 1, 1, 1]
+    assert headline_text(report.headline[0]).startswith("6\u00a0instructions fit 'constant'")
+
+
+def test_a_name_in_several_computations() -> None:
+    report = show("p", TWO)
+    assert column(report, "show", "line") == [3, 7]
+    assert headline_text(report.headline[0]).startswith("2\u00a0instructions are called p:")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("dot.5", "step has no instruction 'dot.5'; did you mean 'dot.4'"),
+        ("*nothing*", "no instruction of step fits '*nothing*', by its name, opcode or op_name"),
+        ("body", "body is a computation of step (line 18), not an instruction"),
+        ("2", "line 2 of step holds no instruction; the nearest ones are on 4"),
+        ("8", "line 8 of step holds no instruction; the nearest ones are on 6 and 10"),
+        ("999", "line 999 is not one of step, lines 1 to 50"),
+        ("99999999999999999999999999", "is not one of step"),
+    ],
+)
+def test_what_is_not_there(asked: str, message: str) -> None:
+    with pytest.raises(hlo_inspect.UsageError) as caught:
+        show(asked)
+    assert message in str(caught.value)
+
+
+def test_the_ways_between_two() -> None:
+    report = show("v", to="total")
+    assert column(report, "ways", "way") == ["param 1 x → loop → fusion.1 → dot.4 → total"]
+    assert column(report, "ways", "lines") == ["37 → 40 → 44 → 45 → 47"]
+    assert set(column(report, "graph_nodes", "name")) == {"v", "loop", "twice", "fusion.1", "dot.4", "total"}
+
+
+def test_no_way_and_one_backwards() -> None:
+    said = block(show("gather", to="fusion.1"))
+    assert said == {"": "No array goes from gather to fusion.1, nor from fusion.1 to gather"}
+    said = block(show("total", to="w"))
+    assert said[""] == "No array goes from total to w; from w to total:"
+    assert said["shortest"] == "3 steps: param 0 weights['w1'] → gather → dot.4 → total"

@@ -1,0 +1,66 @@
+"""DOT: what Graphviz takes, whatever a dump is called."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from hlo_inspect.errors import UsageError
+from hlo_inspect.report.model import Report
+from tests.report.drawn import HOSTILE, drawn, large_report, rendered, small_report
+
+_TOKEN = re.compile(r'\s+|"(?:[^"\\\n]|\\[\\"n])*"|->|[A-Za-z_]\w*|[{}\[\];,=]')
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a graph in the subset of the language that is written; anything else fails."""
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        assert match is not None, text[at : at + 60]
+        found.append(match[0])
+        at = match.end()
+    return [token for token in found if not token.isspace()]
+
+
+def test_nodes_and_edges() -> None:
+    text = rendered("dot", small_report())
+    found = tokens(text)
+    assert found[0] == "digraph"
+    assert found.count("{") == found.count("}") == 3  # the graph, and a cluster for each of two computations
+    assert found.count("->") == 2
+    assert 'n0 [label="dot.4\\nf32[16]", tooltip="forward"' in text
+    assert 'n1 [label="fusion.1\\nx * 2\\nf32[8]"' in text
+    assert "n1 -> n0;" in text
+    assert text.count('penwidth="3"') == 1  # the one that was asked for
+
+
+def test_hostile_texts_stay_in_their_strings() -> None:
+    text = rendered("dot", drawn([HOSTILE, "b"], [(0, 1)]))
+    found = tokens(text)
+    assert found.count("->") == 1
+    assert found.count("n1") == 2
+    assert "<script>" not in "".join(token for token in found if not token.startswith('"'))
+
+
+def test_of_a_large_graph_the_nearest_are_drawn() -> None:
+    text = rendered("dot", large_report(400))
+    assert "300 of 400 instructions, the nearest; fewer by --depth 1, or by --path A B" in text
+    assert "  n299 [" in text
+    assert "  n300 [" not in text
+
+
+def test_a_report_without_a_picture() -> None:
+    report = small_report()
+    with pytest.raises(UsageError, match="there is nothing to draw: 3 instructions fit"):
+        rendered("dot", Report(report.command, report.input, report.facts, (small_report(rows=3).tables[0],)))
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("report", [small_report(), drawn([HOSTILE, "b"], [(0, 1)])])
+def test_graphviz_takes_it(report: Report) -> None:
+    done = subprocess.run(["dot", "-Tplain"], input=rendered("dot", report), capture_output=True, text=True, check=True)
+    assert [line.partition(" ")[0] for line in done.stdout.splitlines()].count("edge") == len(report.table("graph_edges").rows)

@@ -1,0 +1,34 @@
+"""SVG, with the extra `[graph]` and without."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from hlo_inspect.errors import MissingExtraError
+from tests.report.drawn import HOSTILE, drawn, rendered, small_report
+
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'hlo-inspect\[graph\]'"):
+        rendered("svg", small_report())
+
+
+def test_what_graphviz_draws() -> None:
+    pytest.importorskip("pygraphviz")
+    root = ET.fromstring(rendered("svg", small_report()))  # noqa: S314 - the program's own output
+    groups = [group.get("class") for group in root.iter(f"{_NAMESPACE}g")]
+    assert (groups.count("node"), groups.count("edge"), groups.count("cluster")) == (3, 2, 2)
+    assert "dot.4" in {text.text for text in root.iter(f"{_NAMESPACE}text")}
+
+
+def test_hostile_texts_are_text() -> None:
+    pytest.importorskip("pygraphviz")
+    root = ET.fromstring(rendered("svg", drawn([HOSTILE, "b"], [(0, 1)])))  # noqa: S314 - the program's own output
+    assert [one.tag for one in root.iter() if "script" in one.tag] == []
+    assert any("<script>" in (text.text or "") for text in root.iter(f"{_NAMESPACE}text"))
