@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import kernel_times
+from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
 from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
@@ -40,7 +40,7 @@ class Show(Pass):
     counts_findings = False
     depth = DEPTH
     formats = ("dot", "svg", "mermaid")
-    wants = kernel_times.WANTS | phases.WANTS | Wants(entry=True, graph=True, checked=True)
+    wants = WANTS | phases.WANTS | Wants(entry=True, graph=True, checked=True)
     specs = ()
 
     def run(self, context: Context) -> Section:

@@ -11,14 +11,14 @@ from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import fail_on_option, output_options_with, read_options, take_output, take_read
 from hlo_inspect.cli.output import deliver
-from hlo_inspect.passes import SHOW, find_pass
+from hlo_inspect.passes import SHOW
 from hlo_inspect.passes.show import Show
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
 
 
-_PASS = find_pass(SHOW)
+_PASS = Show()
 
 
 @click.command(SHOW, help=_PASS.help())
