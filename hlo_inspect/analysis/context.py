@@ -108,7 +108,13 @@ class Context:
         """The accelerator that times are for, and what told it."""
         from hlo_inspect.analysis.time.profiles import choose_profile
 
-        return choose_profile(self._asked_machine)
+        return choose_profile(self._asked_machine, self._with_graph)
+
+    def _with_graph(self) -> Module | None:
+        """The module with its graph, where it was read or can be read again with it."""
+        if self.module.wants.graph:
+            return self.module
+        return self._read_graph() if self._read_graph is not None else None
 
     @property
     def _asked_machine(self) -> AskedMachine:

@@ -90,6 +90,8 @@ class Link:
 class HardwareProfile:
     """An accelerator. `figures` holds every figure by its dotted name, in the order of the file; `None` where no source states
     one. `links` are the levels of the interconnect, from the nearest on. `changes` says which figures were changed.
+
+    Figures are those of a device, but where `devices_per_chip` is above 1 those of links and nodes are of a chip.
     """
 
     name: str
@@ -100,6 +102,7 @@ class HardwareProfile:
     links: Mapping[str, Link]
     sources: Mapping[str, SourceDocument]
     changes: tuple[str, ...] = ()
+    devices_per_chip: int = 1
 
     def value(self, name: str) -> float | None:
         """The figure of that dotted name in its base unit."""
@@ -165,7 +168,8 @@ class HardwareProfile:
     @property
     def host_bandwidth(self) -> float | None:
         """Bytes/s of one device from or to the memory of its host."""
-        return next((link.send_bandwidth for link in self.links.values() if link.topology == "host"), None)
+        of_chip = next((link.send_bandwidth for link in self.links.values() if link.topology == "host"), None)
+        return None if of_chip is None else of_chip / self.devices_per_chip
 
     @property
     def networks(self) -> list[Link]:

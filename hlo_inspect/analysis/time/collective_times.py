@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
@@ -37,6 +38,8 @@ RECEIVING = "-receive"
 
 MOST_IDS = 1 << 21
 """So many ids of devices are looked at in all groups of a module."""
+
+_WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"
 
 _COLOURS = re.compile(r"colors:(\d{1,2})\b", re.ASCII)
 
@@ -92,11 +95,12 @@ class _Machine:
     """The links between the devices of a program."""
 
     def __init__(self, counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
-        if placement.devices is not None and counts.of_slice is not None and counts.of_slice > placement.devices:
-            size = "x".join(map(str, placement.shape))
-            raise UsageError(
-                f"the topology {size} has {placement.devices:,} devices, and the program is for {counts.of_slice:,}"
-            )
+        chips = profile.devices_per_chip
+        if placement.devices is not None and counts.of_slice is not None and counts.of_slice > placement.devices * chips:
+            axes = "x".join(map(str, placement.shape))
+            there = f"the topology {axes} has {placement.devices:,} devices"
+            raise UsageError(f"{there}, and the program is for {counts.of_slice:,}")
+        self._on_a_chip = chips
         self._counts = counts
         self._profile = profile
         self._placement = placement
@@ -176,18 +180,20 @@ class _Machine:
         size = collective.wire_bytes if collective.kind == "send" else collective.operand_bytes or collective.result_bytes
         if size is None:
             raise _UnknownError(collective.why_unknown)
-        bound = size / link.send_bandwidth
+        bound = size * self._on_a_chip / link.send_bandwidth
         return _with_model(((link.name, bound),), link, 1, bound, self._profile)
 
     # -- nodes ----------------------------------------------------------------------------------------------------------------
 
     def _per_node(self, near: Link) -> int:
         """The devices that the nearest links join."""
-        joined = self._placement.per_node or (int(near.devices.value) if near.devices is not None else None)
-        joined = joined or self._placement.devices or self._profile.devices_per_node
+        if self._placement.per_node is not None:
+            return self._placement.per_node
+        joined = int(near.devices.value) if near.devices is not None else self._profile.devices_per_node
         if joined is None:
-            raise _UnknownError(f"the profile {self._profile.name} does not say how many devices {near.name} joins")
-        return joined
+            missing = f"the profile {self._profile.name} does not say how many devices {near.name} joins"
+            raise _UnknownError(f"{missing}: name them with --devices-per-node")
+        return joined * self._on_a_chip
 
     def _network(self) -> Link:
         if len(self._networks) < 2:
@@ -209,13 +215,13 @@ class _Machine:
         levels = []
         if spread.most > 1:
             inside = whole if kind != "all-to-all" else whole * spread.most / spread.devices
-            seconds = within_node(kind, inside, spread.most, near)
+            seconds = within_node(kind, inside * self._on_a_chip, spread.most, near)
             if seconds is None:
                 raise _UnknownError(_no_bandwidth(self._profile, near))
             levels.append((near.name, seconds))
         far = self._network() if spread.nodes > 1 else None
         if far is not None:
-            seconds = between_nodes(kind, whole, spread, per_node, far)
+            seconds = between_nodes(kind, whole * self._on_a_chip, spread, per_node, far)
             if seconds is None:
                 raise _UnknownError(_no_bandwidth(self._profile, far))
             levels.append((far.name, seconds))
@@ -253,13 +259,14 @@ class _Machine:
         if near is None:
             raise _UnknownError(f"the profile {self._profile.name} states no links")
         if self._is_torus:
-            return self._permute_in_torus(pairs, size, near)
+            chips = [(source // self._on_a_chip, target // self._on_a_chip) for source, target in pairs]
+            return self._permute_in_torus([(source, target) for source, target in chips if source != target], size, near)
         per_node = self._per_node(near)
         nodes = [(self._placement.node(source, per_node), self._placement.node(target, per_node)) for source, target in pairs]
         leaving = [source for source, target in nodes if source != target]
         ways = []
         if len(leaving) < len(nodes):
-            inside = within_node("collective-permute", size, 2, near)
+            inside = within_node("collective-permute", size * self._on_a_chip, 2, near)
             if inside is None:
                 raise _UnknownError(_no_bandwidth(self._profile, near))
             ways.append(self._hop((near.name, inside), near, size))
@@ -268,7 +275,7 @@ class _Machine:
             if far.send_bandwidth is None:
                 raise _UnknownError(_no_bandwidth(self._profile, far))
             busiest = max(leaving.count(node) for node in set(leaving))
-            seconds = size * busiest / (far.send_bandwidth * per_node)
+            seconds = size * self._on_a_chip * busiest / (far.send_bandwidth * per_node)
             ways.append(self._hop((far.name, seconds), far, size))
         return _slowest(ways)
 
@@ -280,6 +287,8 @@ class _Machine:
         return way._replace(estimate=way.estimate + extra) if way.estimate is not None else way
 
     def _permute_in_torus(self, pairs: Sequence[tuple[int, int]], size: int, link: Link) -> _Way:
+        if not pairs:
+            raise _UnknownError(_WITHIN_A_CHIP)
         bandwidth = _link_bandwidth(self._profile, link)
         shape = self._placement.shape
         crowd, way = 1, 1
@@ -292,35 +301,53 @@ class _Machine:
     # -- torus ----------------------------------------------------------------------------------------------------------------
 
     def _in_torus(self, collective: Collective, whole: float, link: Link) -> _Way:
-        bandwidth = _link_bandwidth(self._profile, link)
+        spread = self._over_chips(collective)
+        if spread.nodes == 1:
+            raise _UnknownError(_WITHIN_A_CHIP)
+        bandwidth = _link_bandwidth(self._profile, link) * float(spread.part)
+        if collective.kind == "all-to-all":
+            whole *= spread.most
         colours = _colours(collective)
         ways = []
-        for axes in self._ways_to_lie(collective, link):
+        for axes in self._ways_to_lie(collective, link, spread.nodes):
             bound = along_torus(collective.kind, whole, axes, bandwidth)
             modelled = along_torus(collective.kind, whole, axes, bandwidth, colours)
             steps = hops(collective.kind, axes)
             ways.append(_with_model(((link.name, bound),), link, steps, max(bound, modelled), self._profile))
         return _slowest(ways) if self._placement.shape else min(ways, key=lambda way: way.bound)
 
-    def _ways_to_lie(self, collective: Collective, link: Link) -> list[list[TorusAxis]]:
+    def _over_chips(self, collective: Collective) -> Spread:
+        """How a group lies over chips, where a device is a part of one."""
+        devices = collective.group_size or 1
+        if self._on_a_chip == 1:
+            return Spread(devices, devices, 1, 1, Fraction(1))
+        found = spreads(self._listed(collective), Placement(), self._on_a_chip)
+        if len(found) > 1:
+            raise _UnknownError("its groups lie in different ways over the chips, of which a device is a part")
+        return found.pop()
+
+    def _ways_to_lie(self, collective: Collective, link: Link, chips: int) -> list[list[TorusAxis]]:
         """The axes of the groups, one way for each of them where the placement is known; else all ways that fit in."""
         shape = self._placement.shape
         if shape:
             found = {}
             for group in self._listed(collective):
-                runs = extents(group, self._placement)
+                runs = extents(sorted({device // self._on_a_chip for device in group}), self._placement)
                 if runs is None:
                     raise _UnknownError("its groups do not lie along axes of the topology")
                 axes = torus_axes(runs, shape, link)
                 found[tuple(axes)] = axes
             return list(found.values())
-        if link.devices is None or not link.devices.axes:
+        if link.devices is not None:
+            sizes = link.devices.axes
+        elif link.count is not None:
+            sizes = (chips,) * (int(link.count.value) // 2)
+        else:
             raise _UnknownError(f"the profile {self._profile.name} does not say how large {link.name} is")
-        devices = collective.group_size or 1
-        sizes = link.devices.axes
-        boxes = best_shapes(devices, sizes)
+        boxes = best_shapes(chips, sizes)
         if not boxes:
-            raise _UnknownError(f"a group of {devices:,} devices does not fit in the {link.devices.stated} of {link.name}")
+            large = "x".join(map(str, sizes))
+            raise _UnknownError(f"a group over {chips:,} chips does not fit in the {large} of {link.name}")
         return [[TorusAxis(side, 1, link.wraps(side)) for side in box if side > 1] for box in boxes]
 
 

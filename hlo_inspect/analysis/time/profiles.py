@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
+from hlo_inspect.analysis.time.dumped_device import dumped_device, tpu_marks
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.time.what_if import FigureChange, changed
+from hlo_inspect.hlo.module import Module
+
+_OF_A_DEVICE = ("matmul.", "vector.", "memory.", "on_chip.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,43 @@ class ProfileChoice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-UNKNOWN_MACHINE = "nothing in the text tells the accelerator: name one with --profile"
+def choose_profile(asked: AskedMachine, read_whole: Callable[[], Module | None]) -> ProfileChoice:
+    """The profile for a module, with the changes that a user asks for. `read_whole` gives the module with its graph, which
+    tells TPUs. `UsageError` for a change of what it does not state.
+    """
+    if asked.profiles:
+        profile, chosen_by = asked.profiles[0], "--profile"
+    else:
+        module = read_whole()
+        device = dumped_device(module) if module is not None else None
+        if device is None or device.profile is None:
+            return ProfileChoice(None, "", (device.told_by,) if device is not None else ())
+        profile, chosen_by = load_profile(device.profile), device.told_by
+    of_device, note = _of_a_device(profile, read_whole)
+    others = profile.not_primary
+    notes = [note] if note else []
+    if others:
+        figures = "figure is" if len(others) == 1 else "figures are"
+        command = f"`hlo-inspect profiles {profile.name}` lists them"
+        notes.append(f"{len(others)} {figures} not from documents of the maker: {command}")
+    return ProfileChoice(changed(of_device, asked.changes), chosen_by, tuple(notes))
 
 
-def choose_profile(asked: AskedMachine) -> ProfileChoice:
-    """The profile for a module, with the changes that a user asks for. `UsageError` for a change of what it does not state."""
-    if not asked.profiles:
-        return ProfileChoice(None, "", (UNKNOWN_MACHINE,))
-    return ProfileChoice(changed(asked.profiles[0], asked.changes), "--profile")
+def _of_a_device(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
+    """The profile with the figures of what XLA sees as a device, where that is a part of the chip, and a note that says so."""
+    on_chip, cores = profile.cores_per_chip, profile.cores_per_device
+    if on_chip is None or cores is None or on_chip == 1:
+        return profile, ""
+    why = f"a device of {profile.title} is"
+    if cores == on_chip:
+        module = read_whole()
+        marks = tpu_marks(module) if module is not None else None
+        if marks is None or marks.is_split:
+            return profile, ""
+        cores, why = 1, "no kernel is split over the cores of a chip: a device is"
+    share = on_chip // cores
+    of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
+    figures = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
+    part = "half a chip" if share == 2 else f"1/{share} of a chip"
+    note = f"{why} {cores} of {on_chip} cores, so that its figures are those of {part}, and devices of a chip share its links"
+    return replace(profile.with_figures(figures, ()), devices_per_chip=share), note

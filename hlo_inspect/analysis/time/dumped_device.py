@@ -1,0 +1,121 @@
+"""What a dump tells of the accelerator that it was compiled for: the file about the GPU beside it, marks of TPU generations.
+
+A text names no chip. Of TPUs it tells the generation by how many cycles the compiler estimates for kernels that do next to
+nothing, by the memories that it places arrays in, and by kernels that are split over both cores of a chip. The numbers were
+read off texts that libtpu 0.0.42 to 0.0.52 compiled for each generation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.hlo.module import Module
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d{3,4})"', re.ASCII)
+_SPLIT = "megacore_config"
+_LEAST_CYCLES = {
+    "tpu-v2": range(196, 218),
+    "tpu-v3": range(253, 284),
+    "tpu-v4": range(606, 640),
+    "tpu-v5e": range(1816, 1870),
+    "tpu-v6e": range(2116, 2145),
+    "tpu-7x": range(2290, 2330),
+}
+"""What kernels that touch memory are estimated at, at least. v5p has that of v6e."""
+_CMEM, _VMEM = "S(3)", "S(1)"
+_WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
+"""Generations for whose programs no array is placed in a memory on the chip."""
+
+_GPUS = (
+    (re.compile(r"GB200\b"), "gb200"),
+    (re.compile(r"\bB200\b"), "b200"),
+    (re.compile(r"\bH200\b(?! NVL)"), "h200"),
+    (re.compile(r"\bH100 (?:80GB HBM3|SXM)"), "h100-sxm"),
+    (re.compile(r"\bH100 PCIe"), "h100-pcie"),
+    (re.compile(r"\bA100-SXM4?-80GB"), "a100-sxm-80gb"),
+    (re.compile(r"\bA100-SXM4?-40GB"), "a100-sxm-40gb"),
+    (re.compile(r"\bV100-SXM2"), "v100-sxm2"),
+    (re.compile(r"\bL40S\b"), "l40s"),
+    (re.compile(r"\bL4$"), "l4"),
+    (re.compile(r"\bMI300X\b"), "mi300x"),
+    (re.compile(r"\bMI250X\b"), "mi250x"),
+)
+_DESCRIPTION = re.compile(r'^\s*(?:device_description_str|name):\s*"([^"\\\n]{1,100})"', re.ASCII | re.MULTILINE)
+_TARGET = ".gpu_target_config.pbtxt"
+_MOST_BYTES = 1 << 18
+_MOST_DOTS = 12
+
+
+class DumpedDevice(NamedTuple):
+    """The shipped profile that a dump was compiled for, with what told it; `None` where nothing does, with the reason."""
+
+    profile: str | None
+    told_by: str
+
+
+NOTHING_TELLS = DumpedDevice(None, "nothing in the dump tells the accelerator: name one with --profile")
+
+
+class TpuMarks(NamedTuple):
+    """What the rows of an optimized text for TPUs tell: its generation, and whether kernels are split over two cores."""
+
+    generation: str | None
+    is_split: bool
+
+
+def dumped_device(module: Module) -> DumpedDevice:
+    """The accelerator that the dump of a module tells."""
+    marks = tpu_marks(module)
+    if marks is not None:
+        if marks.generation is None:
+            return DumpedDevice(None, "a TPU of a generation that nothing in the text tells: name one with --profile")
+        return DumpedDevice(marks.generation, "its tiles, memory spaces and the compiler's estimates")
+    name = _described_gpu(Path(module.path))
+    if name is None:
+        return NOTHING_TELLS
+    known = next((profile for pattern, profile in _GPUS if pattern.search(name)), None)
+    if known is None:
+        return DumpedDevice(None, f"there is no profile of {name}, for which the dump was compiled: name one with --profile")
+    return DumpedDevice(known, f"{name} in the file about the GPU beside the dump")
+
+
+def tpu_marks(module: Module) -> TpuMarks | None:
+    """The marks of a module that was read with its graph; `None` where it is no optimized text for TPUs."""
+    heads = module.heads
+    if not any(":T(" in text for text in heads):
+        return None
+    votes: Counter[str] = Counter()
+    is_split = False
+    for computation in module.computations.values():
+        for *_, tail in computation.rows:
+            is_split = is_split or _SPLIT in tail
+            found = _CYCLES.search(tail)
+            cycles = int(found[1]) if found is not None else 0
+            votes.update(name for name, least in _LEAST_CYCLES.items() if cycles in least)
+    if any(_CMEM in text for text in heads):
+        return TpuMarks("tpu-v4", is_split)
+    if is_split:
+        return TpuMarks("tpu-v5p", is_split)
+    has_vmem = any(_VMEM in text for text in heads)
+    likely = [name for name, _ in votes.most_common() if name != "tpu-v4" and not (has_vmem and name in _WITHOUT_SPACES)]
+    return TpuMarks(likely[0] if likely else None, is_split)
+
+
+def _described_gpu(path: Path) -> str | None:
+    """The name in the file about the GPU that XLA writes beside the texts of a module."""
+    stem = path.name
+    for _ in range(_MOST_DOTS):
+        stem, dot, _ = stem.rpartition(".")
+        if not dot:
+            return None
+        try:
+            with path.with_name(stem + _TARGET).open("rb") as file:
+                text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+        names = _DESCRIPTION.findall(text)
+        return str(names[-1]) if names else None
+    return None
