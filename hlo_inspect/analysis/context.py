@@ -108,13 +108,24 @@ class Context:
         """The accelerator that times are for, and what told it."""
         from hlo_inspect.analysis.time.profiles import choose_profile
 
-        return choose_profile(self._asked_machine, self._with_graph)
+        return choose_profile(self._asked_machine, self.module, lambda: self._with_graph)
 
+    @cached_property
     def _with_graph(self) -> Module | None:
         """The module with its graph, where it was read or can be read again with it."""
         if self.module.wants.graph:
             return self.module
         return self._read_graph() if self._read_graph is not None else None
+
+    @property
+    def profile_used(self) -> HardwareProfile | None:
+        """The accelerator that the user names, or for which times were asked for."""
+        return self.profile if self._asked_machine.profiles or "profile_choice" in self.__dict__ else None
+
+    @property
+    def profile_is_named(self) -> bool:
+        """Whether the user names the accelerator, so that commands that do not ask for times show some."""
+        return bool(self._asked_machine.profiles)
 
     @property
     def _asked_machine(self) -> AskedMachine:
@@ -196,10 +207,9 @@ class Context:
         """The module with its graph, of one that was read without it."""
         from hlo_inspect.analysis.phases.possible_updates import may_update
 
-        if self._read_graph is None or not may_update(self.module.header):
+        if not may_update(self.module.header) or self._with_graph is None:
             return None
-        module = self._read_graph()
-        return Context(module) if module is not None else None
+        return Context(self._with_graph)
 
     @cached_property
     def collective_phases(self) -> list[str]:

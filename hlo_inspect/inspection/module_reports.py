@@ -132,7 +132,7 @@ class ModuleReports:
             tables=tables,
             findings=tuple(findings),
             notes=tuple(dict.fromkeys((*notes, *(line for section in sections.values() for line in section.notes)))),
-            profile=context.profile.name if context.profile is not None else None,
+            profile=context.profile_used.name if context.profile_used is not None else None,
             specs=self.specs,
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
             headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline and counts else [])),

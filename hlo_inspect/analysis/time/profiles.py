@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.time.dumped_device import dumped_device, tpu_marks
+from hlo_inspect.analysis.time.dumped_device import NOTHING_TELLS, dumped_device, tpu_marks
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.time.what_if import FigureChange, changed
 from hlo_inspect.hlo.module import Module
@@ -34,17 +34,16 @@ class ProfileChoice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def choose_profile(asked: AskedMachine, read_whole: Callable[[], Module | None]) -> ProfileChoice:
-    """The profile for a module, with the changes that a user asks for. `read_whole` gives the module with its graph, which
-    tells TPUs. `UsageError` for a change of what it does not state.
+def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
+    """The profile for a module, with the changes that a user asks for. Without one that the user names a module that was read
+    with its graph tells it; `read_whole` gives any module with its graph. `UsageError` for a change of what it does not state.
     """
     if asked.profiles:
         profile, chosen_by = asked.profiles[0], "--profile"
     else:
-        module = read_whole()
-        device = dumped_device(module) if module is not None else None
-        if device is None or device.profile is None:
-            return ProfileChoice(None, "", (device.told_by,) if device is not None else ())
+        device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
+        if device.profile is None:
+            return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by
     of_device, note = _of_a_device(profile, read_whole)
     others = profile.not_primary
