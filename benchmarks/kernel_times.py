@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 
@@ -47,10 +47,12 @@ class Measured(NamedTuple):
 
 
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
-    """The kernels of a dump of which the compiler says something."""
+    """The kernels of a dump of which the compiler says something. Devices that are half a chip have half of the figures."""
     for module in read_modules(open_source(path), WANTS):
-        context = Context(module)
-        times = KernelTimes(profile, context.views)
+        context = Context(module, AskedMachine((profile,)))
+        times = context.kernel_times
+        if times is None:
+            continue
         for kernel in context.own_kernels:
             time = times.of(kernel)
             if time.compiler_s:

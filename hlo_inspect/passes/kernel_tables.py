@@ -142,7 +142,7 @@ def kernels_table(context: Context) -> Table:
 def kernel_groups(context: Context) -> Table:
     """The same with equal kernels in one row."""
     columns = (
-        Column("name", get=_name, width=24),
+        Column("name", get=_name, width=20),
         Column("kind", detail=4, get=_kind),
         Column("fusion_kind", detail=9, optional=True, get=_fusion_kind),
         Column("shape", detail=3, get=_short_shape, width=24),
@@ -168,7 +168,7 @@ def _figures(context: Context) -> Iterator[Column]:
     if context.profile is not None:
         yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.bound_s)
         yield from _seconds("estimate_s", lambda time: time.estimate)
-        yield from _seconds("compiler_s", lambda time: time.compiler, optional=True)
+        yield from _seconds("compiler_s", lambda time: time.compiler, detail=5)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
     yield Column(
         "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
@@ -177,7 +177,7 @@ def _figures(context: Context) -> Iterator[Column]:
     yield phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels))
 
 
-def _seconds(name: str, time: Callable[[RowTimes], Seconds | None], *, optional: bool = False) -> tuple[Column, Column]:
+def _seconds(name: str, time: Callable[[RowTimes], Seconds | None], *, detail: int = 0) -> tuple[Column, Column]:
     """A column of a time that may be known in part, and the column of its lower bounds."""
 
     def known(row: Costing) -> Seconds | None:
@@ -191,7 +191,7 @@ def _seconds(name: str, time: Callable[[RowTimes], Seconds | None], *, optional:
         seconds = known(row)
         return None if seconds is None else seconds.exact
 
-    column = Column(name, "seconds", summed=True, detail=2, optional=optional, get=exact)
+    column = Column(name, "seconds", summed=True, detail=detail, optional=True, get=exact)
     return column, column.lower_bound(least)
 
 
@@ -240,4 +240,4 @@ def _first(row: Costing, get: Callable[[Kernel], str | int]) -> str | int | None
     return get(row.kernels[0]) if row.kernels else None
 
 
-_SOURCE = Column("source", detail=1, width=24, get=_source)
+_SOURCE = Column("source", detail=1, width=16, get=_source)
