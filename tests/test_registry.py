@@ -25,6 +25,7 @@ NO_PASS = {
     "cost_tables",
     "custom_call_tables",
     "headline",
+    "finding_rows",
     "log_table",
     "kernel_tables",
     "memory_page",

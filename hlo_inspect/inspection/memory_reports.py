@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from hlo_inspect.analysis.memory.out_of_memory import read_reports
@@ -13,7 +12,8 @@ from hlo_inspect.analysis.memory.sidecar_files import (
     read_live_range,
     read_usage_report,
 )
-from hlo_inspect.hlo.source import START_CHARS, Source
+from hlo_inspect.hlo.source import Source
+from hlo_inspect.inspection.source_kinds import memory_file_start
 from hlo_inspect.passes import find_pass
 from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.report.facts import Facts
@@ -21,21 +21,10 @@ from hlo_inspect.report.model import Amount, Column, HeadlineRow, Input, Report,
 
 COMMAND = "memory"
 
-_START = re.compile(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
-
-
-def holds_memory_file(source: Source) -> bool:
-    """Whether the source is one of XLA's files about memory, by its first lines."""
-    return _START.match(_start(source)) is not None
-
-
-def _start(source: Source) -> str:
-    return source.peek()[:START_CHARS].decode(errors="replace")
-
 
 def report_on_memory_file(source: Source) -> Report:
     """What can be told from one of XLA's files about memory alone."""
-    match = _START.match(_start(source))
+    match = memory_file_start(source)
     lines = [line for piece in source.pieces() for line in piece.splitlines()]
     given = Input(source.name, 1, len(lines), source.bytes_read)
     if match is not None and match[1]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
-from hlo_inspect.analysis.alpa import given_cost_model
 from hlo_inspect.analysis.context import Context, PhasesFrom
-from hlo_inspect.analysis.memory.platforms import PlatformName
-from hlo_inspect.analysis.mesh_axes import given_mesh
 from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.headline import findings_row, truncation_rows
+from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
 from hlo_inspect.passes.log_table import log_tables
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
 from hlo_inspect.report.facts import Facts
@@ -24,8 +21,11 @@ from hlo_inspect.rules import rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
 if TYPE_CHECKING:
+    from hlo_inspect.analysis.alpa import CostModel
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
+    from hlo_inspect.analysis.memory.platforms import PlatformName
     from hlo_inspect.analysis.time.profiles import AskedMachine
+    from hlo_inspect.hlo.device_groups import NamedMesh
 
 
 class Asked(TypedDict, total=False):
@@ -91,9 +91,9 @@ class ModuleReports:
             raise UsageError(f"{', '.join(passes)} can be asked about one profile; `time` compares several")
         changes = (what_if,) if isinstance(what_if, str) else what_if
         self._machine = _machine(profiles, changes, topology, devices_per_node)
-        self._mesh = given_mesh(mesh) if mesh is not None else None
+        self._mesh = _mesh(mesh)
         self._user_rules = _user_rules(custom_calls)
-        self._cost_model = given_cost_model(**cost_model) if cost_model is not None else None
+        self._cost_model = _cost_model(cost_model)
         self._platform = platform
         self._query = InstructionQuery(**query) if query else NO_QUERY
         self.taker: Taker | None = None
@@ -158,6 +158,22 @@ def _machine(
 
     placement = given_placement(topology, devices_per_node)
     return AskedMachine(tuple(map(load_profile, profiles)), tuple(map(given_change, changes)), placement)
+
+
+def _mesh(text: str | None) -> NamedMesh | None:
+    if text is None:
+        return None
+    from hlo_inspect.analysis.mesh_axes import given_mesh
+
+    return given_mesh(text)
+
+
+def _cost_model(asked: Mapping[str, str | None] | None) -> CostModel | None:
+    if asked is None:
+        return None
+    from hlo_inspect.analysis.alpa import given_cost_model
+
+    return given_cost_model(**asked)
 
 
 def _user_rules(path: str | None) -> UserRules | None:

@@ -17,14 +17,13 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.memory_reports import COMMAND as MEMORY
-from hlo_inspect.inspection.memory_reports import holds_memory_file, report_on_log, report_on_memory_file
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.inspection.workload_reports import holds_workload, is_no_workload, report_on_workload
-from hlo_inspect.passes import find_workload_pass
+from hlo_inspect.inspection.source_kinds import holds_workload, is_no_workload, memory_file_start
 from hlo_inspect.report.model import Report
-from hlo_inspect.workloads.reader import read_workload
 from hlo_inspect.xla import Xla
+
+MEMORY = "memory"
+"""The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
 
 SWEEP_BYTES, MODULE_COST = 1 << 20, 1 << 12
 """Bytes of text after whose modules memory is swept, and what any module counts for beside its text."""
@@ -60,7 +59,7 @@ class SourceReports:
         self._wants = reports.wants
         if strict and reports.asks_graph:
             self._wants |= Wants(graph=True)  # what XLA printed is read once
-        self._about_workloads = [one for name in about_workloads if (one := find_workload_pass(name)) is not None]
+        self._about_workloads = about_workloads
         self._pattern = name_pattern(module)
         self._strict = strict
         self.xla = Xla()
@@ -79,7 +78,9 @@ class SourceReports:
         if holds_workload(source):
             yield self._on_workload(source, note)
             return
-        if self._command == MEMORY and holds_memory_file(source):
+        if self._command == MEMORY and memory_file_start(source) is not None:
+            from hlo_inspect.inspection.memory_reports import report_on_memory_file
+
             yield report_on_memory_file(source)
             return
         if not self._reports.chosen:
@@ -112,7 +113,12 @@ class SourceReports:
 
     def _without_module(self, source: Source) -> Report:
         """The report on a log that only says that memory did not suffice, where that is asked for."""
-        found = report_on_log(source) if source.memory_lines else None
+        if source.memory_lines:
+            from hlo_inspect.inspection.memory_reports import report_on_log
+
+            found = report_on_log(source)
+        else:
+            found = None
         if found is None:
             what = what_text_looks_like(source.start) or what_log_holds(source.measured)
             raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
@@ -125,7 +131,12 @@ class SourceReports:
         """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of
         the passes is about such files.
         """
-        if not self._about_workloads:
+        from hlo_inspect.inspection.workload_reports import report_on_workload
+        from hlo_inspect.passes import find_workload_pass
+        from hlo_inspect.workloads.reader import read_workload
+
+        passes = [one for name in self._about_workloads if (one := find_workload_pass(name)) is not None]
+        if not passes:
             message = f"is a workload file of a network simulator, of which {self._command} says nothing"
             raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
         with without_collection():
@@ -134,7 +145,7 @@ class SourceReports:
             if self._pattern is not None and self._pattern.search(policy) is None:
                 return policy
             notes = [one for one in (note, source.note) if one is not None]
-            report = report_on_workload(workload, self._command, self._about_workloads, notes)
+            report = report_on_workload(workload, self._command, passes, notes)
         answered = {spec.name for spec in report.specs}
         return replace(report, unanswered=tuple(spec for spec in self._reports.specs if spec.name not in answered))
 

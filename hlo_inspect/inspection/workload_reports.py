@@ -6,31 +6,17 @@ import io
 from collections.abc import Sequence
 
 from hlo_inspect.errors import InputError, Location
-from hlo_inspect.hlo.foreign_text import is_workload, what_text_looks_like
-from hlo_inspect.hlo.source import START_CHARS, Openable, Source, open_source
+from hlo_inspect.hlo.source import Openable, Source, open_source
+from hlo_inspect.inspection.source_kinds import holds_workload, is_no_workload
 from hlo_inspect.passes import find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
-from hlo_inspect.passes.headline import findings_row, truncation_rows
+from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first
 from hlo_inspect.rules.workload_problems import workload_findings
 from hlo_inspect.workloads.reader import Workload, read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.writer import written
-
-
-def holds_workload(source: Source) -> bool:
-    """Whether the source is a workload file, by its first lines. `InputError` for what cannot be read."""
-    return is_workload(_start(source))
-
-
-def is_no_workload(source: Source) -> str:
-    """The message for a source that is none."""
-    return f"is no workload file of a network simulator{what_text_looks_like(_start(source))}"
-
-
-def _start(source: Source) -> str:
-    return source.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def report_on_workload(workload: Workload, command: str, chosen: Sequence[WorkloadPass], notes: Sequence[str]) -> Report:

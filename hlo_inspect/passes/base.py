@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Value
-from hlo_inspect.workloads.totals import WorkloadTotals
+
+if TYPE_CHECKING:
+    from hlo_inspect.workloads.totals import WorkloadTotals
 
 
 class Question(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
@@ -14,11 +14,9 @@ from hlo_inspect.analysis.program import Program
 from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
-from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.memory_tables import array_groups, printed, total_moved
-from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow
-from hlo_inspect.rules import rule_pages
+from hlo_inspect.report.model import Amount, HeadlineRow
 
 Parts = Iterator[str | Amount]
 
@@ -289,24 +287,3 @@ def _host(context: Context) -> Parts:
             yield f"{'; ' if parameters or direction == 'to host' else ''}{words} "
             yield Amount(moved.exact, "bytes", at_least=moved.least)
             yield " a step"
-
-
-def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
-    """The line that says first of all, on the page of any command, that the text does not hold the whole module."""
-    for finding in findings:
-        if finding.rule == CUT_OFF:
-            line = finding.location.line if finding.location is not None else None
-            place = f", inside {finding.subject}" if finding.subject is not None else ""
-            yield HeadlineRow("", (f"TRUNCATED after line {line}{place}: all counts are lower bounds",), severity="error")
-
-
-def findings_row(findings: Sequence[Finding]) -> HeadlineRow:
-    """How many findings there are of each severity, and of which rules."""
-    names = {page.code: page.name for page in rule_pages()}
-    severities = [finding.severity for finding in findings]
-    parts: list[str | Amount] = []
-    for severity in SEVERITIES:
-        parts += [", "] if parts else []
-        parts.append(Amount(severities.count(severity), "count", severity))
-    kinds = [f"{code} {names[code]}" for code in dict.fromkeys(finding.rule for finding in findings)]
-    return HeadlineRow("findings", (*parts, f": {', '.join(kinds)}") if kinds else tuple(parts))

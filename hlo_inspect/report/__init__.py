@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from hlo_inspect.report.csv import render_csv
-from hlo_inspect.report.dot import render_dot
-from hlo_inspect.report.json import render_json
-from hlo_inspect.report.jsonl import render_jsonl
-from hlo_inspect.report.markdown import render_markdown
-from hlo_inspect.report.mermaid import render_mermaid
 from hlo_inspect.report.options import Renderer, RenderOptions
-from hlo_inspect.report.svg import render_svg
-from hlo_inspect.report.terminal import render_terminal
 
-FORMATS: MappingProxyType[str, Renderer] = MappingProxyType(
-    {
-        "table": render_terminal,
-        "json": render_json,
-        "jsonl": render_jsonl,
-        "csv": render_csv,
-        "markdown": render_markdown,
-    }
-)
 
-OWN_FORMATS: MappingProxyType[str, Renderer] = MappingProxyType(
-    {"dot": render_dot, "mermaid": render_mermaid, "svg": render_svg},
-)
+class Formats(Mapping[str, Renderer]):
+    """Renderers by the names of formats. Each is `render_FILE` of a file here, which is imported when it is asked for."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.files = files
+
+    def __getitem__(self, name: str) -> Renderer:
+        file = self.files[name]
+        renderer: Renderer = getattr(import_module(f"{__name__}.{file}"), f"render_{file}")
+        return renderer
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "jsonl", "csv": "csv", "markdown": "markdown"})
+
+OWN_FORMATS = Formats({"dot": "dot", "mermaid": "mermaid", "svg": "svg"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
-ALL_FORMATS: MappingProxyType[str, Renderer] = MappingProxyType({**FORMATS, **OWN_FORMATS})
+ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files})
 
 FORMATS_FOR_PEOPLE = ("table", "markdown")
 
-__all__ = ["ALL_FORMATS", "FORMATS", "FORMATS_FOR_PEOPLE", "OWN_FORMATS", "RenderOptions", "Renderer"]
+__all__ = ["ALL_FORMATS", "FORMATS", "FORMATS_FOR_PEOPLE", "OWN_FORMATS", "Formats", "RenderOptions", "Renderer"]
