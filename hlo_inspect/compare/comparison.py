@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.changes import Change, changes_table, in_words, told_first
+from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, fact_changes
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
@@ -29,8 +32,9 @@ SPECS = (
     FactSpec("diff.same_program", "bool", "the same but for numbering, metadata and the order of independent lines"),
     FactSpec("diff.same_schedule", "bool", "the same order of lines too"),
     FactSpec("diff.fact_count", "count", "facts that differ"),
+    FactSpec("diff.change_count", "count", "instructions, parameters and settings that are new, gone or otherwise"),
 )
-_HEADLINE_FACTS = 3
+_HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
 _FACT_COLUMNS = (
     Column("fact", width=36),
     Column("old", unit_of="unit"),
@@ -99,26 +103,28 @@ def only_in_new(new: ComparedModule) -> ModuleComparison:
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     """The comparison of two modules."""
-    changes = fact_changes(old.report, new.report)
-    verdict = _verdict(old, new, changes)
+    facts = fact_changes(old.report, new.report)
+    verdict = _verdict(old, new, facts)
+    changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
     same = verdict in (SAME, ANOTHER_SCHEDULE) if verdict not in (SAME_FACTS, DIFFERENT_FACTS) else None
     own: dict[str, Value] = {
         "diff.same_program": same,
         "diff.same_schedule": None if same is None else verdict == SAME,
-        "diff.fact_count": len(changes),
+        "diff.fact_count": len(facts),
+        "diff.change_count": sites(changes),
     }
     source, target = old.report.input, new.report.input
     report = Report(
         command=COMMAND,
         input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes),
         facts=Facts(_module_facts(new.report) | own, (*_module_specs(new.report), *SPECS)),
-        tables=(_facts_table(changes),),
+        tables=(_facts_table(facts), changes_table(changes)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
         notes=(),
         profile=new.report.profile,
         specs=(*_module_specs(new.report), *SPECS),
         title=new.report.title,
-        headline=tuple(_headline(verdict, changes)),
+        headline=tuple(_headline(verdict, facts, changes)),
     )
     return ModuleComparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
 
@@ -139,25 +145,51 @@ def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactCha
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 
 
-def _headline(verdict: str, changes: Sequence[FactChange]) -> Iterator[HeadlineRow]:
+def _explained(old: ComparedModule, new: ComparedModule) -> list[Change]:
+    """What explains the difference, from the instructions where both texts are there."""
+    contexts = (old.context, new.context) if old.is_whole and new.is_whole else None
+    both = None if contexts is None or contexts[0] is None or contexts[1] is None else (contexts[0], contexts[1])
+    return Explanation(old.report, new.report, both).changes()
+
+
+def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[Change]) -> Iterator[HeadlineRow]:
+    """The verdict, the most important facts, and what explains them."""
     yield HeadlineRow("", (verdict,))
-    if changes:
-        yield HeadlineRow("facts", tuple(_first_facts(changes)))
+    if facts:
+        yield HeadlineRow("facts", tuple(_first_facts(facts)))
+    told = told_first(changes)
+    for change in told:
+        yield HeadlineRow(change.area, tuple(in_words(change)))
+    if len(changes) > len(told):
+        yield HeadlineRow("", (Amount(len(changes) - len(told), "count", "more change"),))
 
 
-def _first_facts(changes: Sequence[FactChange]) -> Iterator[str | Amount]:
-    """The most important facts in one line."""
-    for number, change in enumerate(changes[:_HEADLINE_FACTS]):
-        yield f"{'; ' if number else ''}{change.name} "
-        yield Amount(change.old, change.unit)
+def _first_facts(facts: Sequence[FactChange]) -> Iterator[str | Amount]:
+    """The most important facts in one line, of those that say the same the first; first those that changed by a percent."""
+    ordered = sorted(facts, key=lambda fact: fact.share is not None and abs(fact.share) < _NOTABLE)
+    chosen: list[FactChange] = []
+    for fact in ordered[:_LOOKED_THROUGH]:
+        if len(chosen) < _HEADLINE_FACTS and not any(_says_the_same(fact, other) for other in chosen):
+            chosen.append(fact)
+    for number, fact in enumerate(chosen):
+        yield f"{'; ' if number else ''}{fact.name} "
+        yield Amount(fact.old, fact.unit)
         yield " → "
-        yield Amount(change.new, change.unit)
-        if change.share is not None:
-            yield " (+" if change.share > 0 else " ("
-            yield Amount(change.share, "share")
+        yield Amount(fact.new, fact.unit)
+        if fact.share is not None:
+            yield " (+" if fact.share > 0 else " ("
+            yield Amount(fact.share, "share")
             yield ")"
-    if len(changes) > _HEADLINE_FACTS:
-        yield f"; {len(changes) - _HEADLINE_FACTS:,} more"
+    if len(facts) > len(chosen):
+        yield f"; {len(facts) - len(chosen):,} more"
+
+
+def _says_the_same(one: FactChange, other: FactChange) -> bool:
+    """Whether two facts, such as needed memory and its peak, have nearly the same values before and after."""
+    if one.unit != other.unit or one.difference is None or other.difference is None:
+        return (one.unit, one.old, one.new) == (other.unit, other.old, other.new)
+    pairs = ((one.old, other.old), (one.new, other.new))
+    return all(math.isclose(float(first or 0), float(second or 0), rel_tol=_NOTABLE) for first, second in pairs)
 
 
 def _facts_table(changes: Sequence[FactChange]) -> Table:

@@ -61,6 +61,10 @@ class Comparisons:
                 side.drain()
         self.errors += [*first.errors, *second.errors]
 
+    def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
+        """The modules of one input that can be read, with their analyses."""
+        return _ReadTwice(given, self._asked, self._watch).modules()
+
     def _paired(
         self, first: _ReadTwice, second: _ReadTwice, old_names: Sequence[str], new_names: Sequence[str]
     ) -> Iterator[ModuleComparison]:

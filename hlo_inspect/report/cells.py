@@ -73,7 +73,7 @@ def _cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: b
     """A cell of a column in which each row has its own unit."""
     others = {column.name: value for column, value in zip(columns, row, strict=True)}
     unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
-    if row[at] is None and columns[at].optional:
+    if row[at] is None and (columns[at].optional or others.get(columns[at].unit_of) is None):
         return ""
     return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
 
@@ -88,4 +88,6 @@ def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sum
 
 def _signed(text: str, value: Value, column: Column) -> str:
     """The text of a difference with its sign."""
-    return f"+{text}" if column.signed and isinstance(value, int | float) and value > 0 else text
+    if not column.signed or not isinstance(value, int | float) or value <= 0:
+        return text
+    return f"< +{text.removeprefix('< ')}" if text.startswith("< ") else f"+{text}"

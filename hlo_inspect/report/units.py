@@ -102,6 +102,8 @@ def _share(value: int | float) -> str:
     percent = value * 100
     if percent in (0, 100) or not -100 < percent < 100:
         return f"{percent:,.0f} %"
+    if -0.01 < percent < 0:
+        return "> -0.01 %"
     if 0 < percent < 0.01 or percent > 99.99:
         return "< 0.01 %" if percent < 1 else "> 99.99 %"
     size = abs(percent)

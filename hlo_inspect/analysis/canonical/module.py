@@ -31,6 +31,9 @@ class CanonicalModule:
         """A computation; `KeyError` where the module has none of that name."""
         return self._computations[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._computations
+
     def view(self, name: str) -> View:
         """The rows of a computation."""
         return self._views.of(name)

@@ -1,0 +1,131 @@
+"""Collectives that are new, gone, moved or changed.
+
+Those whose instructions are matched belong together; the others by kind, shape, groups and op_name, in this order of
+importance. One that runs another number of times, since it stands in another loop or in none, has moved; one whose loop runs
+more often has not changed itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from hlo_inspect.compare.changes import Aspect, Change
+from hlo_inspect.compare.records import Record, folded, number, pair_by, pair_lines, text
+
+_FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
+_WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
+_ARRAY = re.compile(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
+
+_KEYS: tuple[Callable[[Record], Hashable | None], ...] = (
+    lambda one: (*_what(one), one["replica_groups"], one["source_target_pairs"], folded(one["op_name"]), one["runs"]),
+    lambda one: (*_what(one), one["replica_groups"], one["source_target_pairs"], folded(one["op_name"])),
+    lambda one: (*_what(one), one["group_size"], one.get("axis"), one["runs"]),
+    lambda one: (*_what(one), one["group_size"], one.get("axis")),
+    lambda one: (one["kind"], folded(one["op_name"])) if one["op_name"] else None,
+)
+
+
+def _what(one: Record) -> tuple[Hashable, ...]:
+    return one["kind"], one["shape"], one["phase"]
+
+
+def collective_changes(
+    old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int], aspects: Mapping[int, Sequence[Aspect]]
+) -> Iterator[Change]:
+    """What differs between the rows of two tables of collectives. `lines` are those of matched instructions, old and new;
+    `aspects` say by the line in OLD in what these changed. Sizes are bytes that one device sends in a step.
+    """
+    found = pair_lines(old, new, lines)
+    for before, after in found.pairs:
+        yield from _changed(before, after, aspects.get(number(before["line"]) or 0, ()))
+    rest = pair_by(found.old, found.new, _KEYS)
+    for before, after in rest.pairs:
+        if before["runs"] != after["runs"]:
+            yield _change("moved", before, after, (Aspect("runs", text(before["runs"]), text(after["runs"])),))
+        else:
+            yield from _changed(before, after, ())
+    gone, came = list(rest.old), list(rest.new)
+    yield from _merged("merged", gone, came)
+    yield from _merged("split", came, gone)
+    yield from (_change("gone", one, None, ()) for one in gone)
+    yield from (_change("new", None, one, ()) for one in came)
+
+
+def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[Change]:
+    """Collectives of which the arrays are together those of one on the other side: they are taken out of both lists."""
+    for whole in list(single):
+        parts = _parts(whole, many)
+        if len(parts) < 2:
+            continue
+        single.remove(whole)
+        for part in parts:
+            many.remove(part)
+        sizes = [sum(number(one["executed_wire_bytes"]) or 0 for one in side) for side in (parts, [whole])]
+        change = _change("new", None, whole, ()) if what == "merged" else _change("gone", whole, None, ())
+        size = sizes[1] - sizes[0]
+        words = f"{len(parts)} merged in one" if what == "merged" else f"split in {len(parts)}"
+        yield replace(change, what=words, size=size if what == "merged" else -size)
+
+
+def _parts(whole: Record, many: Sequence[Record]) -> list[Record]:
+    """Those that have exactly the arrays of `whole` together, over the same groups."""
+    wanted = Counter(_ARRAY.findall(text(whole["shape"])))
+    found = []
+    for one in many:
+        arrays = Counter(_ARRAY.findall(text(one["shape"])))
+        if _group(one) == _group(whole) and arrays <= wanted:
+            wanted -= arrays
+            found.append(one)
+    return [] if wanted else found
+
+
+def _group(one: Record) -> tuple[Hashable, ...]:
+    return one["kind"], one["group_size"], one.get("axis"), one["reduction"], one["runs"]
+
+
+def _changed(old: Record, new: Record, aspects: Sequence[Aspect]) -> Iterator[Change]:
+    """In what a collective changed, in one change: what it says, then what its attributes say that no column has."""
+    differing = [name for name in _FIELDS if old.get(name) != new.get(name)]
+    differing = [name for name in differing if not (name == "shape" and _but_type(old) == _but_type(new))]
+    if "replica_groups" in differing and "group_size" in differing:
+        differing.remove("group_size")
+    told = tuple(Aspect(_WORDS.get(name, name), text(old.get(name)), text(new.get(name))) for name in differing)
+    told = told or tuple(one for one in aspects if one.name not in ("opcode", "operands"))
+    if told:
+        yield _change("changed", old, new, told)
+
+
+def _but_type(record: Record) -> str:
+    return text(record.get("shape")).replace(f"{text(record.get('dtype'))}[", "[")
+
+
+def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> Change:
+    one = new or old or {}
+    sizes = [0 if side is None else number(side["executed_wire_bytes"]) for side in (old, new)]
+    return Change(
+        "collectives",
+        what,
+        (text(one["name"]),),
+        kind=" ".join(filter(None, (_arrays(one), text(one["kind"]), _over(one)))),
+        aspects=aspects,
+        size=None if sizes[0] is None or sizes[1] is None else sizes[1] - sizes[0],
+        phase=text(one["phase"]),
+        source=text(one["source"]),
+        old_line=None if old is None else number(old["line"]),
+        new_line=None if new is None else number(new["line"]),
+    )
+
+
+def _arrays(one: Record) -> str:
+    """The shape; of a tuple how many arrays it holds."""
+    shape = text(one["shape"])
+    return f"{len(_ARRAY.findall(shape))} arrays" if shape.startswith("(") else shape
+
+
+def _over(one: Record) -> str:
+    if one.get("axis"):
+        return f"over {one['axis']}"
+    return f"over groups of {one['group_size']}" if one.get("group_size") else ""

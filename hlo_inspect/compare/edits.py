@@ -1,0 +1,226 @@
+"""What differs between the instructions of two modules: those that are new, gone or changed, and what their change is.
+
+The computations that run are compared in pairs, from the entry on: bodies and conditions of matched loops, branches, calls.
+A fusion whose body differs has the edits inside of it. What only follows from another edit is none: a reader of an instruction
+that is gone reads something else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
+from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.spelling import Spelling
+from hlo_inspect.analysis.view import View
+from hlo_inspect.compare.changes import Aspect
+from hlo_inspect.compare.matching import MatchingSide, RowMatcher
+from hlo_inspect.hlo.opcodes import COMMUTATIVE, Role, callee_roles
+from hlo_inspect.hlo.shapes import Shape, array_leaves
+
+What = Literal["new", "gone", "changed"]
+
+_RUNNING: tuple[Role, ...] = ("run", "body", "condition", "branch")
+_APPLIED: tuple[Role, ...] = ("applied",)
+_INSIDE: tuple[Role, ...] = ("fused", "applied")
+_MAX_DEPTH = 8
+"""Fusions inside of fusions are compared to this depth."""
+
+_MAX_OPERANDS = 8
+"""Of so many operands each that is another one is named."""
+
+
+class RowPlace(NamedTuple):
+    """A row of a computation."""
+
+    computation: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """An instruction that is new, gone or changed; `inside` are the edits of the body of a fusion that is changed."""
+
+    what: What
+    old: RowPlace | None
+    new: RowPlace | None
+    aspects: tuple[Aspect, ...] = ()
+    inside: tuple[Edit, ...] = ()
+
+    def leaves(self) -> Iterator[Edit]:
+        """The edits inside of it, of a fusion inside of it the ones inside of that."""
+        for edit in self.inside:
+            if edit.inside and not edit.aspects:
+                yield from edit.leaves()
+            else:
+                yield edit
+
+
+class ProgramEdits:
+    """The edits between two modules that were read with their graphs, and `places`, the mate in NEW of each row of OLD that has
+    one. `parameters` are rows of the two entries that are the same parameter.
+    """
+
+    def __init__(
+        self, old: CanonicalModule, new: CanonicalModule, entries: tuple[str, str], parameters: Iterable[tuple[int, int]]
+    ) -> None:
+        self._old, self._new = old, new
+        self.places: dict[RowPlace, RowPlace] = {}
+        self.found: list[Edit] = []
+        self._waiting = deque([(*entries, list(parameters))])
+        self._begun = {entries[0]}
+        while self._waiting:
+            self.found += self._between(*self._waiting.popleft())
+
+    def _between(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
+        """The edits of two computations that run."""
+        matched = RowMatcher(self._old.of(first), self._new.of(second), given)
+        for row, mate in matched.pairs:
+            self.places[RowPlace(first, row)] = RowPlace(second, mate)
+            self._follow(row, mate, first, second)
+        yield from self._edits(matched, first, second)
+
+    def _follow(self, row: int, mate: int, first: str, second: str) -> None:
+        """Has the computations compared that a matched row runs."""
+        called = _callees(self._old.of(first), row, _RUNNING), _callees(self._new.of(second), mate, _RUNNING)
+        for one, other in zip(*called, strict=False):
+            if one not in self._begun and self._has(one, other):
+                self._begun.add(one)
+                self._waiting.append((one, other, parameters_by_number(self._old.of(one).view, self._new.of(other).view)))
+
+    def _has(self, old: str, new: str) -> bool:
+        return old in self._old and new in self._new
+
+    def _edits(self, matched: RowMatcher, first: str, second: str, depth: int = 0) -> Iterator[Edit]:
+        old, new = matched.old, matched.new
+        for row, mate in matched.pairs:
+            aspects = tuple(self._aspects(matched, row, mate))
+            is_other = old.local[row] != new.local[mate] and depth < _MAX_DEPTH
+            inside = tuple(self._inside(old, new, row, mate, depth)) if is_other else ()
+            if aspects or inside:
+                yield Edit("changed", RowPlace(first, row), RowPlace(second, mate), aspects, inside)
+        yield from (Edit("gone", RowPlace(first, row), None) for row in old.unmatched())
+        yield from (Edit("new", None, RowPlace(second, row)) for row in new.unmatched())
+
+    def _aspects(self, matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
+        old, new = matched.old, matched.new
+        if old.local[row] != new.local[mate]:
+            before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
+            if before.shape != after.shape:
+                yield shape_aspect(before.shape, after.shape, old.view.shapes[row], new.view.shapes[mate])
+            yield from changed_aspects(before, after)
+            yield from self._applied(old, new, row, mate)
+        yield from _other_operands(matched, row, mate)
+
+    def _applied(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
+        """What a reduction, a sort or a scatter applies, where its root is another opcode."""
+        names = _callees(old.canonical, row, _APPLIED), _callees(new.canonical, mate, _APPLIED)
+        for one, other in zip(*names, strict=False):
+            if self._has(one, other):
+                was, now = _root_opcode(self._old.of(one)), _root_opcode(self._new.of(other))
+                if was != now:
+                    yield Aspect("to_apply", was, now)
+
+    def _inside(self, old: MatchingSide, new: MatchingSide, row: int, mate: int, depth: int) -> Iterator[Edit]:
+        """The edits between the bodies of two fusions, or between what two instructions apply to elements."""
+        for one, other in zip(_callees(old.canonical, row, _INSIDE), _callees(new.canonical, mate, _INSIDE), strict=False):
+            if not self._has(one, other):
+                continue
+            bodies = self._old.of(one), self._new.of(other)
+            if bodies[0].fingerprint != bodies[1].fingerprint:
+                given = parameters_by_operand(old, new, row, mate, bodies[0].view, bodies[1].view)
+                yield from self._edits(RowMatcher(*bodies, given), one, other, depth + 1)
+
+
+def changed_aspects(old: Spelling, new: Spelling) -> Iterator[Aspect]:
+    """What two instructions say differently, apart from their shapes, operands and callees."""
+    if old.opcode != new.opcode:
+        yield Aspect("opcode", old.opcode, new.opcode)
+    if old.literal != new.literal:
+        yield Aspect("value", old.literal, new.literal)
+    before, after = dict(old.attributes), dict(new.attributes)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name, "") != after.get(name, ""):
+            yield Aspect(name, before.get(name, ""), after.get(name, ""))
+    if old.rest != new.rest:
+        yield Aspect("text", old.rest, new.rest)
+
+
+def shape_aspect(old_text: str, new_text: str, old: Shape | None, new: Shape | None) -> Aspect:
+    """How a shape changed: its types, its layout, or all of it."""
+    before, after = _types(old), _types(new)
+    if old is None or new is None or _dimensions(old) != _dimensions(new):
+        return Aspect("shape", old_text, new_text)
+    return Aspect("layout", old_text, new_text) if before == after else Aspect("type", before, after)
+
+
+def _types(shape: Shape | None) -> str:
+    return ", ".join(dict.fromkeys(leaf.dtype for _, leaf in array_leaves(shape)))
+
+
+def _dimensions(shape: Shape | None) -> list[Sequence[int | None]]:
+    return [leaf.dimensions for _, leaf in array_leaves(shape)]
+
+
+def _other_operands(matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
+    """Operands that both modules have, at other places."""
+    old, new = matched.old, matched.new
+    before, after = list(defined(old.operands[row])), list(defined(new.operands[mate]))
+    if len(before) < len(old.operands[row]) or any(one not in old.mates for one in before):
+        return
+    if len(after) < len(new.operands[mate]) or any(one not in new.mates for one in after):
+        return
+    expected = [old.mates[one] for one in before]
+    if expected == after or (old.opcodes[row] in COMMUTATIVE and sorted(expected) == sorted(after)):
+        return
+    if len(expected) != len(after):
+        yield Aspect("operands", str(len(expected)), str(len(after)))
+        return
+    moved = [at for at, one in enumerate(after) if expected[at] != one and not matched.are_twins(before[at], one)]
+    for at in moved[:_MAX_OPERANDS]:
+        yield Aspect(f"operand {at}", old.view.rows[before[at]][1], new.view.rows[after[at]][1])
+
+
+def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:
+    """The parameters of two computations that have one number."""
+    numbers = [
+        {view.parameter_number(row): row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"}
+        for view in (old, new)
+    ]
+    return [(row, numbers[1][number]) for number, row in numbers[0].items() if number is not None and number in numbers[1]]
+
+
+def parameters_by_operand(
+    old: MatchingSide, new: MatchingSide, row: int, mate: int, first: View, second: View
+) -> list[tuple[int, int]]:
+    """The parameters of two fusions' bodies that take operands which are the same."""
+    if len(old.operands[row]) == len(new.operands[mate]):
+        return parameters_by_number(first, second)
+    places = {operand: at for at, operand in enumerate(new.operands[mate])}
+    numbers = {
+        at: places[follower]
+        for at, operand in enumerate(old.operands[row])
+        if operand is not None and (follower := old.mates.get(operand)) in places
+    }
+    rows = {second.parameter_number(at): at for at, opcode in enumerate(second.opcodes) if opcode == "parameter"}
+    found = []
+    for at, opcode in enumerate(first.opcodes):
+        number = numbers.get(first.parameter_number(at) or 0) if opcode == "parameter" else None
+        if number is not None and number in rows:
+            found.append((at, rows.pop(number)))
+    return found
+
+
+def _callees(side: CanonicalComputation, row: int, roles: Container[Role]) -> list[str]:
+    """The computations that a row calls in one of these roles."""
+    spelling = side.spellings[row]
+    known = callee_roles(spelling.opcode)
+    return [name for callees in spelling.callees if known.get(callees.attribute) in roles for name in callees.names]
+
+
+def _root_opcode(computation: CanonicalComputation) -> str:
+    root = computation.view.root
+    return "" if root is None else computation.view.opcodes[root]

@@ -1,0 +1,119 @@
+"""What explains that two modules differ: the changes of all areas, from their reports and, where both texts were read, from
+their instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.changes import Aspect, Change, grouped
+from hlo_inspect.compare.collective_changes import collective_changes
+from hlo_inspect.compare.edits import ProgramEdits
+from hlo_inspect.compare.instruction_changes import InstructionChanges
+from hlo_inspect.compare.interface_changes import output_changes, pair_in_order, pair_parameters, parameter_changes
+from hlo_inspect.compare.loop_changes import loop_changes
+from hlo_inspect.compare.optimizer_changes import explained, optimizer_changes
+from hlo_inspect.compare.records import Record, records_of
+from hlo_inspect.hlo.header import Header
+from hlo_inspect.report.model import Report
+
+_TOLD_ELSEWHERE = frozenset(
+    {"entry_computation_layout", "input_output_alias", "buffer_donor", "is_scheduled", "frontend_attributes"}
+)
+"""Attributes of the header that parameters and outputs tell, or the first line."""
+
+
+class Explanation:
+    """The changes from OLD to NEW. `contexts` are the analyses of both, where their texts were read."""
+
+    def __init__(self, old: Report, new: Report, contexts: tuple[Context, Context] | None) -> None:
+        self._reports = (old, new)
+        self._contexts = contexts
+        self._parameters = pair_parameters(*self._records("params"))
+        self._edits = None if contexts is None else self._program_edits(*contexts)
+        self.lines = {} if contexts is None or self._edits is None else _lines(*contexts, self._edits)
+        """The line in NEW of each instruction of OLD that is there."""
+
+    def changes(self) -> list[Change]:
+        """All that differs, equal things together, in the order in which it is told."""
+        found = [
+            *parameter_changes(self._parameters),
+            *output_changes(pair_in_order(*self._records("outputs"))),
+            *optimizer_changes(*self._records("optimizer"), self._parameters),
+            *collective_changes(*self._records("collectives"), self.lines, self._aspects()),
+            *loop_changes(*self._records("loops"), self.lines),
+            *self._header_changes(),
+        ]
+        if self._contexts is not None and self._edits is not None:
+            instructions = InstructionChanges(*self._contexts, self._edits.found)
+            known = [aspect for one in found if one.area in ("optimizer", "loops") for aspect in one.aspects]
+            found += [one for one in instructions.found() if one.area != "constants" or not explained(one, known)]
+            found = found or list(instructions.others())
+        return grouped(found)
+
+    def _records(self, table: str) -> tuple[Sequence[Record], Sequence[Record]]:
+        """The rows of a table on both sides; none where one of the reports does not have it, and is not known to have no such
+        rows.
+        """
+        old, new = (records_of(report, table) for report in self._reports)
+        if self._contexts is None and (old is None or new is None):
+            return [], []
+        return old or [], new or []
+
+    def _program_edits(self, old: Context, new: Context) -> ProgramEdits | None:
+        if old.module.entry is None or new.module.entry is None:
+            return None
+        rows = [_parameter_rows(context) for context in (old, new)]
+        given = {
+            rows[0][before["number"]]: rows[1][after["number"]]
+            for before, after in self._parameters.pairs
+            if before["number"] in rows[0] and after["number"] in rows[1]
+        }
+        return ProgramEdits(old.canonical, new.canonical, (old.module.entry.name, new.module.entry.name), given.items())
+
+    def _aspects(self) -> Mapping[int, Sequence[Aspect]]:
+        """By line of OLD in what instructions changed."""
+        if self._contexts is None or self._edits is None:
+            return {}
+        views = self._contexts[0].views
+        return {
+            views.of(edit.old.computation).lines[edit.old.row]: edit.aspects
+            for edit in self._edits.found
+            if edit.old is not None and edit.aspects
+        }
+
+    def _header_changes(self) -> Iterator[Change]:
+        """What the headers say otherwise that is told nowhere else."""
+        if self._contexts is None:
+            return
+        old, new = (_attributes(context.module.header) for context in self._contexts)
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name, "") != new.get(name, ""):
+                aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
+                yield Change("compiler", "changed", (name,), kind="header", aspects=(aspect,))
+
+
+def _attributes(header: Header) -> dict[str, str]:
+    return {name: text for name, text in header.attributes.items() if name not in _TOLD_ELSEWHERE}
+
+
+def _parameter_rows(context: Context) -> dict[object, int]:
+    """The rows of the entry's parameters by number."""
+    entry = context.module.entry
+    if entry is None:
+        return {}
+    view = context.views.of(entry.name)
+    return {view.parameter_number(row): row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"}
+
+
+def _lines(old: Context, new: Context, edits: ProgramEdits) -> dict[int, int]:
+    return {
+        old.views.of(place.computation).lines[place.row]: new.views.of(mate.computation).lines[mate.row]
+        for place, mate in edits.places.items()
+    }
+
+
+def sites(changes: Iterable[Change]) -> int:
+    """How many things differ."""
+    return sum(len(change.names) for change in changes)

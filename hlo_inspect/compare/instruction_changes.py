@@ -1,0 +1,189 @@
+"""Kernels, custom calls and constants that differ, told from the edits of the instructions.
+
+A fusion whose body was divided among several, or several whose bodies are in one now, are told as that: their bodies hold the
+same instructions, apart from what costs nothing to repeat. Of an instruction that only forwards values nothing is told, except
+where nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel, is_end
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
+from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.compare.changes import Area, Aspect, Change
+from hlo_inspect.compare.edits import Edit, RowPlace
+from hlo_inspect.compare.regions import Regions, Reshaped
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.tokens import ScanError
+
+_FORWARDING = NO_KERNELS - {"constant"}
+_CHEAP = frozenset({"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape"})
+_LONGEST_LIST = 6
+
+
+class InstructionChanges:
+    """The changes that edits between two modules are."""
+
+    def __init__(self, old: Context, new: Context, edits: Sequence[Edit]) -> None:
+        self._sides = (old, new)
+        self._edits = edits
+        self._kernels = tuple(_by_line(context) for context in self._sides)
+
+    def found(self) -> Iterator[Change]:
+        """Changes of kernels, custom calls and constants; where there are none, what else differs."""
+        told = [edit for edit in self._edits if self._area(edit) is not None]
+        kernels = [edit for edit in told if self._area(edit) == "kernels"]
+        regions = Regions(self._sides[0].canonical, self._sides[1].canonical, kernels)
+        for reshaped in regions.reshaped:
+            yield self._reshaped(reshaped)
+        for edit in told:
+            if edit not in regions.explained:
+                yield from self._changes(edit)
+
+    def others(self) -> Iterator[Change]:
+        """What differs in instructions that only forward values."""
+        for edit in self._edits:
+            if self._area(edit) is None:
+                yield self._change("other", edit, self._opcode(edit), edit.aspects)
+
+    def _area(self, edit: Edit) -> Area | None:
+        opcodes = {self._sides[at].canonical.of(place.computation).view.opcodes[place.row] for at, place in self._places(edit)}
+        if self._is_collective(edit):
+            return None
+        if opcodes <= _FORWARDING or any(map(is_end, opcodes)):
+            return None
+        if opcodes == {"custom-call"}:
+            return "custom calls"
+        if opcodes == {"constant"}:
+            return "constants" if edit.what == "changed" else None
+        return "kernels"
+
+    def _places(self, edit: Edit) -> Iterator[tuple[int, RowPlace]]:
+        yield from ((at, place) for at, place in enumerate((edit.old, edit.new)) if place is not None)
+
+    def _opcode(self, edit: Edit) -> str:
+        *_, (at, place) = self._places(edit)
+        return self._sides[at].canonical.of(place.computation).view.opcodes[place.row]
+
+    def _changes(self, edit: Edit) -> Iterator[Change]:
+        area = self._area(edit) or "other"
+        inside = [one for one in edit.leaves() if not self._is_collective(one)]
+        constants = [one for one in inside if self._is_constant(one)]
+        others = [one for one in inside if one not in constants and not self._is_parameter(one)]
+        if constants and not others and not edit.aspects:
+            for one in constants:
+                yield self._change("constants", edit, f"{self._shape(one)} constant", one.aspects)
+            return
+        kind = self._kind(edit)
+        if edit.aspects:
+            yield self._change(area, edit, kind, edit.aspects)
+        elif others:
+            yield self._change(area, edit, kind, tuple(self._body(others)))
+        elif edit.what != "changed":
+            yield self._change(area, edit, kind, ())
+
+    def _body(self, edits: Sequence[Edit]) -> Iterator[Aspect]:
+        """In what the body of a fusion changed, in one aspect: an instruction that changed, else those that came and went."""
+        changed = [(one, aspect) for one in edits if one.what == "changed" for aspect in one.aspects]
+        gone, new = (self._listed(edits, what) for what in ("gone", "new"))
+        if gone or new:
+            yield Aspect("body", gone, new)
+        elif changed:
+            one, aspect = changed[0]
+            yield Aspect(f"{self._opcode(one)} {aspect.name}", aspect.was, aspect.now)
+
+    def _listed(self, edits: Sequence[Edit], what: str) -> str:
+        opcodes = [self._opcode(one) for one in edits if one.what == what]
+        counts = Counter([opcode for opcode in opcodes if opcode not in _CHEAP] or opcodes)
+        names = [f"{count} {opcode}" if count > 1 else opcode for opcode, count in counts.most_common(_LONGEST_LIST)]
+        return ", ".join([*names, "…"] if len(counts) > _LONGEST_LIST else names)
+
+    def _is_collective(self, edit: Edit) -> bool:
+        opcode = TABLE.get(self._opcode(edit))
+        return opcode is not None and bool(opcode.collective)
+
+    def _is_constant(self, edit: Edit) -> bool:
+        return edit.what == "changed" and self._opcode(edit) == "constant"
+
+    def _is_parameter(self, edit: Edit) -> bool:
+        return self._opcode(edit) == "parameter"
+
+    def _kind(self, edit: Edit) -> str:
+        *_, (at, place) = self._places(edit)
+        context = self._sides[at]
+        view = context.views.of(place.computation)
+        opcode = view.opcodes[place.row]
+        if opcode == "custom-call":
+            try:
+                return f"{view.instruction(place.row).attr('custom_call_target') or ''} custom-call"
+            except ScanError:
+                return opcode
+        kind = context.labels_of(view, place.row).kind
+        return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
+
+    def _shape(self, edit: Edit) -> str:
+        *_, (at, place) = self._places(edit)
+        shape = self._sides[at].canonical.of(place.computation).view.shapes[place.row]
+        return str(shape)
+
+    def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> Change:
+        *_, (at, place) = self._places(edit)
+        labels = self._sides[at].labels_of(self._sides[at].views.of(place.computation), place.row)
+        lines = [None if one is None else self._line(number, one) for number, one in enumerate((edit.old, edit.new))]
+        return Change(
+            area,
+            edit.what,
+            (self._name(at, place),),
+            kind=kind,
+            aspects=tuple(aspects),
+            size=self._figure("bytes", [edit]) if area != "constants" else None,
+            flops=self._figure("flops", [edit]) if area != "constants" else None,
+            phase="" if labels.phase == UNKNOWN else labels.phase,
+            source="" if labels.source == NOT_PRINTED else labels.source,
+            old_line=lines[0],
+            new_line=lines[1],
+        )
+
+    def _reshaped(self, found: Reshaped) -> Change:
+        """Kernels that hold together what other ones held."""
+        old = [edit.old for edit in found.edits if edit.old is not None]
+        new = [edit.new for edit in found.edits if edit.new is not None]
+        is_split = found.what == "split"
+        one = Edit("gone", old[0], None) if is_split else Edit("new", None, new[-1])
+        change = self._change("kernels", one, self._kind(one), ())
+        return replace(
+            change,
+            what=f"split in {len(new)}" if is_split else f"merged of {len(old)}",
+            size=self._figure("bytes", found.edits),
+            flops=self._figure("flops", found.edits),
+            old_line=self._line(0, old[0]),
+            new_line=self._line(1, new[-1]),
+        )
+
+    def _name(self, at: int, place: RowPlace) -> str:
+        return self._sides[at].views.of(place.computation).rows[place.row][1]
+
+    def _line(self, at: int, place: RowPlace) -> int:
+        return self._sides[at].views.of(place.computation).lines[place.row]
+
+    def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:
+        """How much more of it a step has; `None` where that is not known."""
+        total = 0
+        for edit in edits:
+            for at, place in self._places(edit):
+                kernel = self._kernels[at].get(self._line(at, place))
+                amount = None if kernel is None else kernel.of_step(figure).exact
+                if amount is None:
+                    return None
+                total += amount if at else -amount
+        return total
+
+
+def _by_line(context: Context) -> Mapping[int, Kernel]:
+    return {kernel.instruction.line: kernel for kernel in context.kernels.found}

@@ -1,0 +1,114 @@
+"""Parameters and outputs that differ: new, gone, of another shape or sharding, and donations that are lost or won."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlo_inspect.compare.changes import Area, Aspect, Change
+from hlo_inspect.compare.records import Record, RecordPairs, more, number, text
+
+_PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
+_OUTPUT_ASPECTS = ("shape", "sharding")
+
+
+def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
+    """The arrays of parameters that belong together: by their paths where these name each one of them, else by number, and of
+    another number of parameters those of the same shapes from the first and from the last one on.
+    """
+    names = [[_path(record) for record in side] for side in (old, new)]
+    if all(len(set(side)) == len(side) and "" not in side for side in names) and set(names[0]) & set(names[1]):
+        places = dict(zip(names[1], new, strict=True))
+        pairs = [(record, places[name]) for name, record in zip(names[0], old, strict=True) if name in places]
+        return RecordPairs(
+            pairs,
+            [record for name, record in zip(names[0], old, strict=True) if name not in places],
+            [record for name, record in zip(names[1], new, strict=True) if name not in set(names[0])],
+        )
+    return pair_in_order(old, new)
+
+
+def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
+    """Rows in the order in which they stand; where one side has more of them, those that have no mate of their shape between
+    the first and the last ones that have.
+    """
+    if len(old) == len(new):
+        return RecordPairs(list(zip(old, new, strict=True)), [], [])
+    least = min(len(old), len(new))
+    front = 0
+    while front < least and old[front]["shape"] == new[front]["shape"]:
+        front += 1
+    back = 0
+    while back < least - front and old[-back - 1]["shape"] == new[-back - 1]["shape"]:
+        back += 1
+    middle = least - front - back
+    pairs = list(zip(old[: front + middle], new[: front + middle], strict=True))
+    pairs += zip(old[len(old) - back :], new[len(new) - back :], strict=True)
+    return RecordPairs(pairs, list(old[front + middle : len(old) - back]), list(new[front + middle : len(new) - back]))
+
+
+def parameter_changes(pairs: RecordPairs) -> Iterator[Change]:
+    """What differs between parameters; sizes are bytes of the arrays, for donations those that are given away."""
+    for record in pairs.old:
+        yield _one("parameters", "gone", record, -(number(record.get("bytes")) or 0), old=record)
+    for record in pairs.new:
+        yield _one("parameters", "new", record, number(record.get("bytes")), new=record)
+    for old, new in pairs.pairs:
+        yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS)
+        before, after = old.get("donated"), new.get("donated")
+        if isinstance(before, bool) and isinstance(after, bool) and before != after:
+            size = number(new.get("bytes")) or 0
+            what = "not donated any more" if before else "donated now"
+            yield Change(
+                "parameters", what, (_name(new),), kind="parameter", size=-size if before else size, new_line=_line(new)
+            )
+
+
+def output_changes(pairs: RecordPairs) -> Iterator[Change]:
+    """What differs between results."""
+    for record in pairs.old:
+        yield _one("outputs", "gone", record, -(number(record.get("bytes")) or 0))
+    for record in pairs.new:
+        yield _one("outputs", "new", record, number(record.get("bytes")))
+    for before, after in pairs.pairs:
+        yield from _aspects("outputs", before, after, _OUTPUT_ASPECTS)
+
+
+def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[Change]:
+    for name in names:
+        if name in old and name in new and old[name] != new[name]:
+            was, now = (_spelled(name, record) for record in (old, new))
+            yield Change(
+                area,
+                "changed",
+                (_name(new),),
+                kind=area.removesuffix("s"),
+                aspects=(Aspect(name, was, now),),
+                size=more(old.get("bytes"), new.get("bytes")),
+                old_line=_line(old),
+                new_line=_line(new),
+            )
+
+
+def _spelled(aspect: str, record: Record) -> str:
+    """A sharding by the names of mesh axes, where these tell it."""
+    return text((record.get("partition_spec") if aspect == "sharding" else None) or record[aspect])
+
+
+def _one(
+    area: Area, what: str, record: Record, size: int | None, old: Record | None = None, new: Record | None = None
+) -> Change:
+    kind = f"{text(record.get('shape'))} {area.removesuffix('s')}"
+    return Change(area, what, (_name(record),), kind=kind, size=size, old_line=_line(old), new_line=_line(new))
+
+
+def _name(record: Record) -> str:
+    """The path of a parameter, else its number."""
+    return text(record.get("path") or record.get("number") or record.get("index") or record.get("name") or "0")
+
+
+def _path(record: Record) -> str:
+    return f"{text(record.get('path'))}{text(record.get('index'))}" if record.get("path") else ""
+
+
+def _line(record: Record | None) -> int | None:
+    return None if record is None else number(record.get("line"))

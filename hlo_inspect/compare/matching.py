@@ -1,0 +1,239 @@
+"""Which rows of two computations are the same one.
+
+Rows are matched by what they say and what they stand among, never by their names: first those whose whole dataflow is the
+same, upwards to the parameters or downwards to the root, then those that are alike within two steps, then those that are alike
+and stand in the same place. What stands in the same place and is of the same opcode is the same row, changed. Colours are
+numbers that stand for all that was compared; rows of one colour are matched in the order of the text, where both sides have as
+many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
+from hlo_inspect.analysis.canonical.order import operands_first
+from hlo_inspect.hlo.opcodes import COMMUTATIVE, TABLE
+
+Colour = Hashable
+Colours = Sequence[Colour] | Mapping[int, Colour]
+
+_ROUNDS = 12
+"""How often matched rows may make out others; each round ends early where none is found."""
+
+_PLAIN, _ROOT = 1, 2
+
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]++|\\.)*+)"')
+_NUMBERS = re.compile(r"\d++", re.ASCII)
+
+
+class MatchingSide:
+    """The rows of one of the two computations, and which of them are matched: `mates` has a row's mate on the other side."""
+
+    def __init__(self, computation: CanonicalComputation) -> None:
+        self.canonical = computation
+        self.view = computation.view
+        self.local = computation.local
+        self.opcodes = computation.view.opcodes
+        self.operands: Sequence[tuple[int | None, ...]] = computation.operands
+        self.size = len(self.local)
+        self.mates: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
+        self.users: list[list[tuple[int, int]]] = [[] for _ in self.local]
+        for row, operands in enumerate(self.operands):
+            for position, operand in enumerate(operands):
+                if operand is not None:
+                    self.users[operand].append((row, 0 if self.opcodes[row] in COMMUTATIVE else position))
+
+    def order(self) -> Sequence[int]:
+        """The rows, each behind its operands."""
+        if all(operand is None or operand < row for row, operands in enumerate(self.operands) for operand in operands):
+            return range(self.size)
+        return operands_first(range(self.size), lambda row: list(defined(self.operands[row])))
+
+    def unmatched(self) -> list[int]:
+        return [row for row in range(self.size) if row not in self.mates]
+
+    def kind(self, row: int) -> str:
+        """The opcode, of a start or a done that of what it starts, apart from the other of the two."""
+        opcode = TABLE.get(self.opcodes[row])
+        return self.opcodes[row] if opcode is None else f"{opcode.base} done" if opcode.half == "done" else opcode.base
+
+    def seed(self, row: int) -> int:
+        """The colour of a row by itself: of a matched one that of its pair."""
+        number = self.numbers.get(row)
+        return self.local[row] if number is None else -number - 2
+
+    def upwards(self) -> list[int]:
+        """Colours that tell rows apart by all that they are made of."""
+        colours = [0] * self.size
+        for row in self.order():
+            if row in self.numbers:
+                colours[row] = -self.numbers[row] - 2
+                continue
+            above = [0 if operand is None else colours[operand] for operand in self.operands[row]]
+            if self.opcodes[row] in COMMUTATIVE:
+                above.sort()
+            colours[row] = hash((self.local[row], *above))
+        return colours
+
+    def downwards(self) -> list[int]:
+        """Colours that tell rows apart by all that becomes of them."""
+        root = self.view.root
+        colours = [0] * self.size
+        for row in reversed(self.order()):
+            if row in self.numbers:
+                colours[row] = -self.numbers[row] - 2
+                continue
+            below = sorted((colours[user], position) for user, position in self.users[row])
+            colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))
+        return colours
+
+    def around(self, row: int, colours: Mapping[int, int]) -> int:
+        """The colour of a row with those of its operands and of what reads it."""
+
+        def colour(other: int) -> int:
+            known = colours.get(other)
+            return self.seed(other) if known is None else known
+
+        above = [0 if operand is None else colour(operand) for operand in self.operands[row]]
+        if self.opcodes[row] in COMMUTATIVE:
+            above.sort()
+        below = sorted((colour(user), position) for user, position in self.users[row])
+        return hash((colour(row), _ROOT if row == self.view.root else _PLAIN, len(above), *above, *below))
+
+    def scope(self, row: int) -> str:
+        """The op_name, with `*` for numbers."""
+        name = _OP_NAME.search(self.view.rows[row][3])
+        return _NUMBERS.sub("*", name[1]) if name is not None else ""
+
+
+class RowMatcher:
+    """Matches the rows of two computations. `given` are rows that are known to be the same."""
+
+    def __init__(self, old: CanonicalComputation, new: CanonicalComputation, given: Iterable[tuple[int, int]]) -> None:
+        self.old, self.new = self._sides = (MatchingSide(old), MatchingSide(new))
+        for pair in given:
+            self._take(*pair)
+        self._up = [side.upwards() for side in self._sides]
+        self._match()
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Rows that are the same, changed or not, in the order of OLD."""
+        return sorted(self.old.mates.items())
+
+    def are_twins(self, old: int, new: int) -> bool:
+        """Whether two rows have the same value, though each may be matched to another one."""
+        return self._up[0][old] == self._up[1][new]
+
+    def _take(self, old: int, new: int) -> None:
+        number = len(self.old.mates)
+        self.old.mates[old], self.new.mates[new] = new, old
+        self.old.numbers[old] = self.new.numbers[new] = number
+
+    def _match(self) -> None:
+        self._all_that_is_equal()
+        for key in (_place, _operands, _readers, _kind_and_scope):
+            while self._by(key):
+                self._alike()
+        self._as_many_as_there_are()
+
+    def _all_that_is_equal(self) -> None:
+        up, down = self._up, [side.downwards() for side in self._sides]
+        both = [list(zip(*colours, strict=True)) for colours in zip(up, down, strict=True)]
+        self._by_colours(*both)
+        self._by_colours(*up)
+        self._by_colours(*down)
+        self._by(lambda side, row: side.kind(row) if row == side.view.root else None)
+        self._alike()
+
+    def _alike(self) -> None:
+        """Those that say the same and stand among the same, until no more are found."""
+        for _ in range(_ROUNDS):
+            rows = [side.unmatched() for side in self._sides]
+            if not all(rows):
+                return
+            near = [{row: side.around(row, {}) for row in some} for side, some in zip(self._sides, rows, strict=True)]
+            far = [{row: side.around(row, own) for row in own} for side, own in zip(self._sides, near, strict=True)]
+            found = self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)
+            if not found:
+                return
+
+    def _by_colours(self, old: Colours, new: Colours) -> int:
+        return self._by(lambda side, row: (new if side is self.new else old)[row])
+
+    def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, as_many: bool = True) -> int:
+        """Matches the rows with the same key, in the order of the text; `as_many` only where both sides have as many. Gives how
+        many were found. Rows without a key (`None`) are left.
+        """
+        groups: list[dict[Colour, list[int]]] = [{}, {}]
+        for side, group in zip(self._sides, groups, strict=True):
+            for row in side.unmatched():
+                colour = key(side, row)
+                if colour is not None:
+                    group.setdefault(colour, []).append(row)
+        found = 0
+        for colour, rows in groups[0].items():
+            others = groups[1].get(colour, [])
+            if len(rows) == len(others) or (others and not as_many):
+                for pair in zip(rows, others, strict=False):
+                    self._take(*pair)
+                    found += 1
+        return found
+
+    def _as_many_as_there_are(self) -> None:
+        """Of rows that say the same as many as there are on both sides, those of one scope first."""
+        self._by(lambda side, row: (side.local[row], side.scope(row)), as_many=False)
+        self._by(lambda side, row: side.local[row], as_many=False)
+        self._alike()
+
+
+def _numbers_above(side: MatchingSide, row: int) -> list[int]:
+    """The pairs that the operands of a row belong to, -1 for one that is not matched."""
+    numbers = side.numbers
+    above = [-1 if operand is None else numbers.get(operand, -1) for operand in side.operands[row]]
+    return sorted(above) if side.opcodes[row] in COMMUTATIVE else above
+
+
+def _numbers_below(side: MatchingSide, row: int) -> list[tuple[int, int]]:
+    return sorted((side.numbers.get(user, -1), position) for user, position in side.users[row])
+
+
+def _one_operand(side: MatchingSide, row: int) -> Colour | None:
+    """What it says, and the first of its operands that is matched."""
+    first = next(((at, number) for at, number in enumerate(_numbers_above(side, row)) if number >= 0), None)
+    return None if first is None else (side.local[row], first)
+
+
+def _one_reader(side: MatchingSide, row: int) -> Colour | None:
+    """What it says, and the first of its readers that is matched."""
+    first = next((one for one in _numbers_below(side, row) if one[0] >= 0), None)
+    return None if first is None else (side.local[row], first)
+
+
+def _place(side: MatchingSide, row: int) -> Colour | None:
+    """Its opcode and all its neighbours, where all are matched."""
+    above, below = _numbers_above(side, row), _numbers_below(side, row)
+    if -1 in above or any(number < 0 for number, _ in below) or not (above or below):
+        return None
+    return (side.kind(row), tuple(above), tuple(below), row == side.view.root)
+
+
+def _operands(side: MatchingSide, row: int) -> Colour | None:
+    """Its opcode and its operands, where some are matched."""
+    above = _numbers_above(side, row)
+    return (side.kind(row), tuple(above)) if any(number >= 0 for number in above) else None
+
+
+def _readers(side: MatchingSide, row: int) -> Colour | None:
+    """Its opcode and what reads it, where some of that is matched."""
+    below = _numbers_below(side, row)
+    return (side.kind(row), tuple(below)) if any(number >= 0 for number, _ in below) else None
+
+
+def _kind_and_scope(side: MatchingSide, row: int) -> Colour | None:
+    """Its opcode and its op_name, where it has one."""
+    scope = side.scope(row)
+    return (side.kind(row), scope) if scope else None

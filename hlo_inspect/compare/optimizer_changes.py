@@ -1,0 +1,64 @@
+"""The optimizer's rule and constants, where they differ: weight by weight, equal ones together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from hlo_inspect.compare.changes import Aspect, Change
+from hlo_inspect.compare.records import Record, RecordPairs, number, text
+
+_NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"})
+_PLACES = frozenset({"bytes", "fusion", "computation", "line"})
+_CLOSE = 1e-5
+
+
+def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: RecordPairs) -> Iterator[Change]:
+    """What differs between the rows of two tables of weights; `parameters` says which are the same."""
+    followers = {before["number"]: after["number"] for before, after in parameters.pairs}
+    places = {one["weight"]: one for one in new}
+    for before in old:
+        after = places.pop(followers.get(before["weight"]), None)
+        if after is None:
+            yield Change("optimizer", "gone", (_name(before),), kind=text(before["rule"]), old_line=number(before["line"]))
+            continue
+        aspects = tuple(_aspects(before, after))
+        if aspects:
+            lines = number(before["line"]), number(after["line"])
+            yield Change("optimizer", "changed", (_name(after),), "weight", aspects, old_line=lines[0], new_line=lines[1])
+    for after in places.values():
+        yield Change("optimizer", "new", (_name(after),), kind=text(after["rule"]), new_line=number(after["line"]))
+
+
+def _aspects(old: Record, new: Record) -> Iterator[Aspect]:
+    for name in old:
+        if name not in _NOT_COMPARED and name not in _PLACES and name in new and old[name] != new[name]:
+            yield Aspect(name, text(old[name]), text(new[name]))
+
+
+def _name(record: Record) -> str:
+    return text(record["path"]) or f"weight {text(record['weight'])}"
+
+
+def explained(change: Change, known: Iterable[Aspect]) -> bool:
+    """Whether a constant that changed is a hyper-parameter or a trip count that is known to have changed: as it is, negated
+    or as 1 - it.
+    """
+    was, now = (_number(value) for value in (change.aspects[0].was, change.aspects[0].now))
+    if was is None or now is None:
+        return False
+    for one in set(known):
+        old, new = _number(one.was), _number(one.now)
+        if old is None or new is None:
+            continue
+        for first, second in ((old, new), (-old, -new), (1 - old, 1 - new), (old - 1, new - 1)):
+            if math.isclose(was, first, rel_tol=_CLOSE) and math.isclose(now, second, rel_tol=_CLOSE):
+                return True
+    return False
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None

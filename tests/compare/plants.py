@@ -1,0 +1,332 @@
+"""Changes planted in the text of a dump: each function gives the changed text and what a diff has to say of it, or `None` where
+the dump has nothing to plant it in.
+
+The text is taken apart by lines as printers write them, by nothing of the project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ROW = re.compile(r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = (?P<shape>\(.*?\)|\S+) (?P<opcode>[\w\-]+)\((?P<rest>.*)$")
+ELEMENTWISE = (
+    "add",
+    "multiply",
+    "subtract",
+    "divide",
+    "maximum",
+    "minimum",
+    "tanh",
+    "exponential",
+    "negate",
+    "convert",
+    "select",
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A changed text, and the one change that a diff has to report: its area, words that stand in it, and its name."""
+
+    text: str
+    area: str
+    words: tuple[str, ...]
+    name: str = ""
+
+
+@dataclass
+class Line:
+    """A line of an instruction."""
+
+    at: int
+    name: str
+    shape: str
+    opcode: str
+    rest: str
+    computation: str
+
+    @property
+    def operands(self) -> list[str]:
+        """The names of the operands, where no operand has brackets."""
+        inside = self.rest.partition(")")[0]
+        return [part.split()[-1].lstrip("%") for part in inside.split(", ") if part.strip()]
+
+
+def rows(lines: list[str]) -> list[Line]:
+    found = []
+    computation = ""
+    for at, line in enumerate(lines):
+        if line.endswith("{") and not line.startswith(" "):
+            computation = line.replace("ENTRY ", "").split()[0].lstrip("%")
+        match = ROW.match(line)
+        if match is not None:
+            found.append(Line(at, match["name"], match["shape"], match["opcode"], match["rest"], computation))
+    return found
+
+
+def used_elsewhere(line: str, name: str, other: str) -> str:
+    """A line that reads `other` where it read `name`; its own name and its metadata stay."""
+    head, equals, tail = line.partition(" = ")
+    body, metadata, rest = tail.partition(", metadata=")
+    return head + equals + re.sub(rf"(?<![\w.\-]){re.escape(name)}(?![\w.\-])", other, body) + metadata + rest
+
+
+def replace_uses(lines: list[str], row: Line, other: str, without: tuple[int, ...]) -> list[str]:
+    """The lines of the computation of `row` that come behind it, reading `other` for it."""
+    changed = list(lines)
+    for at in range(row.at + 1, len(lines)):
+        if lines[at].startswith("}"):
+            break
+        if at not in without:
+            changed[at] = used_elsewhere(lines[at], row.name, other)
+    return changed
+
+
+def _plain_collectives(lines: list[str]) -> list[Line]:
+    kinds = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+    found = [
+        row for row in rows(lines) if row.opcode in kinds and not row.shape.startswith("(") and "ROOT" not in lines[row.at]
+    ]
+    fused = _fused("\n".join(lines))
+    return [row for row in found if row.computation not in fused and row.name != row.opcode]
+
+
+def _fused(text: str) -> set[str]:
+    """The computations that fusions, and what wraps a collective, call."""
+    return set(re.findall(r"calls=%?([\w.\-]+)", text))
+
+
+def collective_removed(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in _plain_collectives(lines):
+        if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
+            changed = replace_uses(lines, row, row.operands[0], ())
+            del changed[row.at]
+            return Planted("\n".join(changed), "collectives", ("gone", row.opcode), row.name)
+    return None
+
+
+def collective_added(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in _plain_collectives(lines):
+        if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
+            new = f"{row.name}.planted"
+            changed = replace_uses(lines, row, new, ())
+            percent = "%" if "%" in lines[row.at].partition(" = ")[0] else ""
+            line = used_elsewhere(lines[row.at], row.operands[0], row.name).replace(
+                f"{percent}{row.name} =", f"{percent}{new} =", 1
+            )
+            changed.insert(row.at + 1, line)
+            return Planted("\n".join(changed), "collectives", ("new", row.opcode))
+    return None
+
+
+def groups_changed(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in _plain_collectives(lines):
+        match = re.search(r"replica_groups=(?:\{\{([\d,]+)\}\}|\[1,(\d+)\]<=\[\2\])", row.rest)
+        if match is None or row.opcode != "all-reduce":
+            continue
+        devices = match[1].split(",") if match[1] else list(map(str, range(int(match[2]))))
+        if len(devices) < 4 or len(devices) % 2:
+            continue
+        half = len(devices) // 2
+        groups = f"replica_groups={{{{{','.join(devices[:half])}}},{{{','.join(devices[half:])}}}}}"
+        lines[row.at] = lines[row.at].replace(match[0], groups)
+        return Planted("\n".join(lines), "collectives", ("groups", row.opcode), row.name)
+    return None
+
+
+def collective_type_changed(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in _plain_collectives(lines):
+        if row.shape.startswith("f32["):
+            lines[row.at] = lines[row.at].replace(" = f32[", " = bf16[", 1)
+            return Planted("\n".join(lines), "collectives", ("type f32 → bf16", row.opcode), row.name)
+    return None
+
+
+def donation_dropped(text: str) -> Planted | None:
+    match = re.search(r"input_output_alias=\{ (\{[\d,]*\}: \(\d+, \{[\d,]*\}(?:, [a-z\-]+)?\)(?:, )?)", text)
+    if match is None:
+        return None
+    return Planted(text[: match.start(1)] + text[match.end(1) :], "parameters", ("not donated any more",))
+
+
+def dot_type_changed(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in rows(lines):
+        for old, new in (("bf16[", "f32["), ("f32[", "bf16[")):
+            if row.opcode == "dot" and row.shape.startswith(old) and "ROOT" not in lines[row.at]:
+                lines[row.at] = lines[row.at].replace(f" = {old}", f" = {new}", 1)
+                return Planted("\n".join(lines), "kernels", (f"type {old[:-1]} → {new[:-1]}", "dot"))
+    return None
+
+
+def constant_grown(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in rows(lines):
+        if row.opcode == "constant" and row.shape == "s32[]" and "ROOT" not in lines[row.at]:
+            lines[row.at] = lines[row.at].replace(" = s32[] constant(", " = s32[4096]{0} constant(", 1)
+            return Planted("\n".join(lines), "constants", ("shape s32[] → s32[4096]{0}",))
+    return None
+
+
+def parameter_resharded(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in rows(lines):
+        match = re.search(r"sharding=\{devices=[^{}]*\}", row.rest)
+        if row.opcode == "parameter" and match is not None:
+            lines[row.at] = lines[row.at].replace(match[0], "sharding={replicated}")
+            return Planted("\n".join(lines), "parameters", ("sharding",))
+    return None
+
+
+def fusion_split(text: str) -> Planted | None:
+    """The body of a fusion in two: what makes one operand of its root, and the rest."""
+    lines = text.split("\n")
+    found = rows(lines)
+    fused = _fused(text)
+    for fusion in found:
+        if fusion.computation in fused:
+            continue
+        called = re.search(r"calls=%?([\w.\-]+)", fusion.rest)
+        if fusion.opcode != "fusion" or called is None or "%" not in lines[fusion.at] or fusion.shape.startswith("("):
+            continue
+        body = [row for row in found if row.computation == called[1]]
+        if sum(row.opcode == "fusion" and f"calls=%{called[1]}," in row.rest + "," for row in found) != 1 or len(body) < 6:
+            continue
+        planted = _split(lines, found, fusion, body)
+        if planted is not None:
+            return planted
+    return None
+
+
+def _split(lines: list[str], found: list[Line], fusion: Line, body: list[Line]) -> Planted | None:
+    by_name = {row.name: row for row in body}
+    root = next((row for row in body if "ROOT" in lines[row.at]), None)
+    if root is None or root.opcode not in ELEMENTWISE:
+        return None
+    for operand in root.operands:
+        middle = by_name.get(operand)
+        if middle is None or middle.opcode not in ELEMENTWISE or middle.shape.startswith("("):
+            continue
+        needed, waiting = {middle.name}, [middle]
+        while waiting:
+            for name in waiting.pop().operands:
+                if name in by_name and name not in needed:
+                    needed.add(name)
+                    waiting.append(by_name[name])
+        inner = [row for row in body if row.name in needed and row.opcode != "parameter"]
+        outer = [row for row in body if row.name not in needed and row.opcode != "parameter"]
+        cheap = ("constant", "broadcast", "iota", "reshape", "bitcast")
+        shared = {name for row in outer for name in row.operands if name in needed and name != middle.name}
+        if any(by_name[name].opcode not in ("parameter", *cheap) for name in shared):
+            continue
+        if sum(row.opcode not in cheap for row in inner) < 2 or sum(row.opcode not in cheap for row in outer) < 1:
+            continue
+        return _as_two(lines, fusion, body, inner, outer, middle)
+    return None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the two fusions: its computation, and what the fusion reads."""
+
+    name: str
+    lines: list[str]
+    operands: list[str]
+
+
+def _as_two(lines: list[str], fusion: Line, body: list[Line], inner: list[Line], outer: list[Line], middle: Line) -> Planted:
+    header = next(at for at in range(body[0].at, -1, -1) if lines[at].endswith("{"))
+    end = next(at for at in range(body[-1].at, len(lines)) if lines[at].startswith("}"))
+    root = next(row for row in body if "ROOT" in lines[row.at])
+    first = _part("planted_first", lines, fusion, _closed(inner, body, ""), middle.name, None)
+    second = _part("planted_second", lines, fusion, _closed(outer, body, middle.name), root.name, middle)
+    changed = [
+        *lines[:header],
+        *first.lines,
+        *second.lines,
+        *lines[end + 1 : fusion.at],
+        _call(lines[fusion.at].replace("ROOT ", ""), fusion, f"{fusion.name}.first", middle.shape, first),
+        _call(lines[fusion.at], fusion, fusion.name, fusion.shape, second),
+        *lines[fusion.at + 1 :],
+    ]
+    return Planted("\n".join(changed), "kernels", ("split in 2", "fusion"), fusion.name)
+
+
+def _closed(chosen: list[Line], body: list[Line], without: str) -> list[Line]:
+    """The rows with all that they read, except one."""
+    by_name = {row.name: row for row in body}
+    names = {row.name for row in chosen}
+    waiting = list(chosen)
+    while waiting:
+        for name in waiting.pop().operands:
+            if name in by_name and name not in names and name != without:
+                names.add(name)
+                waiting.append(by_name[name])
+    return [row for row in body if row.name in names]
+
+
+def _part(name: str, lines: list[str], fusion: Line, chosen: list[Line], root: str, extra: Line | None) -> Part:
+    made: list[str] = []
+    operands: list[str] = []
+    for row in chosen:
+        if row.opcode == "parameter":
+            made.append(re.sub(r"parameter\(\d+\)", f"parameter({len(operands)})", lines[row.at]))
+            operands.append(fusion.operands[int(row.rest.partition(")")[0])])
+    if extra is not None:
+        made.append(f"  %{extra.name} = {extra.shape} parameter({len(operands)})")
+        operands.append(f"{fusion.name}.first")
+    for row in chosen:
+        if row.opcode != "parameter":
+            text = lines[row.at].replace("ROOT ", "")
+            made.append(text.replace("  %", "  ROOT %", 1) if row.name == root else text)
+    return Part(name, [f"%{name} () -> {fusion.shape} {{", *made, "}", ""], operands)
+
+
+def _call(line: str, fusion: Line, name: str, shape: str, part: Part) -> str:
+    """The line of a fusion that calls a part."""
+    start = line.index(" fusion(")
+    operands = ", ".join(f"%{operand}" for operand in part.operands)
+    line = f"{line[:start]} fusion({operands}{line[line.index(')', start) :]}"
+    line = re.sub(r"calls=%?[\w.\-]+", f"calls=%{part.name}", line, count=1)
+    head, _, tail = line.partition(" = ")
+    return f"{head.replace(fusion.name, name, 1)} = {shape}{tail[len(fusion.shape) :]}"
+
+
+def loop_changed(text: str) -> Planted | None:
+    lines = text.split("\n")
+    for row in rows(lines):
+        if row.opcode != "while":
+            continue
+        condition = re.search(r"condition=%?([\w.\-]+)", row.rest)
+        inside = [one for one in rows(lines) if condition is not None and one.computation == condition[1]]
+        limits = [one for one in inside if one.opcode == "constant" and one.shape.startswith("s32[]")]
+        if len(limits) != 1 or not any(one.opcode == "compare" and "direction=LT" in one.rest for one in inside):
+            continue
+        old = re.search(r"constant\((\d+)\)", lines[limits[0].at])
+        if old is None:
+            continue
+        new = int(old[1]) + 3
+        lines[limits[0].at] = lines[limits[0].at].replace(old[0], f"constant({new})")
+        lines[row.at] = lines[row.at].replace(f'"known_trip_count":{{"n":"{old[1]}"}}', f'"known_trip_count":{{"n":"{new}"}}')
+        return Planted("\n".join(lines), "loops", (f"trip count {old[1]} → {new}",), row.name)
+    return None
+
+
+PLANTS: dict[str, Callable[[str], Planted | None]] = {
+    "collective removed": collective_removed,
+    "collective added": collective_added,
+    "groups changed": groups_changed,
+    "collective's type changed": collective_type_changed,
+    "donation dropped": donation_dropped,
+    "dot's type changed": dot_type_changed,
+    "constant grown": constant_grown,
+    "parameter resharded": parameter_resharded,
+    "fusion split": fusion_split,
+    "loop changed": loop_changed,
+}

@@ -1,0 +1,39 @@
+"""Modules of texts, and what a diff says of two of them."""
+
+from __future__ import annotations
+
+import lzma
+from functools import cache
+from pathlib import Path
+
+from hlo_inspect.compare.changes import Change, in_words
+from hlo_inspect.compare.comparison import ComparedModule
+from hlo_inspect.compare.explanation import Explanation
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def module(text: str) -> ComparedModule:
+    """The only module of a text, with its analyses."""
+    (found,) = Comparisons().modules(ComparedInput(text))
+    return found
+
+
+@cache
+def dump(name: str) -> str:
+    """The text of a dump in `tests/data`."""
+    path = DATA / name
+    return lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()
+
+
+def changes(old: ComparedModule, new: ComparedModule) -> list[Change]:
+    """What explains the difference of two modules."""
+    assert old.context is not None
+    assert new.context is not None
+    return Explanation(old.report, new.report, (old.context, new.context)).changes()
+
+
+def words(change: Change) -> str:
+    """A change in words, sizes as integers."""
+    return "".join(part if isinstance(part, str) else str(part.value) for part in in_words(change))

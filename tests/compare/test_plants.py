@@ -1,0 +1,81 @@
+"""Changes that a script plants in dumps of every platform: each is found, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.compare.changes import Aspect
+from tests.compare.plants import PLANTS
+from tests.compare.sides import changes, dump, module, words
+
+DUMPS = (
+    "cpu/adamw_step.after.txt",
+    "cpu/adamw_step.before.txt",
+    "cpu/bf16_master.after.txt",
+    "cpu/collectives.after.txt",
+    "cpu/collectives.before.txt",
+    "cpu/control_flow.after.txt",
+    "cpu/gathered_matmul.after.txt",
+    "cpu/scan_forward.after.txt",
+    "cpu/scan_fsdp.after.txt",
+    "cpu/scan_fsdp.before.txt",
+    "cpu/sgd_unused.after.txt",
+    "gpu/bf16_master.after.txt",
+    "gpu/collectives.after.txt",
+    "gpu/gathered_matmul.after.txt",
+    "gpu/scan_forward.after.txt",
+    "gpu/sgd_unused.after.txt",
+    "tpu/bf16_master.after.txt",
+    "tpu/collectives.after.txt",
+    "tpu/between_slices.after.txt",
+    "tpu/scan_forward.after.txt",
+    "tpu/sgd_unused.after.txt",
+    "jax_0_5_0/adamw_step.after.txt",
+    "jax_0_5_0/collectives.after.txt",
+    "jax_0_5_0/scan_fsdp.after.txt",
+)
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
+    """Where a diff is read from NEW to OLD, there is one change too."""
+    text = dump(name)
+    old = module(text)
+    planted = 0
+    for label, plant in PLANTS.items():
+        found = plant(text)
+        if found is None:
+            continue
+        planted += 1
+        new = module(found.text)
+        assert old.program != new.program, label
+        (change,) = changes(old, new)
+        told = words(change)
+        assert change.area == found.area, (label, told)
+        assert [word for word in found.words if word not in told] == [], (label, told)
+        assert found.name in change.name or not found.name, (label, told)
+        (back,) = changes(new, old)
+        assert back.area == change.area, label
+        assert (back.size, back.flops) == tuple(None if one is None else -one for one in (change.size, change.flops)), label
+    assert planted
+
+
+def test_every_change_is_planted_somewhere() -> None:
+    assert {label for label, plant in PLANTS.items() if not any(plant(dump(name)) for name in DUMPS)} == set()
+
+
+def test_a_learning_rate_that_changed_is_told_as_that() -> None:
+    """The constants that hold it, -0.0001 in two fusions, are not told beside it."""
+    text = dump("optimizers/lion.after.hlo")
+    assert text.count("constant(-0.0001)") == 2
+    old = module(text)
+    for new, weights in (
+        (text.replace("constant(-0.0001)", "constant(-0.0003)"), 2),
+        (text.replace("-0.0001", "-0.0003", 1), 1),
+    ):
+        (change,) = changes(old, module(new))
+        assert (change.area, change.aspects, len(change.names)) == (
+            "optimizer",
+            (Aspect("learning_rate", "0.0001", "0.0003"),),
+            weights,
+        )
