@@ -46,18 +46,45 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
     rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
     if table.others:
         rows[-1] = texts(table.rows[-1], table.others_at_least, of_sums=True)
+    header = tuple(heading(table.columns[at], raw_bytes) for at in pages)
+    for position, at in enumerate(pages):
+        if table.columns[at].bar:
+            shares = [row[at] for row in table.rows]
+            rows = _with_bars(rows, position, shares, is_stacked=table.columns[at].bar == "stacked")
+            header = (*header[:position], _beside_bar(header[position]), *header[position + 1 :])
     total, left_out = table.total, None
     if table.left_out is not None:
         label = f"[{table.left_out.count:,} filtered out]"
         left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)
     return Cells(
         columns=tuple(table.columns[at] for at in pages),
-        header=tuple(heading(table.columns[at], raw_bytes) for at in pages),
+        header=header,
         rows=tuple(rows),
         total=texts(table.labelled(total, "total"), table.total_at_least, of_sums=True) if total and rows else None,
         folded=1 if table.others else 0,
         left_out=left_out,
     )
+
+
+BAR_WIDTH = 24
+_SHARE_WIDTH = 6
+
+
+def _beside_bar(text: str, bar: str = "") -> str:
+    return f"{text:>{_SHARE_WIDTH}}  {bar:<{BAR_WIDTH}}"
+
+
+def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *, is_stacked: bool) -> list[Texts]:
+    """The rows with bars beside the shares of one column; what is not 0 is never invisible."""
+    drawn = []
+    begin = 0.0
+    for row, value in zip(rows, shares, strict=True):
+        share = float(value) if isinstance(value, int | float) else 0.0
+        first = min(round(begin * BAR_WIDTH), BAR_WIDTH - 1)
+        last = min(max(round((begin + share) * BAR_WIDTH), first + 1), BAR_WIDTH) if share > 0 else first
+        begin += share if is_stacked else 0.0
+        drawn.append((*row[:position], _beside_bar(row[position], " " * first + "█" * (last - first)), *row[position + 1 :]))
+    return drawn
 
 
 def heading(column: Column, raw_bytes: bool = False) -> str:

@@ -56,6 +56,8 @@ class Column:
     shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a
     column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
 
+    A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
+
     Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
     multiple of the unit to print it in.
     """
@@ -72,6 +74,7 @@ class Column:
     is_file: bool = False
     only_verbose: bool = False
     signed: bool = False
+    bar: Literal["", "alone", "stacked"] = ""
     get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:

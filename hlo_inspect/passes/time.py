@@ -1,0 +1,37 @@
+"""Where the time of a step goes, at least and by a model."""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.phases import phases
+from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.time_page import time_headline, time_notes, time_tables
+from hlo_inspect.report.model import Section
+
+
+class Time(Pass):
+    """Where the time of a step goes: compute, memory, exposed communication, and what binds.
+
+    Two numbers, never mixed. The bound: nothing can be faster than FLOPs at the dense peak, bytes at the memory bandwidth,
+    wire bytes over the links. The estimate is a model: a fixed cost of each kernel, tiles, what kernels and links reach,
+    latencies. Of a scheduled text both are put on a timeline: kernels one after the other in the order of the schedule,
+    collectives and copies on streams beside them. What of a collective is not over when its result is needed is exposed; the
+    step is the kernels and what is exposed. Loops run as often as they do, of a conditional the branch that ends first at
+    least, and the one that ends last by the model. A step is one run of the program on one device.
+
+    Without a schedule nothing tells what is hidden: the step takes at least the longest of all FLOPs, all bytes and all
+    collectives.
+
+    `--format perfetto` writes the timeline by the model as a trace, which ui.perfetto.dev and chrome://tracing open.
+    """
+
+    name = "time"
+    includes = ("cost",)
+    asks_phases = True
+    compares_profiles = True
+    wants = WANTS | phases.WANTS
+    specs = ()
+
+    def run(self, context: Context) -> Section:
+        return Section({}, time_tables(context), time_notes(context), time_headline(context))

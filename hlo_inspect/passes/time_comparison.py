@@ -1,0 +1,95 @@
+"""The times of a step on several accelerators side by side, or before and after a change of the profile's figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.time.what_if import bottleneck
+from hlo_inspect.passes.time_facts import time_facts
+from hlo_inspect.passes.time_tables import busy_resources
+from hlo_inspect.report.model import LOWER_BOUND, Column, Table, Unit, Value
+
+
+class _Compared(NamedTuple):
+    """A figure on each machine."""
+
+    figure: str
+    unit: Unit
+    values: Sequence[Value]
+
+
+def _value(index: int, row: _Compared) -> Value:
+    return row.values[index]
+
+
+def _ratio(index: int, row: _Compared) -> float | None:
+    """The first machine's time by that of another one: how many times as fast it is."""
+    first, other = row.values[0], row.values[index]
+    if not isinstance(first, int | float) or not isinstance(other, int | float) or not other or row.unit != "seconds":
+        return None
+    return round(first / other, 3)
+
+
+_AT_LEAST = {
+    "time.step_s": "step, at least",
+    "time.kernels_s": "kernels, at least",
+    "time.exposed_collective_s": "exposed collectives at bounds",
+    "time.compute_s": "all FLOPs alone",
+    "time.memory_s": "all bytes alone",
+    "time.collective_s": "all collectives alone",
+}
+_BY_MODEL = {
+    "time.estimate_step_s": "step by the model",
+    "time.estimate_kernels_s": "kernels by the model",
+    "time.estimate_exposed_collective_s": "exposed collectives by the model",
+}
+
+
+def comparison(context: Context) -> Table | None:
+    """The figures on each machine that is asked for, with ratios to the first one; `None` where there is one alone."""
+    machines = _machines(context)
+    if len(machines) < 2:
+        return None
+    columns = [
+        Column("figure", width=32, get=lambda row: row.figure),
+        Column("unit", detail=9, get=lambda row: row.unit),
+    ]
+    for index, (name, _) in enumerate(machines):
+        columns.append(Column(name, "number", unit_of="unit", optional=True, get=partial(_value, index)))
+        if index:
+            title = "times_as_fast" if len(machines) == 2 else f"{name}_times_as_fast"
+            columns.append(Column(title, "number", optional=True, get=partial(_ratio, index)))
+    rows = [row for row in _rows([machine for _, machine in machines]) if any(value is not None for value in row.values)]
+    return Table.of("compared", "The step on each machine", columns, rows, page_rows=0)
+
+
+def _machines(context: Context) -> list[tuple[str, Context]]:
+    """The machines by the names that their columns have."""
+    several = context.on_each_profile()
+    if len(several) > 1:
+        found = [(one.profile.name if one.profile is not None else "", one) for one in several]
+        repeated = Counter(name for name, _ in found)
+        return [(f"{name}_{at}" if repeated[name] > 1 else name, one) for at, (name, one) in enumerate(found, 1)]
+    before = context.without_changes()
+    if before is context or context.profile is None:
+        return []
+    return [(context.profile.name, before), ("changed", context)]
+
+
+def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
+    facts = [time_facts(machine).facts for machine in machines]
+    for name, label in _AT_LEAST.items():
+        yield _Compared(
+            label, "seconds", [one[name] if one[name] is not None else one.get(name + LOWER_BOUND) for one in facts]
+        )
+    for name, label in _BY_MODEL.items():
+        yield _Compared(label, "seconds", [one[name] for one in facts])
+    yield _Compared("MFU, at most", "share", [one["time.mfu_bound"] for one in facts])
+    found = [bottleneck(busy_resources(machine)) for machine in machines]
+    yield _Compared("binds", "text", [one and one.resource for one in found])
+    yield _Compared("next to bind", "text", [one and one.next_resource for one in found])
+    yield _Compared("from so many times its speed on", "number", [one and one.factor and round(one.factor, 2) for one in found])

@@ -1,0 +1,196 @@
+"""The page of `time`: its first lines, and which tables it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.time.step_times import StepTimes
+from hlo_inspect.analysis.time.what_if import bottleneck
+from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
+from hlo_inspect.passes.time_comparison import comparison
+from hlo_inspect.passes.time_tables import (
+    TimePart,
+    breakdowns,
+    busy_resources,
+    exposed_table,
+    resources_table,
+    step_table,
+    time_parts,
+)
+from hlo_inspect.report.model import Amount, HeadlineRow, Table
+
+Parts = Iterator[str | Amount]
+
+_KERNEL_ROWS = 10
+_AXES = 4
+"""So many mesh axes are named with what is exposed along them."""
+
+
+def time_notes(context: Context) -> list[str]:
+    """What the choice of the profile says of itself."""
+    return [f"profile: {note}" for note in context.profile_choice.notes] if context.profile is not None else []
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------------
+
+
+def time_tables(context: Context) -> Iterator[Table]:
+    """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source."""
+    times, timelines = context.step_times, context.timelines
+    if times is None or timelines is None:
+        return
+    compared = comparison(context)
+    if compared is not None:
+        yield compared
+    parts = time_parts(context, timelines)
+    if timelines.is_scheduled:
+        yield step_table(parts)
+    likely = times.estimate_step.least if timelines.is_scheduled else None
+    yield resources_table(busy_resources(context), times.step.least, likely)
+    yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
+    yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
+    if timelines.is_scheduled:
+        exposed = exposed_table(context, timelines)
+        yield from [exposed] if exposed.rows else []
+        yield from breakdowns(parts)
+
+
+# -- first lines ------------------------------------------------------------------------------------------------------------
+
+
+def time_headline(context: Context) -> Iterator[HeadlineRow]:
+    """How long a step takes, what of it is exposed, what binds."""
+    times, timelines = context.step_times, context.timelines
+    if times is None or timelines is None:
+        reason = "; ".join(context.profile_choice.notes)
+        yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
+        return
+    if timelines.is_scheduled:
+        parts = time_parts(context, timelines)
+        yield HeadlineRow("step", tuple(_step(context, times)))
+        yield HeadlineRow("kernels", tuple(_kernels(times, parts)))
+        if context.collectives:
+            yield HeadlineRow("exposed", tuple(_exposed(times, parts)))
+    else:
+        yield HeadlineRow("step", tuple(_range(context, times)))
+    binding = tuple(_binding(context, times))
+    yield from [HeadlineRow("binds", binding)] if binding else []
+    compiler = tuple(_compiler(context))
+    yield from [HeadlineRow("compiler", compiler)] if compiler else []
+
+
+def _amount(time: Seconds) -> Amount:
+    return Amount(time.exact, "seconds", at_least=time.least)
+
+
+def _step(context: Context, times: StepTimes) -> Parts:
+    yield "at least "
+    yield Amount(times.step.least, "seconds")
+    yield ", by the model "
+    yield _amount(times.estimate_step)
+    yield from _on(context)
+
+
+def _on(context: Context) -> Parts:
+    profile, chosen_by = context.profile, context.profile_choice.chosen_by
+    if profile is not None:
+        yield f", on {profile.name}"
+        yield f" ({chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
+        yield "".join(f", {change}" for change in profile.changes)
+
+
+def _range(context: Context, times: StepTimes) -> Parts:
+    """Without a schedule: the longest of what has to be done, and all of it one after the other."""
+    alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
+    yield "at least "
+    yield Amount(times.step.least, "seconds")
+    yield f", the longest of all {', all '.join(alone)}"
+    yield "; one after the other "
+    yield Amount(sum(one.least for one in alone.values()), "seconds")
+    yield from _on(context)
+    yield "; the text is no schedule"
+
+
+def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+    """By the model: how much of the step, and how much of that waits for memory."""
+    whole, step = times.estimate_kernels.least, times.estimate_step.least
+    yield _amount(times.estimate_kernels)
+    yield " by the model"
+    if not step or not whole:
+        return
+    yield " ("
+    yield Amount(whole / step, "share")
+    yield " of the step)"
+    found = [part for part in parts if part.collective is None]
+    shares = {"fixed costs": sum(part.fixed for part in found)}
+    for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
+        shares[words] = sum(part.estimate - part.fixed for part in found if part.bound_by == bound_by)
+    ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
+    for index, (seconds, words) in enumerate(ordered):
+        yield ", " if index else ": "
+        yield Amount(seconds / whole, "share")
+        yield f" {words}"
+
+
+def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+    """By the model: what of the collectives nothing hides, along which axes."""
+    found = [part for part in parts if part.collective is not None]
+    whole, step = times.estimate_exposed.least, times.estimate_step.least
+    yield _amount(times.estimate_exposed)
+    yield " of "
+    yield Amount(sum(part.estimate_busy for part in found), "seconds")
+    yield " of collectives by the model"
+    if step:
+        yield " ("
+        yield Amount(whole / step, "share")
+        yield " of the step)"
+    axes: dict[str, float] = {}
+    for part in found:
+        axes[part.axis or ""] = axes.get(part.axis or "", 0.0) + part.estimate
+    ordered = sorted(axes.items(), key=lambda one: -one[1])
+    for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
+        yield f"{', ' if index else ': '}{axis} "
+        yield Amount(seconds, "seconds")
+    if len(ordered) > _AXES:
+        yield ", …"
+
+
+def _binding(context: Context, times: StepTimes) -> Parts:
+    """The resource that is busy longest, and when another one would be."""
+    found = bottleneck(busy_resources(context))
+    if found is None:
+        return
+    yield f"{found.resource}, busy at least "
+    yield Amount(found.seconds, "seconds")
+    if context.module.header.is_scheduled and times.estimate_step.least:
+        yield " ("
+        yield Amount(min(1.0, found.seconds / times.estimate_step.least), "share")
+        yield " of the step by the model)"
+    if found.next_resource is not None and found.factor is not None:
+        yield f"; {found.next_resource} from "
+        yield Amount(round(found.factor, 2), "number")
+        yield " × its speed on"
+
+
+def _compiler(context: Context) -> Parts:
+    """The compiler's own estimates, where it states some in cycles."""
+    times = context.kernel_times
+    if times is None:
+        return
+    stated = [(kernel, times.of(kernel)) for kernel in context.kernels.found]
+    cycles = sum((time.compiler_cycles or 0) * kernel.runs.at_least for kernel, time in stated)
+    if not cycles:
+        return
+    seconds = sum((time.compiler_s or 0.0) * kernel.runs.at_least for kernel, time in stated)
+    kernels = sum(time.compiler_cycles is not None for _, time in stated)
+    if seconds:
+        yield Amount(seconds, "seconds")
+        yield " by its own estimates ("
+    yield Amount(cycles, "count", "cycle")
+    if seconds:
+        yield ", at an inferred clock)" if times.profile.clock_is_inferred else ")"
+    yield " of "
+    yield Amount(kernels, "count", "kernel")

@@ -1,0 +1,230 @@
+"""The tables of `time`: what a step is made of, how busy each resource is, which collectives are exposed, and where the time
+goes by phase, by scope and by line of source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.op_names import UNKNOWN, scope_of
+from hlo_inspect.analysis.time.independent_compute import IndependentCompute, independent_compute
+from hlo_inspect.analysis.time.resources import resource_seconds
+from hlo_inspect.analysis.time.timeline import Site
+from hlo_inspect.analysis.time.timelines import Timelines
+from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.report.model import Column, Table
+
+MOST_EXPOSED = 10
+"""So many collectives have a row, with the compute that could hide them."""
+
+
+class TimePart(NamedTuple):
+    """A kernel or a collective: what it adds to the step, at least and by the model, and how long it takes. `fixed` is what of
+    the estimate is the cost that every run of a kernel has besides its work.
+    """
+
+    collective: Collective | None
+    bound_by: str | None
+    axis: str | None
+    phase: str
+    scope: str
+    source: str
+    bound: float
+    estimate: float
+    estimate_busy: float
+    fixed: float = 0.0
+
+
+def time_parts(context: Context, timelines: Timelines) -> list[TimePart]:
+    """The parts of the step; they add up to it."""
+    times = context.kernel_times
+    if times is None:
+        return []
+    parts = []
+    for kernel in context.own_kernels:
+        time, labels, runs = times.of(kernel), kernel.labels, timelines.estimate.timeline.runs(place(kernel.instruction))
+        bound, estimate = timelines.bound.kernel_seconds(kernel), timelines.estimate.kernel_seconds(kernel)
+        fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
+        labels_of = (time.bound_by, None, labels.phase, labels.scope, labels.source)
+        parts.append(TimePart(None, *labels_of, bound, estimate, estimate, min(fixed, estimate - bound)))
+    for collective, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
+        at_least, likely = timelines.bound.site_of(collective), timelines.estimate.site_of(collective)
+        origin = collective.origin
+        folded = "/".join(scope_of(origin.op_name).folded) or (NO_SCOPE if origin.op_name else NOT_PRINTED)
+        told = (None, axis or "no axis", phase, folded, origin.source or NOT_PRINTED)
+        parts.append(TimePart(collective, *told, at_least.exposed, likely.exposed, likely.busy))
+    return parts
+
+
+# -- what a step is made of -------------------------------------------------------------------------------------------------
+
+
+class _Share(NamedTuple):
+    """Parts of a step together, with the whole step at least and by the model."""
+
+    label: str
+    parts: Sequence[TimePart]
+    whole: tuple[float, float]
+
+    @property
+    def bound(self) -> float:
+        return sum(part.bound for part in self.parts)
+
+    @property
+    def estimate(self) -> float:
+        return sum(part.estimate for part in self.parts)
+
+
+def _share(row: _Share, which: int) -> float | None:
+    return (row.bound, row.estimate)[which] / row.whole[which] if row.whole[which] else None
+
+
+def _shares(parts: Sequence[TimePart], label: Callable[[TimePart], str]) -> list[_Share]:
+    whole = sum(part.bound for part in parts), sum(part.estimate for part in parts)
+    return [_Share(label(group[0]), group, whole) for group in group_rows(parts, label)]
+
+
+_KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
+_OTHER_KERNELS, FIXED = "other kernels", "fixed costs of kernels"
+_ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED)
+
+
+def _kind_of_part(part: TimePart) -> str:
+    if part.collective is not None:
+        return f"exposed collectives, {part.axis}"
+    return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
+
+
+def step_table(parts: Sequence[TimePart]) -> Table:
+    """The step: kernels by what bounds them, what each run of a kernel costs besides its work, and what of the collectives
+    along each axis nothing hides.
+    """
+    work = [part._replace(estimate=part.estimate - part.fixed) for part in parts]
+    fixed = TimePart(None, None, None, "", "", "", 0.0, sum(part.fixed for part in parts), 0.0)
+    rows = _shares([*work, fixed], lambda part: FIXED if part is fixed else _kind_of_part(part))
+    rows = [row for row in rows if row.bound or row.estimate]
+    rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate))
+    columns = (
+        Column("part", width=30, get=lambda row: row.label),
+        Column("bound_s", "seconds", summed=True, get=lambda row: row.bound),
+        Column("bound_share", "share", detail=2, get=lambda row: _share(row, 0)),
+        Column("estimate_s", "seconds", summed=True, get=lambda row: row.estimate),
+        Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
+    )
+    return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
+
+
+# -- by phase, scope and source ---------------------------------------------------------------------------------------------
+
+
+def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[TimePart], str], rows: int) -> Table:
+    """What the step is spent on; of collectives what nothing hides. What takes longest by the model comes first."""
+    found = sorted(_shares(parts, label), key=lambda row: (row.estimate, row.bound), reverse=True)
+    detail = (1, 3) if any(part.collective is not None for part in parts) else (9, 9)
+    columns = (
+        Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
+        Column("bound_s", "seconds", summed=True, get=lambda row: row.bound),
+        Column("estimate_s", "seconds", summed=True, get=lambda row: row.estimate),
+        Column("exposed_s", "seconds", summed=True, detail=detail[0], get=partial(_of_collectives, busy=False)),
+        Column("collective_s", "seconds", summed=True, detail=detail[1], get=partial(_of_collectives, busy=True)),
+        Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
+    )
+    return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
+
+
+def _of_collectives(row: _Share, *, busy: bool) -> float:
+    """By the model: what is exposed, or how long collectives take."""
+    return sum(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
+
+
+def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
+    """The step by phase, by scope of the program and by line of source."""
+    yield time_by("phase", "Time by phase", parts, lambda part: part.phase or UNKNOWN, 0)
+    yield time_by("scope", "Time by scope of the program", parts, lambda part: part.scope, 10)
+    yield time_by("source", "Time by line of source", parts, lambda part: part.source, 10)
+
+
+# -- resources --------------------------------------------------------------------------------------------------------------
+
+
+def busy_resources(context: Context) -> Mapping[str, float]:
+    """Seconds at least that each resource is busy; nothing without a profile."""
+    times, timelines = context.kernel_times, context.timelines
+    if times is None or timelines is None:
+        return {}
+    collectives = zip(context.collectives, context.collective_times, strict=True)
+    return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, context.collective_seconds)
+
+
+def resources_table(seconds: Mapping[str, float], step: float, estimate: float | None) -> Table:
+    """How long each resource is busy at least, and what share of the step that is, at least and by the model where that knows
+    the step; the one that binds comes first.
+    """
+
+    def share(row: tuple[str, float], of: float) -> float | None:
+        return min(1.0, row[1] / of) if of else None
+
+    of_bound = Column("of_bound", "share", get=lambda row: share(row, step))
+    columns = [
+        Column("resource", width=14, get=lambda row: row[0]),
+        Column("busy_s", "seconds", get=lambda row: row[1]),
+        of_bound if estimate is not None else replace(of_bound, width=32, bar="alone"),
+    ]
+    if estimate is not None:
+        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share(row, estimate)))
+    rows = sorted(seconds.items(), key=lambda row: -row[1])
+    return Table.of("resources", "How busy each resource is, at its peak", columns, rows, page_rows=0)
+
+
+# -- exposed collectives ----------------------------------------------------------------------------------------------------
+
+
+class _Exposed(NamedTuple):
+    collective: Collective
+    axis: str | None
+    phase: str
+    level: str | None
+    bound: Site
+    estimate: Site
+    independent: IndependentCompute | None
+
+
+def exposed_table(context: Context, timelines: Timelines) -> Table:
+    """The collectives that hold the step up longest by the model, with the compute that could hide each."""
+    labels = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
+    found = []
+    for collective, axis, phase, time in labels:
+        sites = timelines.bound.site_of(collective), timelines.estimate.site_of(collective)
+        if sites[0].exposed or sites[1].exposed:
+            found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
+    found.sort(key=lambda row: (row.estimate.exposed, row.bound.exposed), reverse=True)
+    rows = [
+        row._replace(independent=independent_compute(timelines.estimate, context.views, row.collective))
+        for row in found[:MOST_EXPOSED]
+    ]
+    columns = (
+        Column("name", detail=1, get=lambda row: row.collective.start.name),
+        Column("kind", get=lambda row: row.collective.kind),
+        Column("axis", detail=2, optional=True, get=lambda row: row.axis),
+        Column("runs", "count", detail=3, get=lambda row: row.estimate.runs),
+        Column("exposed_s", "seconds", get=lambda row: row.estimate.exposed),
+        Column("estimate_s", "seconds", detail=1, get=lambda row: row.estimate.busy),
+        Column("window_s", "seconds", detail=1, get=lambda row: row.estimate.window),
+        Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
+        Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
+        Column("level", detail=6, optional=True, get=lambda row: row.level),
+        Column("bound_exposed_s", "seconds", detail=7, get=lambda row: row.bound.exposed),
+        Column("phase", detail=4, get=lambda row: row.phase),
+        Column("source", detail=1, get=lambda row: row.collective.origin.source),
+        Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
+    )
+    more = f", {MOST_EXPOSED} of {len(found):,}" if len(found) > MOST_EXPOSED else ""
+    title = f"Exposed collectives by the model{more}, and the compute that could hide each"
+    return Table.of("exposed_collectives", title, columns, rows)
