@@ -53,7 +53,7 @@ class Aspect(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ModuleChange:
     """One thing that differs, or several equal ones.
 
     `what` happened to what is called `names`, of a `kind` such as an opcode: it changed in these `aspects`.
@@ -84,13 +84,13 @@ class Change:
         return joined_path(self.names) if self.area in _NAMED_BY_PATHS else joined_name(self.names)
 
 
-def grouped(changes: Iterable[Change]) -> list[Change]:
+def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
     """The changes with equal ones together: by area, in each those of the most bytes first."""
     groups = [_together(group) for group in group_rows(changes, lambda change: change.alike)]
     return sorted(groups, key=lambda one: (AREAS.index(one.area), -abs(one.size or 0), -abs(one.flops or 0), -len(one.names)))
 
 
-def _together(group: Sequence[Change]) -> Change:
+def _together(group: Sequence[ModuleChange]) -> ModuleChange:
     first = group[0]
     if len(group) == 1:
         return first
@@ -108,7 +108,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def told_first(changes: Sequence[Change]) -> list[Change]:
+def told_first(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
     """Those for the first lines: the first of each area, then more in their order."""
     firsts = {change.area: change for change in reversed(changes)}
     chosen = list(reversed(firsts.values()))[:HEADLINES]
@@ -116,7 +116,7 @@ def told_first(changes: Sequence[Change]) -> list[Change]:
     return [change for change in changes if change in chosen]
 
 
-def in_words(change: Change) -> Iterator[str | Amount]:
+def in_words(change: ModuleChange) -> Iterator[str | Amount]:
     """A change in one line, without its area: what changed in which way, where, and by how much."""
     if change.aspects:
         yield ", ".join(map(_in_words, change.aspects)) + ": "
@@ -148,12 +148,12 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
-def changes_table(changes: Sequence[Change]) -> Table:
+def changes_table(changes: Sequence[ModuleChange]) -> Table:
     """One row for equal changes."""
     return Table("changes", "What changed", _COLUMNS, tuple(map(_row, changes)))
 
 
-def _row(change: Change) -> Row:
+def _row(change: ModuleChange) -> Row:
     return (
         change.area,
         change.what,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.compare.changes import Aspect, Change
+from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, folded, number, pair_by, pair_lines, text
 
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
@@ -34,7 +34,7 @@ def _what(one: Record) -> tuple[Hashable, ...]:
 
 def collective_changes(
     old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int], aspects: Mapping[int, Sequence[Aspect]]
-) -> Iterator[Change]:
+) -> Iterator[ModuleChange]:
     """What differs between the rows of two tables of collectives. `lines` are those of matched instructions, old and new;
     `aspects` say by the line in OLD in what these changed. Sizes are bytes that one device sends in a step.
     """
@@ -54,7 +54,7 @@ def collective_changes(
     yield from (_change("new", None, one, ()) for one in came)
 
 
-def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[Change]:
+def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[ModuleChange]:
     """Collectives of which the arrays are together those of one on the other side: they are taken out of both lists."""
     for whole in list(single):
         parts = _parts(whole, many)
@@ -86,7 +86,7 @@ def _group(one: Record) -> tuple[Hashable, ...]:
     return one["kind"], one["group_size"], one.get("axis"), one["reduction"], one["runs"]
 
 
-def _changed(old: Record, new: Record, aspects: Sequence[Aspect]) -> Iterator[Change]:
+def _changed(old: Record, new: Record, aspects: Sequence[Aspect]) -> Iterator[ModuleChange]:
     """In what a collective changed, in one change: what it says, then what its attributes say that no column has."""
     differing = [name for name in _FIELDS if old.get(name) != new.get(name)]
     differing = [name for name in differing if not (name == "shape" and _but_type(old) == _but_type(new))]
@@ -102,10 +102,10 @@ def _but_type(record: Record) -> str:
     return text(record.get("shape")).replace(f"{text(record.get('dtype'))}[", "[")
 
 
-def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> Change:
+def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> ModuleChange:
     one = new or old or {}
     sizes = [0 if side is None else number(side["executed_wire_bytes"]) for side in (old, new)]
-    return Change(
+    return ModuleChange(
         "collectives",
         what,
         (text(one["name"]),),

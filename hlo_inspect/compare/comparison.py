@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import Change, changes_table, in_words, told_first
+from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, fact_changes
 from hlo_inspect.report.facts import Facts
@@ -145,14 +145,14 @@ def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactCha
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 
 
-def _explained(old: ComparedModule, new: ComparedModule) -> list[Change]:
+def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
     """What explains the difference, from the instructions where both texts are there."""
     contexts = (old.context, new.context) if old.is_whole and new.is_whole else None
     both = None if contexts is None or contexts[0] is None or contexts[1] is None else (contexts[0], contexts[1])
     return Explanation(old.report, new.report, both).changes()
 
 
-def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[Change]) -> Iterator[HeadlineRow]:
+def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[ModuleChange]) -> Iterator[HeadlineRow]:
     """The verdict, the most important facts, and what explains them."""
     yield HeadlineRow("", (verdict,))
     if facts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import Aspect, Change, grouped
+from hlo_inspect.compare.changes import Aspect, ModuleChange, grouped
 from hlo_inspect.compare.collective_changes import collective_changes
 from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
@@ -35,7 +35,7 @@ class Explanation:
         self.lines = {} if contexts is None or self._edits is None else _lines(*contexts, self._edits)
         """The line in NEW of each instruction of OLD that is there."""
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ModuleChange]:
         """All that differs, equal things together, in the order in which it is told."""
         found = [
             *parameter_changes(self._parameters),
@@ -83,7 +83,7 @@ class Explanation:
             if edit.old is not None and edit.aspects
         }
 
-    def _header_changes(self) -> Iterator[Change]:
+    def _header_changes(self) -> Iterator[ModuleChange]:
         """What the headers say otherwise that is told nowhere else."""
         if self._contexts is None:
             return
@@ -91,7 +91,7 @@ class Explanation:
         for name in sorted(old.keys() | new.keys()):
             if old.get(name, "") != new.get(name, ""):
                 aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
-                yield Change("compiler", "changed", (name,), kind="header", aspects=(aspect,))
+                yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
 
 
 def _attributes(header: Header) -> dict[str, str]:
@@ -114,6 +114,6 @@ def _lines(old: Context, new: Context, edits: ProgramEdits) -> dict[int, int]:
     }
 
 
-def sites(changes: Iterable[Change]) -> int:
+def sites(changes: Iterable[ModuleChange]) -> int:
     """How many things differ."""
     return sum(len(change.names) for change in changes)

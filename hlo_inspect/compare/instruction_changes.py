@@ -16,7 +16,7 @@ from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel, is_end
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
 from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.compare.changes import Area, Aspect, Change
+from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, RowPlace
 from hlo_inspect.compare.regions import Regions, Reshaped
 from hlo_inspect.hlo.opcodes import TABLE
@@ -35,7 +35,7 @@ class InstructionChanges:
         self._edits = edits
         self._kernels = tuple(_by_line(context) for context in self._sides)
 
-    def found(self) -> Iterator[Change]:
+    def found(self) -> Iterator[ModuleChange]:
         """Changes of kernels, custom calls and constants; where there are none, what else differs."""
         told = [edit for edit in self._edits if self._area(edit) is not None]
         kernels = [edit for edit in told if self._area(edit) == "kernels"]
@@ -46,7 +46,7 @@ class InstructionChanges:
             if edit not in regions.explained:
                 yield from self._changes(edit)
 
-    def others(self) -> Iterator[Change]:
+    def others(self) -> Iterator[ModuleChange]:
         """What differs in instructions that only forward values."""
         for edit in self._edits:
             if self._area(edit) is None:
@@ -71,7 +71,7 @@ class InstructionChanges:
         *_, (at, place) = self._places(edit)
         return self._sides[at].canonical.of(place.computation).view.opcodes[place.row]
 
-    def _changes(self, edit: Edit) -> Iterator[Change]:
+    def _changes(self, edit: Edit) -> Iterator[ModuleChange]:
         area = self._area(edit) or "other"
         inside = [one for one in edit.leaves() if not self._is_collective(one)]
         constants = [one for one in inside if self._is_constant(one)]
@@ -132,11 +132,11 @@ class InstructionChanges:
         shape = self._sides[at].canonical.of(place.computation).view.shapes[place.row]
         return str(shape)
 
-    def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> Change:
+    def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> ModuleChange:
         *_, (at, place) = self._places(edit)
         labels = self._sides[at].labels_of(self._sides[at].views.of(place.computation), place.row)
         lines = [None if one is None else self._line(number, one) for number, one in enumerate((edit.old, edit.new))]
-        return Change(
+        return ModuleChange(
             area,
             edit.what,
             (self._name(at, place),),
@@ -150,7 +150,7 @@ class InstructionChanges:
             new_line=lines[1],
         )
 
-    def _reshaped(self, found: Reshaped) -> Change:
+    def _reshaped(self, found: Reshaped) -> ModuleChange:
         """Kernels that hold together what other ones held."""
         old = [edit.old for edit in found.edits if edit.old is not None]
         new = [edit.new for edit in found.edits if edit.new is not None]

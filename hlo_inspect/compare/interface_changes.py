@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.compare.changes import Area, Aspect, Change
+from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, RecordPairs, more, number, text
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
@@ -46,7 +46,7 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
     return RecordPairs(pairs, list(old[front + middle : len(old) - back]), list(new[front + middle : len(new) - back]))
 
 
-def parameter_changes(pairs: RecordPairs) -> Iterator[Change]:
+def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
     """What differs between parameters; sizes are bytes of the arrays, for donations those that are given away."""
     for record in pairs.old:
         yield _one("parameters", "gone", record, -(number(record.get("bytes")) or 0), old=record)
@@ -58,12 +58,12 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[Change]:
         if isinstance(before, bool) and isinstance(after, bool) and before != after:
             size = number(new.get("bytes")) or 0
             what = "not donated any more" if before else "donated now"
-            yield Change(
+            yield ModuleChange(
                 "parameters", what, (_name(new),), kind="parameter", size=-size if before else size, new_line=_line(new)
             )
 
 
-def output_changes(pairs: RecordPairs) -> Iterator[Change]:
+def output_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
     """What differs between results."""
     for record in pairs.old:
         yield _one("outputs", "gone", record, -(number(record.get("bytes")) or 0))
@@ -73,11 +73,11 @@ def output_changes(pairs: RecordPairs) -> Iterator[Change]:
         yield from _aspects("outputs", before, after, _OUTPUT_ASPECTS)
 
 
-def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[Change]:
+def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
     for name in names:
         if name in old and name in new and old[name] != new[name]:
             was, now = (_spelled(name, record) for record in (old, new))
-            yield Change(
+            yield ModuleChange(
                 area,
                 "changed",
                 (_name(new),),
@@ -96,9 +96,9 @@ def _spelled(aspect: str, record: Record) -> str:
 
 def _one(
     area: Area, what: str, record: Record, size: int | None, old: Record | None = None, new: Record | None = None
-) -> Change:
+) -> ModuleChange:
     kind = f"{text(record.get('shape'))} {area.removesuffix('s')}"
-    return Change(area, what, (_name(record),), kind=kind, size=size, old_line=_line(old), new_line=_line(new))
+    return ModuleChange(area, what, (_name(record),), kind=kind, size=size, old_line=_line(old), new_line=_line(new))
 
 
 def _name(record: Record) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hlo_inspect.compare.changes import Aspect, Change
+from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, more, number, pair_by, pair_lines, text
 
 _IN_STEP = ("collectives", "executed_wire_bytes", "runs")
 
 
-def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> Iterator[Change]:
+def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> Iterator[ModuleChange]:
     """What differs between the rows of two tables of loops; sizes are bytes sent in them in a step."""
     found = pair_lines(old, new, lines)
     rest = pair_by(found.old, found.new, (lambda one: (one["loop"], one["trip_count"]), lambda one: one["source"] or None))
@@ -23,10 +23,10 @@ def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[in
         yield _change("new", None, one)
 
 
-def _change(what: str, old: Record | None, new: Record | None) -> Change:
+def _change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
     before, after = old or {}, new or {}
     one = new or old or {}
-    return Change(
+    return ModuleChange(
         "loops",
         what,
         (text(one["loop"]),),

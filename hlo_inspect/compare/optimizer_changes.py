@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from hlo_inspect.compare.changes import Aspect, Change
+from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, RecordPairs, number, text
 
 _NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"})
@@ -13,21 +13,23 @@ _PLACES = frozenset({"bytes", "fusion", "computation", "line"})
 _CLOSE = 1e-5
 
 
-def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: RecordPairs) -> Iterator[Change]:
+def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: RecordPairs) -> Iterator[ModuleChange]:
     """What differs between the rows of two tables of weights; `parameters` says which are the same."""
     followers = {before["number"]: after["number"] for before, after in parameters.pairs}
     places = {one["weight"]: one for one in new}
     for before in old:
         after = places.pop(followers.get(before["weight"]), None)
         if after is None:
-            yield Change("optimizer", "gone", (_name(before),), kind=text(before["rule"]), old_line=number(before["line"]))
+            yield ModuleChange(
+                "optimizer", "gone", (_name(before),), kind=text(before["rule"]), old_line=number(before["line"])
+            )
             continue
         aspects = tuple(_aspects(before, after))
         if aspects:
             lines = number(before["line"]), number(after["line"])
-            yield Change("optimizer", "changed", (_name(after),), "weight", aspects, old_line=lines[0], new_line=lines[1])
+            yield ModuleChange("optimizer", "changed", (_name(after),), "weight", aspects, old_line=lines[0], new_line=lines[1])
     for after in places.values():
-        yield Change("optimizer", "new", (_name(after),), kind=text(after["rule"]), new_line=number(after["line"]))
+        yield ModuleChange("optimizer", "new", (_name(after),), kind=text(after["rule"]), new_line=number(after["line"]))
 
 
 def _aspects(old: Record, new: Record) -> Iterator[Aspect]:
@@ -40,7 +42,7 @@ def _name(record: Record) -> str:
     return text(record["path"]) or f"weight {text(record['weight'])}"
 
 
-def explained(change: Change, known: Iterable[Aspect]) -> bool:
+def explained(change: ModuleChange, known: Iterable[Aspect]) -> bool:
     """Whether a constant that changed is a hyper-parameter or a trip count that is known to have changed: as it is, negated
     or as 1 - it.
     """

@@ -6,7 +6,7 @@ import lzma
 from functools import cache
 from pathlib import Path
 
-from hlo_inspect.compare.changes import Change, in_words
+from hlo_inspect.compare.changes import ModuleChange, in_words
 from hlo_inspect.compare.comparison import ComparedModule
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
@@ -27,13 +27,13 @@ def dump(name: str) -> str:
     return lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()
 
 
-def changes(old: ComparedModule, new: ComparedModule) -> list[Change]:
+def changes(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
     """What explains the difference of two modules."""
     assert old.context is not None
     assert new.context is not None
     return Explanation(old.report, new.report, (old.context, new.context)).changes()
 
 
-def words(change: Change) -> str:
+def words(change: ModuleChange) -> str:
     """A change in words, sizes as integers."""
     return "".join(part if isinstance(part, str) else str(part.value) for part in in_words(change))

@@ -29,7 +29,6 @@ DUMPS = (
     "tpu/collectives.after.txt",
     "tpu/between_slices.after.txt",
     "tpu/scan_forward.after.txt",
-    "tpu/sgd_unused.after.txt",
     "jax_0_5_0/adamw_step.after.txt",
     "jax_0_5_0/collectives.after.txt",
     "jax_0_5_0/scan_fsdp.after.txt",
