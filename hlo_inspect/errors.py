@@ -6,7 +6,6 @@ analysis becomes a finding of the report instead.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -85,6 +84,8 @@ class UnknownFactError(UsageError, KeyError):
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """`; did you mean 'a' or 'b'?` with up to three names, or nothing; `cutoff` is how like `word` they are (1: the same)."""
+    import difflib
+
     close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 

@@ -120,12 +120,12 @@ class Context:
     @property
     def profile_used(self) -> HardwareProfile | None:
         """The accelerator that the user names, or for which times were asked for."""
-        return self.profile if self._asked_machine.profiles or "profile_choice" in self.__dict__ else None
+        return self.profile if self.profile_is_named or "profile_choice" in self.__dict__ else None
 
     @property
     def profile_is_named(self) -> bool:
         """Whether the user names the accelerator, so that commands that do not ask for times show some."""
-        return bool(self._asked_machine.profiles)
+        return self._machine is not None and bool(self._machine.profiles)
 
     @property
     def _asked_machine(self) -> AskedMachine:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -108,6 +106,8 @@ def replaced_file(name: str) -> Iterator[TextIO]:
                 yield stream
             return
         path = Path(os.path.realpath(name))
+        import secrets
+
         temporary = path.with_name(f".hlo-inspect-{secrets.token_hex(6)}.part")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
@@ -145,7 +145,11 @@ def _writable(stream: TextIO) -> TextIO:
 
 def _width(stream: TextIO) -> int | None:
     """The terminal's width; off a terminal `None`, so that output never depends on who looks."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    if not stream.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _color(stream: TextIO, options: OutputOptions) -> bool:

@@ -2,7 +2,6 @@ r"""One line of the input, and what is undone in it: colour codes, no-break spac
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -56,6 +55,8 @@ def with_plain_spaces(line: Line) -> Line:
 
 
 def without_entities(line: Line) -> Line:
+    import html
+
     return _substituted(line, _ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
 
 

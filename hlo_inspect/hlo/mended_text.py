@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from tempfile import SpooledTemporaryFile
 from typing import IO, cast
 
 from hlo_inspect.hlo.mended_line import Line
@@ -45,6 +44,8 @@ class MendedText:
 
     def keep(self) -> None:
         if self.spool is None:
+            from tempfile import SpooledTemporaryFile
+
             kept = SpooledTemporaryFile(SPOOLED_CHARS, "w+", encoding="utf-8", errors="surrogatepass", newline="\n")  # noqa: SIM115
             self.spool = cast("IO[str]", kept)
         self.spool.write(self.taken())

@@ -13,7 +13,6 @@ from hlo_inspect.analysis.neighbourhood.selection import NoSuchInstructionError
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
-from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
@@ -90,6 +89,8 @@ class Inspection:
             read = ((file, self._items(file)) for file in files)
             yield from self._of_sources(read)
             return
+        from hlo_inspect.inspection.jobs import Jobs
+
         first, waiting = tee(files)
         with Jobs(jobs, partial(_start_reading, self._arguments)) as processes:
             results = processes.in_order(first)
@@ -132,6 +133,8 @@ class Inspection:
 
     def _arrived(self, file: _File, items: list[Item], failure: Exception | None) -> Iterator[Item]:
         """What another process made of a file, with what did not have to travel."""
+        from hlo_inspect.inspection.jobs import LostProcessError
+
         for item in items:
             if isinstance(item, Report):
                 specs = item.specs or self._reports.specs

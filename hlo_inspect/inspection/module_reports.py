@@ -13,10 +13,9 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
-from hlo_inspect.passes.log_table import log_tables
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Input, Report, most_severe_first
+from hlo_inspect.report.model import Input, Report, Table, most_severe_first
 from hlo_inspect.rules import rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
@@ -118,7 +117,7 @@ class ModuleReports:
         facts = facts_of_part(facts) if module.quoted_lines else facts
         tables = (
             *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
-            *log_tables(module),
+            *_log_tables(module),
         )
         findings = [finding for rule in rules_of(sections) for finding in rule.check(context)]
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
@@ -147,10 +146,20 @@ def _behind_the_module(fact: str) -> bool:
     return not fact.startswith("module.")
 
 
+def _log_tables(module: Module) -> Iterable[Table]:
+    if not module.log:
+        return ()
+    from hlo_inspect.passes.log_table import log_tables
+
+    return log_tables(module.log)
+
+
 def _machine(
     profiles: Sequence[str], changes: Sequence[str], topology: str | None, devices_per_node: int | None
-) -> AskedMachine:
+) -> AskedMachine | None:
     """What a user says of the machine."""
+    if not (profiles or changes or topology is not None or devices_per_node is not None):
+        return None
     from hlo_inspect.analysis.hardware import load_profile
     from hlo_inspect.analysis.time.placement import given_placement
     from hlo_inspect.analysis.time.profiles import AskedMachine

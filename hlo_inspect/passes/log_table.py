@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from hlo_inspect.hlo.module import LogEntry, Module
+from hlo_inspect.hlo.module import LogEntry
 from hlo_inspect.report.model import Column, Table
 
 _ENTRIES = (
@@ -31,14 +31,12 @@ _SERIES = (
 )
 
 
-def log_tables(module: Module) -> Iterator[Table]:
+def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
     """The measurements around the module, and median, minimum and maximum of those that are several of one key. A list of
     numbers is a series of its own.
     """
-    if not module.log:
-        return
-    yield _verbose(Table.of("log", "Measurements around the module", _ENTRIES, module.log))
-    series = _series(module.log)
+    yield _verbose(Table.of("log", "Measurements around the module", _ENTRIES, log))
+    series = _series(log)
     if series:
         yield _verbose(Table.of("log_series", "Series of measurements", _SERIES, series))
 
