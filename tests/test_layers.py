@@ -81,6 +81,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("time",),
     ("program", "alpa"),
     ("context",),
+    ("pass_history",),
 )
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves

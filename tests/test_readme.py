@@ -56,7 +56,7 @@ def _same_output(command: str, output: str, tmp_path: Path, folder: Path) -> Non
 
 def test_the_tour_is_found() -> None:
     assert [command.split()[1] for command, _ in SAMPLE_TOURS] == ["optimizer", "summary", "top", "workload", "collectives"]
-    assert len(TOURS) == 8
+    assert len(TOURS) == 9
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:

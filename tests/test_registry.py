@@ -26,6 +26,7 @@ NO_PASS = {
     "custom_call_tables",
     "headline",
     "finding_rows",
+    "history_tables",
     "log_table",
     "kernel_tables",
     "memory_page",

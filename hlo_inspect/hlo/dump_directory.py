@@ -31,7 +31,7 @@ _SIDECAR = re.compile(
 )
 _PASS = re.compile(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
 _BEFORE_STAGE = re.compile(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)  # the end of a module's name that has a dot, and a TPU's build
-_AFTER, _BEFORE = "after_optimizations", "before_optimizations"
+AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,7 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 
 
 def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
-    modules: dict[tuple[int, Path, str], list[Path]] = {}  # processes that share a directory count alike
-    for path, match in _dumps(files):
-        name = match["stem"].partition(".")[0]
-        modules.setdefault((int(match["number"]), path.parent, name), []).append(path)
-    dumps = [paths for _, paths in sorted(modules.items())]
+    dumps = [[path for path, _ in stems] for stems in _by_module(files)]
     if stage is None and dumps:
         yield from map(_latest, dumps)
         return
@@ -113,6 +109,26 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
         hint = did_you_mean(stage, names)
         raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(names)}{hint}")
     yield from chosen
+
+
+def modules_of_dump(root: Path) -> list[list[tuple[Path, str]]]:
+    """The files of each module of a dump, texts before serialized ones, with what their names say behind the module's number.
+    `InputError` for a folder that cannot be looked into.
+    """
+    closed: list[OSError] = []
+    files = _files(root, closed)
+    if closed:
+        raise InputError(f"cannot be read: {closed[0].strerror or closed[0]}", Location(str(closed[0].filename)))
+    return _by_module(files)
+
+
+def _by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
+    """The files of a dump that hold a module, with what their names say behind its number, for each module."""
+    modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
+    for path, match in _dumps(files):
+        name = match["stem"].partition(".")[0]
+        modules.setdefault((int(match["number"]), path.parent, name), []).append((path, match["stem"]))
+    return [stems for _, stems in sorted(modules.items())]
 
 
 def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
@@ -149,11 +165,11 @@ def _stem(path: Path) -> str:
 
 
 def _latest(files: list[Path]) -> DirectoryFile:
-    optimized = [path for path in files if _stem(path).endswith(_AFTER)]
+    optimized = [path for path in files if _stem(path).endswith(AFTER)]
     if optimized:
         return DirectoryFile(optimized[-1])
     passes = [path for path in files if _PASS.search(_stem(path))]
-    before = [path for path in files if _stem(path).endswith(_BEFORE)]
+    before = [path for path in files if _stem(path).endswith(BEFORE)]
     chosen = max(passes, key=_pass_number) if passes else (before or files)[-1]
     return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import cast
 
 from hlo_inspect.analysis.canonical.hashing import numbers_hash, text_hash
 from hlo_inspect.analysis.canonical.order import Traversal, operands_first
@@ -66,17 +67,24 @@ class CanonicalComputation:
         """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
         local = self.local
         found = [_UNDEFINED] * len(local)
-        before = [[*defined(rows), *more] for rows, more in zip(self.operands, self.predecessors, strict=True)]
-        for row in operands_first(range(len(local)), before.__getitem__):
+        for row in operands_first(range(len(local)), self._before.__getitem__):
             one = self.spellings[row]
             values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
-            if any(operand.path for operand in one.operands):
+            if one.operands and any(operand.path for operand in one.operands):
                 values = [numbers_hash([value, *use.path]) for value, use in zip(values, one.operands, strict=True)]
             if one.opcode in COMMUTATIVE:
                 values.sort()
             predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
             found[row] = numbers_hash([local[row], len(values), *values, *predecessors])
         return found
+
+    @cached_property
+    def _before(self) -> list[Sequence[int]]:
+        """The operands of each row that the computation defines, and its predecessors behind them."""
+        return [
+            [*defined(rows), *more] if None in rows or more else cast("tuple[int, ...]", rows)
+            for rows, more in zip(self.operands, self.predecessors, strict=True)
+        ]
 
     @cached_property
     def fingerprint(self) -> int:
@@ -100,13 +108,13 @@ class CanonicalComputation:
         what it uses.
         """
         dataflow = self.dataflow
-        before = [
-            [*defined(rows), *sorted(more, key=dataflow.__getitem__)]
-            for rows, more in zip(self.operands, self.predecessors, strict=True)
-        ]
         parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
         parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
         root = self.view.root
+        before = [
+            [*rows[: len(rows) - len(more)], *sorted(more, key=dataflow.__getitem__)] if more else rows
+            for rows, more in zip(self._before, self.predecessors, strict=True)
+        ]
         return Traversal(before, dataflow).order(parameters if root is None else [*parameters, root])
 
     def _parameter_number(self, index: int) -> int:

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.nested import nested_computations
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
-from hlo_inspect.hlo.operands import Operand, operand_names, operands_end, operands_of
+from hlo_inspect.hlo.operands import Operand, operands_end
 
 METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})
 """Attributes that say where an instruction comes from and how to draw it, not what it does."""
@@ -27,6 +27,12 @@ _LOOSE = re.compile(r"/\*|//|[\t\r\n]|  |[({\[] | [)}\],]")
 _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 
+_NO_OPERANDS: Sequence[Operand] = ()
+
+Texts = tuple[tuple[str, str], ...]
+"""Names and texts."""
+
+
 class Callees(NamedTuple):
     """The computations that one attribute names; `is_list` where they stand in braces."""
 
@@ -36,15 +42,16 @@ class Callees(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """One instruction. `shape` is empty where it is left out; `literal` is what a constant or a parameter holds; `attributes`
-    are name and text, by name, of those that hold no names. `rest` is what cannot be read as attributes.
+    """One instruction. `shape` is empty where it is left out; `operands` are those of an instruction of which not each operand
+    is just the name of another one; `literal` is what a constant or a parameter holds; `attributes` are name and text, by name,
+    of those that hold no names. `rest` is what cannot be read as attributes.
     """
 
     shape: str
     opcode: str
-    operands: Sequence[Operand]
-    literal: str
-    attributes: tuple[tuple[str, str], ...] = ()
+    operands: Sequence[Operand] = ()
+    literal: str = ""
+    attributes: Texts = ()
     callees: tuple[Callees, ...] = ()
     predecessors: tuple[str, ...] = ()
     channel: str = ""
@@ -66,21 +73,20 @@ class Speller:
     def spell(self, view: View, index: int) -> Spelling:
         """A row of a view."""
         tail = view.rows[index][3]
-        spelling = Spelling(self._shape(view, index), view.opcodes[index], (), "")
+        shape, opcode = self._shape(view, index), view.opcodes[index]
         try:
             close = operands_end(tail)
         except tokens.ScanError:
-            return spelling._replace(rest=plain(tail))
-        if spelling.opcode in LITERAL_OPCODES:
-            spelling = spelling._replace(literal=plain(tail[:close]))
-        else:
-            names = operand_names(tail)
-            operands = operands_of(tail, close) if names is None else [Operand(name) for name in names]
-            spelling = spelling._replace(operands=operands)
+            return Spelling(shape, opcode, rest=plain(tail))
+        literal, operands = "", _NO_OPERANDS
+        if opcode in LITERAL_OPCODES:
+            literal = plain(tail[:close])
+        elif not view.has_only_names(index):
+            operands = view.operands(index)
         try:
-            return self._with_attributes(spelling, view, index, close)
+            return Spelling(shape, opcode, operands, literal, *self._attributes(view, index, close))
         except tokens.ScanError:
-            return spelling._replace(rest=plain(tail[close + 1 :]))
+            return Spelling(shape, opcode, operands, literal, rest=plain(tail[close + 1 :]))
 
     def _shape(self, view: View, index: int) -> str:
         head = view.rows[index][2]
@@ -90,7 +96,8 @@ class Speller:
             known = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
         return known
 
-    def _with_attributes(self, spelling: Spelling, view: View, index: int, close: int) -> Spelling:
+    def _attributes(self, view: View, index: int, close: int) -> tuple[Texts, tuple[Callees, ...], tuple[str, ...], str]:
+        """The attributes as a `Spelling` has them."""
         attributes: list[tuple[str, str]] = []
         callees: list[Callees] = []
         predecessors: tuple[str, ...] = ()
@@ -108,9 +115,7 @@ class Speller:
                 attributes.append((key, plain(text)))
         attributes.sort()
         callees.sort()
-        return spelling._replace(
-            attributes=tuple(attributes), callees=tuple(callees), predecessors=predecessors, channel=channel
-        )
+        return tuple(attributes), tuple(callees), predecessors, channel
 
     def _callees(self, key: CalleeAttribute, text: str, view: View, index: int) -> Callees:
         if "=" not in text:

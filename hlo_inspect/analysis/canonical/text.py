@@ -166,8 +166,7 @@ class CanonicalText:
         lines = []
         for row in order:
             one = spellings[row]
-            operands = zip(one.operands, computation.operands[row], strict=False)
-            inside = one.literal or ", ".join([_operand(use, names, defined, computation) for use, defined in operands])
+            inside = one.literal or _operands(computation, row, one.operands, names)
             attributes = self._attributes(
                 one, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
@@ -209,12 +208,15 @@ def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) 
     return names
 
 
-def _operand(use: Operand, names: Sequence[str], defined: int | None, computation: CanonicalComputation) -> str:
-    """A use; with its shape where the definition, or its shape, is left out."""
-    if use.name is None:
-        return use.shape
-    path = "".join(f"#{step}" for step in use.path)
-    if defined is not None:
-        is_shown = use.shape and not computation.spellings[defined].shape
-        return f"{use.shape} %{names[defined]}{path}" if is_shown else f"%{names[defined]}{path}"
-    return f"{use.shape} %{use.name}{path}" if use.shape else f"%{use.name}{path}"
+def _operands(computation: CanonicalComputation, row: int, uses: Sequence[Operand], names: Sequence[str]) -> str:
+    """What a row uses, in the names of the rows; with its shape where the definition, or its shape, is left out."""
+    rows = computation.operands[row]
+    if not uses:
+        return ", ".join([f"%{names[defined]}" for defined in rows if defined is not None])
+    found = []
+    for use, defined in zip(uses, rows, strict=False):
+        shape = f"{use.shape} " if use.shape and (defined is None or not computation.spellings[defined].shape) else ""
+        name = use.name if defined is None else names[defined]
+        path = "".join(f"#{step}" for step in use.path)
+        found.append(use.shape if name is None else f"{shape}%{name}{path}")
+    return ", ".join(found)

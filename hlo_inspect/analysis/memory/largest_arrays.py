@@ -112,6 +112,11 @@ class LargestArrays:
                 largest.append(self._described(array))
         return largest
 
+    @property
+    def largest_made_shape(self) -> ArrayShape | None:
+        """The shape of the largest one that is no parameter."""
+        return next((a[3] for _, a in self._sized if a[0].opcodes[a[1]] != "parameter" and not self._is_in_place(a)), None)
+
     def _is_in_place(self, array: Made) -> bool:
         return self._in_place is not None and self._in_place.writes(*array[:3])
 

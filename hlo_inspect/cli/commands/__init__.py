@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "diff": "What changed from OLD to NEW: facts first, then what explains them.",
     "show": "One instruction: what it is, what feeds it, what reads it, its line of Python; the ways between two.",
     "normalize": "Print the text in canonical names, for git diff and golden tests.",
+    "history": "Which compiler pass changed what: of a dump directory with a file for each pass.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",

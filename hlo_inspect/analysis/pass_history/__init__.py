@@ -1,0 +1,1 @@
+"""What compiler passes did to a module, from its texts behind each of them."""

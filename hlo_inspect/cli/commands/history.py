@@ -1,0 +1,31 @@
+"""The command `history`: which compiler pass changed what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.options import output_options, take_output
+from hlo_inspect.cli.output import deliver
+
+
+@click.command("history")
+@output_options
+@click.option("--module", metavar="REGEX", help="The module whose name matches; the largest by default.")
+@click.argument("directory", metavar="DIR", shell_complete=completion.files)
+@click.argument("pattern", metavar="[PATTERN]", required=False)
+def command(directory: str, pattern: str | None, module: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+    """Which compiler pass changed what: one row a pass that changed something, with what the module is behind it.
+
+    DIR is a dump directory with a file for each pass, as XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*; of
+    several modules it is the one of --module, else the largest. With PATTERN (all-gather, a name, a part of an op_name, `*` for
+    anything) the passes that brought each such instruction in, merged it, made it asynchronous or removed it. Instructions are
+    followed by name, op_name, shape and groups, as XLA writes down nothing else.
+    """
+    from hlo_inspect.inspection.pass_histories import PassHistory
+
+    output = take_output(arguments)
+    deliver([PassHistory(directory, module, pattern).report()], output)
+    return 0

@@ -1,0 +1,164 @@
+"""The report of `history`: a row for each compiler pass that changed something, and what became of instructions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
+from hlo_inspect.analysis.pass_history.traces import PassTrace
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
+from hlo_inspect.hlo.pass_files import PassFile
+from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value
+
+COMMAND = "history"
+_KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """A pass that changed something, the state before it, the one behind it, and how many instructions of that are new or say
+    something else than before.
+    """
+
+    file: PassFile
+    before: ModuleState | None
+    after: ModuleState
+    rewritten: int | None
+
+
+def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
+    """One row a pass, in the order in which they ran; the first row is what the compiler was given."""
+    kinds = [kind for kind in _KINDS if any(row.after.collectives[kind] for row in rows)]
+    columns = (
+        Column("file", detail=5, width=4, get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}"),
+        Column("pass", width=28, get=lambda row: row.file.name),
+        Column("pipeline", detail=6, get=lambda row: row.file.pipeline),
+        Column("change", width=40, get=_change),
+        Column("rewritten", "count", optional=True, get=lambda row: row.rewritten),
+        Column("collectives", "count", get=lambda row: sum(row.after.collectives.values())),
+        *(_kind_column(kind, detail=3 if kind in kinds else 9) for kind in _KINDS),
+        Column("async_count", "count", detail=4, get=lambda row: row.after.async_collectives),
+        Column("fusions", "count", get=lambda row: row.after.fusions),
+        Column("copies", "count", detail=2, get=lambda row: row.after.copies),
+        Column("instructions", "count", get=lambda row: row.after.instructions),
+        (flops := Column("flops", "flops", get=lambda row: row.after.flops.exact)),
+        flops.lower_bound(lambda row: row.after.flops.least or None),
+        (accessed := Column("bytes", "bytes", detail=1, get=lambda row: row.after.bytes.exact)),
+        accessed.lower_bound(lambda row: row.after.bytes.least or None),
+        Column("largest_array_bytes", "bytes", detail=1, get=_largest_bytes),
+        Column("largest_array", detail=4, get=lambda row: str(row.after.largest_array or "")),
+    )
+    return Table.of("history", "Passes that changed something", columns, rows, page_rows=0, on_page=on_page)
+
+
+def _kind_column(kind: str, detail: int) -> Column:
+    return Column(
+        kind.replace("-", "_"), "count", detail=detail, optional=True, get=lambda row: row.after.collectives[kind] or None
+    )
+
+
+def _largest_bytes(row: PassRow) -> Value:
+    shape = row.after.largest_array
+    return None if shape is None else shape.padded_bytes
+
+
+def _change(row: PassRow) -> str:
+    """What is more or less than before, the counts of instructions last."""
+    if row.before is None:
+        return ""
+    old, new = row.before, row.after
+    counts = [(kind, new.collectives[kind] - old.collectives[kind]) for kind in _KINDS]
+    counts += [
+        ("async", new.async_collectives - old.async_collectives),
+        ("fusion", new.fusions - old.fusions),
+        ("copy", new.copies - old.copies),
+        ("instruction", new.instructions - old.instructions),
+    ]
+    changes = [f"{difference:+,} {name}" for name, difference in counts if difference]
+    return ", ".join([*changes, "scheduled"] if new.is_scheduled and not old.is_scheduled else changes)
+
+
+def traces_table(traces: Sequence[PassTrace]) -> Table:
+    """One row for all that are alike: kind, shape and op_name, and the passes that had to do with them."""
+    groups: dict[tuple[str, ...], list[PassTrace]] = {}
+    for one in traces:
+        key = (one.first.kind, one.now.kind, one.first.shape, one.first.op_name, one.brought_by, one.merged_by)
+        groups.setdefault((*key, one.async_by, one.became_by, one.gone_by), []).append(one)
+    return Table.of("traces", "Which pass brought it in", _trace_columns(groups.values()), groups.values(), page_rows=0)
+
+
+def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
+    """What no instruction has is in CSV and JSON only."""
+
+    def of_few(name: str, get: Callable[[Sequence[PassTrace]], Value]) -> Column:
+        return Column(name, detail=0 if any(map(get, groups)) else 9, optional=True, width=24, get=get)
+
+    yield Column("kind", get=lambda group: group[0].first.kind)
+    yield Column("count", "count", summed=True, get=len)
+    yield Column("shape", get=lambda group: group[0].first.shape)
+    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=_operand_bytes)
+    yield Column("brought_in_by", width=24, get=lambda group: group[0].brought_by)
+    yield of_few("merged_by", lambda group: group[0].merged_by or None)
+    yield of_few("async_by", lambda group: group[0].async_by or None)
+    yield of_few("became", _became)
+    yield of_few("became_by", lambda group: group[0].became_by or None)
+    yield of_few("gone_by", lambda group: group[0].gone_by or None)
+    yield Column("name", detail=6, get=lambda group: group[0].now.name)
+    yield Column("op_name", width=24, get=lambda group: group[0].first.op_name)
+
+
+def _operand_bytes(group: Sequence[PassTrace]) -> Value:
+    sizes = [one.first.bytes for one in group]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _became(group: Sequence[PassTrace]) -> Value:
+    one = group[0]
+    return one.now.kind if one.now.kind != one.first.kind else None
+
+
+def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:
+    """The traces that a pattern means: a kind of collective or an opcode, a name, a part of an op_name; `*` stands for
+    anything.
+    """
+    wanted = pattern.removeprefix("%")
+    return [one for one in traces if any(_is_like(state, wanted) for state in (one.first, one.now))]
+
+
+def _is_like(state: Followed, pattern: str) -> bool:
+    plain = pattern.removesuffix("-start").removesuffix("-done")
+    if fnmatchcase(state.kind, plain) or fnmatchcase(state.name, pattern):
+        return True
+    return fnmatchcase(state.op_name, f"*{pattern}*") if state.op_name else False
+
+
+def history_report(
+    path: str, module: str, rows: Sequence[PassRow], read: int, tables: Iterable[Table], notes: Sequence[str]
+) -> Report:
+    """The report; `read` are the bytes of all files."""
+    return Report(
+        COMMAND,
+        Input(path, first_line=1, lines=0, bytes=read),
+        facts={},
+        tables=tuple(tables),
+        notes=tuple(notes),
+        title=module,
+        headline=tuple(_headline(rows)),
+    )
+
+
+def _headline(rows: Sequence[PassRow]) -> Iterator[HeadlineRow]:
+    brought: Counter[str] = Counter()
+    for row in rows:
+        for kind, count in row.after.collectives.items():
+            more = count - (row.before.collectives[kind] if row.before is not None else 0)
+            if more > 0:
+                brought[row.file.label] += more
+    passes = len(rows) - 1
+    yield HeadlineRow("passes", (f"{passes:,} changed something",))
+    if brought:
+        listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
+        yield HeadlineRow("collectives", (f"come from {listed}",))

@@ -1,0 +1,199 @@
+"""The command `history` over what XLA wrote behind each pass; how many instructions there are says XLA's parser."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlo_inspect.cli.main import run
+from hlo_inspect.inspection.pass_histories import PassHistory
+
+DATA = Path(__file__).parents[1] / "data"
+PASSES = DATA / "pass_dumps"
+EXPECTED: dict[str, dict[str, int]] = json.loads((PASSES / "expected.json").read_text(encoding="utf-8"))
+COUNTED = {"fusions": ["kFusion"], "copies": ["kCopy"], "all_reduce": ["kAllReduce"], "all_gather": ["kAllGather"]}
+NUMBER = re.compile(r"jit_step\.(\d{4})\.")
+
+
+def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(["history", *arguments, "--format", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def rows(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    table = next(table for table in found["tables"] if table["name"] == name)
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
+@cache
+def of_passes(table: str, pattern: str | None = None) -> list[dict[str, Any]]:
+    """The rows of a table of the real dump."""
+    return PassHistory(str(PASSES), None, pattern).report().table(table).records()
+
+
+@cache
+def by_number() -> dict[str, dict[str, int]]:
+    """What XLA's parser counts in the file of each number."""
+    return {match[1]: opcodes for name, opcodes in EXPECTED.items() if (match := NUMBER.search(name)) is not None}
+
+
+def test_counts_are_those_of_xla_s_parser() -> None:
+    found = [row for row in of_passes("history") if row["file"]]
+    assert len(found) > 30
+    for row in found:
+        opcodes = by_number()[row["file"]]
+        assert row["instructions"] == sum(opcodes.values())
+        for column, names in COUNTED.items():
+            assert (row["file"], column, row[column] or 0) == (row["file"], column, sum(opcodes.get(n, 0) for n in names))
+
+
+def test_a_file_without_a_row_counts_as_the_row_before_it() -> None:
+    shown = {row["file"]: row for row in of_passes("history")}
+    row = shown[""]
+    for number, opcodes in sorted(by_number().items()):
+        row = shown.get(number, row)
+        assert row["instructions"] == sum(opcodes.values())
+
+
+def test_the_first_pass_of_each_collective() -> None:
+    """The files in which XLA's parser finds more of a kind than in the one before."""
+    for kind, opcode in (("all-gather", "kAllGather"), ("all-reduce", "kAllReduce")):
+        counts = [(number, opcodes.get(opcode, 0)) for number, opcodes in sorted(by_number().items())]
+        more = {number: new - old for (_, old), (number, new) in pairwise(counts) if new > old}
+        brought: dict[str, int] = {}
+        for row in of_passes("traces", kind):
+            assert row["kind"] == kind
+            number = row["brought_in_by"][-5:-1]
+            brought[number] = brought.get(number, 0) + row["count"]
+        assert brought == more
+
+
+def test_what_merged_two_of_them() -> None:
+    """The gradients of head and bias, which are reduced over the same groups."""
+    found = of_passes("traces", "all-reduce")
+    merged = {row["shape"]: (row["merged_by"], row["op_name"]) for row in found if row["merged_by"]}
+    assert merged == {
+        "f32[32]": ("cpu-all-reduce-combiner (0052)", "jit(step)/transpose(jvp())/reduce_sum"),
+        "f32[32,32]": ("cpu-all-reduce-combiner (0052)", "jit(step)/transpose(jvp())/dot_general"),
+    }
+
+
+def test_patterns() -> None:
+    def kinds(pattern: str) -> set[str]:
+        return {row["kind"] for row in of_passes("traces", pattern)}
+
+    assert kinds("fusion") == {"fusion"}
+    assert kinds("all-*") == {"all-gather", "all-reduce"}
+    assert kinds("all-gather-start") == {"all-gather"}
+    assert kinds("transpose(jvp())/reduce_sum") == {"all-reduce"}
+    fusions = of_passes("traces", "fusion")
+    last = by_number()[max(by_number())]
+    assert sum(row["count"] for row in fusions if not row["gone_by"]) == last["kFusion"]
+
+
+def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["history", str(PASSES), "all-gatter"]) == 2
+    assert "all-gather" in capsys.readouterr().err
+
+
+MODULE = """HloModule {name}{header}
+
+ENTRY %e {{
+  %p = f32[8]{{0}} parameter(0)
+  {body}
+}}
+"""
+
+
+def dump(folder: Path, file: str, name: str, body: str) -> None:
+    text = MODULE.format(name=name, header="", body=body)
+    (folder / f"module_{file}.txt").write_text(text, encoding="utf-8")
+
+
+GATHER = 'ROOT %g = f32[16]{0} all-gather(%p), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="x"}'
+ASYNC = (
+    '%s = (f32[8]{0}, f32[16]{0}) all-gather-start(%p), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="x"}\n'
+    "  ROOT %d = f32[16]{0} all-gather-done(%s)"
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    dump(tmp_path, "0001.jit_f.before_optimizations", "jit_f", "ROOT %n = f32[8]{0} negate(%p)")
+    dump(tmp_path, "0001.jit_f.0001.a.after_gatherer.before_b", "jit_f", GATHER)
+    dump(tmp_path, "0001.jit_f.0002.a.after_async-creator.before_b", "jit_f", ASYNC)
+    return tmp_path
+
+
+def test_the_pass_that_made_one_asynchronous(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    (row,) = rows(report(capsys, str(small), "all-gather"), "traces")
+    assert (row["brought_in_by"], row["async_by"]) == ("gatherer (0001)", "async-creator (0002)")
+    found = rows(report(capsys, str(small)), "history")
+    assert [row["change"] for row in found] == ["", "+1 all-gather", "+1 async, +1 instruction"]
+    assert [row["rewritten"] for row in found] == [None, 1, 2]
+
+
+def test_a_pass_that_is_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    path = small / "module_0001.jit_f.0001.a.after_gatherer.before_b.txt"
+    path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
+    found = report(capsys, str(small), "all-gather")
+    assert [row["brought_in_by"] for row in rows(found, "traces")] == ["async-creator (0002)"]
+    assert found["notes"] == [f"{path.name} is left out: it is cut off"]
+
+
+def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    dump(small, "0001.jit_f.0003.a.after_c.before_d", "jit_g", "ROOT %n = f32[8]{0} negate(%p)")
+    found = report(capsys, str(small))
+    assert len(rows(found, "history")) == 3
+    assert "it holds the module jit_g" in found["notes"][0]
+
+
+def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    dump(
+        small,
+        "0002.jit_large.0001.a.after_x.before_b",
+        "jit_large",
+        "\n  ".join([f"%n{i} = f32[8]{{0}} negate(%p)" for i in range(99)]),
+    )
+    found = report(capsys, str(small))
+    assert found["notes"] == ["of 2 modules this is the largest; --module chooses another: jit_f"]
+    assert [row["pass"] for row in rows(found, "history")] == ["x"]
+    assert len(rows(report(capsys, str(small), "--module", "jit_f"), "history")) == 3
+    assert run(["history", str(small), "--module", "jit_h"]) == 3
+    assert "there are: jit_f, jit_large" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("directory", "message"),
+    [
+        (DATA / "handmade", "without XLA dumps"),
+        (DATA / "gone", "no such directory"),
+        (DATA / "cpu/adamw_step.after.txt", "is no directory"),
+    ],
+)
+def test_other_directories(capsys: pytest.CaptureFixture[str], directory: Path, message: str) -> None:
+    assert run(["history", str(directory)]) == 3
+    error = capsys.readouterr().err
+    assert message in error
+    assert "--xla_dump_hlo_pass_re=.*" in error
+
+
+def test_where_nothing_can_be_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "module_0001.jit_f.0001.a.after_x.before_b.txt").write_text("nothing\n", encoding="utf-8")
+    assert run(["history", str(tmp_path)]) == 3
+    assert "can be read" in capsys.readouterr().err
+
+
+def test_the_page_names_the_module_and_its_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["history", str(PASSES)]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("jit_step")
+    assert "spmd-partitioning (0006) 9" in page
