@@ -16,6 +16,16 @@ EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
 
 
+def with_bits(bits: int, others: int) -> int:
+    """`bits | others`, as one of the two where that is equal: most values depend on what their operands depend on, and share
+    one integer with them.
+    """
+    if bits is others or not others:
+        return bits
+    joined = bits | others
+    return others if joined == others else bits if joined == bits else joined
+
+
 class InputDependence:
     """On which inputs a place depends: through products of matrices, reductions, loops and collectives.
 
@@ -61,7 +71,7 @@ class InputDependence:
                     continue
             total = 0 if self._marked is None else self._marked.get(top[:2], 0)
             for source in sources:
-                total |= known.get(source, 0)
+                total = with_bits(total, known.get(source, 0))
             known[top] = total
             if len(sources) > 1:  # so these are all operands
                 self._joined[top[0], top[1]] = total
@@ -158,8 +168,8 @@ class AtomDependence:
             for part in atom.parts:
                 for monomial in part:
                     for inner, _ in monomial:
-                        values |= self._values[inner]
-                        inputs |= self._inputs[inner]
+                        values = with_bits(values, self._values[inner])
+                        inputs = with_bits(inputs, self._inputs[inner])
                         scalar = scalar and self._scalar[inner]
             self._values.append(values)
             self._inputs.append(inputs)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
-from hlo_inspect.analysis.optimizer.dependence import InputDependence
+from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
 from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions
@@ -150,17 +150,9 @@ def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
 
 def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
     """The arrays, with those in parts of which the new values of others hold parts: long arrays of state for many weights."""
-    by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
-    users: dict[int, dict[SliceDimension, StateArray]] = {}
-    below = graph.below([array.new for array in by_old.values()])
-    if not any(graph.args[node][0] in by_old for node in below if flat_range(graph, node) is not None):
+    users = _users_of_parts(graph, {array.old: array for array in arrays if array.is_float and not array.is_unchanged})
+    if not users:
         return arrays
-    for array in by_old.values():
-        for node in graph.below([array.new]):
-            part = flat_range(graph, node)
-            whole = by_old.get(graph.args[node][0]) if part is not None else None
-            if part is not None and whole is not None and whole is not array:
-                users.setdefault(whole.old, {}).setdefault(part, array)
     found: list[StateArray] = []
     for array in arrays:
         parts = sorted(users.get(array.old, {}))
@@ -169,6 +161,32 @@ def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateA
         else:
             found.append(array)
     return found
+
+
+def _users_of_parts(graph: Graph, by_old: dict[int, StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
+    """By the old value of an array its parts, each with the first other array whose new value holds that part."""
+    below = graph.below([array.new for array in by_old.values()])
+    parts = [node for node in below if flat_range(graph, node) is not None and graph.args[node][0] in by_old]
+    if not parts:
+        return {}
+    bits = {node: 1 << number for number, node in enumerate(parts)}
+    held: dict[int, int] = {}
+    for node in below:
+        held[node] = bits.get(node, 0)
+        for arg in graph.args[node]:
+            held[node] = with_bits(held[node], held[arg])
+    users: dict[int, dict[SliceDimension, StateArray]] = {}
+    free = (1 << len(parts)) - 1
+    for array in by_old.values():
+        new = held[array.new] & free
+        while new:
+            node = parts[(new & -new).bit_length() - 1]
+            new &= new - 1
+            whole, part = by_old[graph.args[node][0]], flat_range(graph, node)
+            if part is not None and whole is not array:
+                users.setdefault(whole.old, {}).setdefault(part, array)
+                free &= ~bits[node]
+    return users
 
 
 def _part(cuts: Cuts, array: StateArray, part: SliceDimension, user: StateArray) -> StateArray:
