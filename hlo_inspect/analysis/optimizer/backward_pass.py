@@ -30,7 +30,8 @@ MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
 MAX_DEPTH = 12  # of functions around a gradient
-MAX_MATRICES = 2  # by which a gradient is multiplied
+MAX_MATRICES = 4  # by which a gradient is multiplied
+MAX_BETWEEN = 100  # steps between two of them
 MAX_LEAVES = 64  # of one update that are looked at
 
 _PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
@@ -116,15 +117,37 @@ class BackwardPasses:
         return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._is_solved(place)
 
     def _is_preconditioned(self, update: Update, leaf: int) -> bool:
-        """Whether a value is a gradient that is multiplied with other matrices, from the left or from the right."""
+        """Whether a value is a gradient that is multiplied with other matrices, from the left or from the right; between two
+        such products there may be steps element by element.
+        """
         node = update.forms.atoms[leaf].node
         place = update.forms.graph.places.get(node) if node is not None else None
-        level = [place] if place is not None and self._is_product(place) else []
+        level = {place[:2]: place} if place is not None and self._is_product(place) else {}
         for _ in range(MAX_MATRICES):
-            level = [one.origin for product in level for one in self._factors(product) if self._is_product(one.origin)]
-            if any(self._is_back(update, product) for product in level):
+            inner = [one for product in level.values() for factor in self._factors(product) for one in self._made_of(factor.place)]
+            level = {one[:2]: one for one in inner}
+            if any(self._is_back(update, product) for product in level.values()):
                 return True
         return False
+
+    def _made_of(self, place: Place) -> list[Place]:
+        """The products of which a value is made element by element."""
+        found: list[Place] = []
+        seen: set[Place] = set()
+        stack = [place]
+        while stack and len(seen) < MAX_BETWEEN:
+            top = stack.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            before = self._frames.step_back(top)
+            if before is not None:
+                stack.append(before)
+            elif self._is_product(top):
+                found.append(top)
+            elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in _MOVING:
+                stack += self._frames.operands(top)
+        return found
 
     # -- expressions ----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 MAX_NESTING = 3  # loops in loops over steps
+MAX_TERMS = 16  # of an average of a loop's result and an input
 
 
 @dataclass(slots=True)
@@ -84,19 +85,37 @@ def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
 
 
 def _averaged(flow: Dataflow, node: int) -> int:
-    """What a node is the average of over devices, the node itself where it is none."""
+    """What a node is the average of: over devices, or with an input that it leads away from (Reptile, Lookahead); the node
+    itself where it is none.
+    """
     graph, frames = flow.graph, flow.frames
-    inner = node
-    while graph.ops[inner] in {"multiply", "divide"} and graph.sizes[inner] != 1:
-        large = [arg for arg in graph.args[inner] if graph.sizes[arg] != 1]
-        if len(large) != 1:
-            return node
-        inner = large[0]
+    leaves = _arrays_in_sum(flow, node)
+    inner = leaves.pop() if len(leaves) == 1 else node
     start = frames.start(graph.places[inner]) if inner in graph.places else None
     if start is None or frames.opcode(start) not in {"all-reduce", "all-reduce-start"}:
-        return node
+        return inner if start is not None and frames.opcode(start) == "while" else node
     operand = frames.operand(start, start[2][0] if start[2] else 0)
     return flow.node(operand) if operand is not None else node
+
+
+def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
+    """The arrays, other than inputs, of which a node is a sum with scalar factors."""
+    graph = flow.graph
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [node]
+    while stack and len(seen) < MAX_TERMS:
+        top = stack.pop()
+        if top in seen or graph.ops[top] == "input":
+            continue
+        seen.add(top)
+        large = [arg for arg in graph.args[top] if graph.sizes[arg] != 1 and graph.value(arg) is None]
+        is_sum = graph.ops[top] in {"add", "subtract"}
+        if is_sum or (graph.ops[top] in {"multiply", "divide", "negate"} and len(large) == 1):
+            stack += large
+        else:
+            found.add(top)
+    return found
 
 
 def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack: bool = False) -> None:
