@@ -102,9 +102,7 @@ class BackwardPasses:
         leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
         found: set[bool | None] = set()
         for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
-            is_gradient = self._atom(update, leaf, MAX_DEPTH)
-            if is_gradient is None:
-                is_gradient = self._is_preconditioned(update, leaf)
+            is_gradient = self._atom(update, leaf, MAX_DEPTH) or self._is_preconditioned(update, leaf)
             found.add(is_gradient or (None if self._is_closed(update, leaf) else False))
         return True if True in found else None if None in found else False
 
@@ -124,8 +122,8 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node) if node is not None else None
         level = {place[:2]: place} if place is not None and self._is_product(place) else {}
         for _ in range(MAX_MATRICES):
-            inner = [one for product in level.values() for factor in self._factors(product) for one in self._made_of(factor.place)]
-            level = {one[:2]: one for one in inner}
+            factors = [factor for product in level.values() for factor in self._factors(product)]
+            level = {one[:2]: one for factor in factors for one in self._made_of(factor.place)}
             if any(self._is_back(update, product) for product in level.values()):
                 return True
         return False

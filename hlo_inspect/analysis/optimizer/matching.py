@@ -322,6 +322,8 @@ class Matcher:
         update = self._update(array)
         claim = next(claims_of(update), None)
         is_learnt = self._is_gradient(update, claim)
+        if is_learnt is False and claim is not None and self.backward_passes.is_in(update, self._chain(array)):
+            claim = None  # a gradient between matrices
         if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
             return None  # a step of a solver, a recurrent cell
         if claim is not None and not _descends(claim):
@@ -468,18 +470,34 @@ class Matcher:
     def _without_followers(self, found: list[Weight]) -> list[Weight]:
         """Leaves out what follows another weight (an average of it) or serves one as its state."""
         serving = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
-        new = 0
+        new = old = 0
         for weight in found:
             new |= self.dependence.bit(self.forms.leaf(weight.array.new))
-            if weight.claim is not None:  # an average may take in what the weight was before the step
-                new |= self.dependence.bit(self.forms.leaf(weight.array.old))
+            if weight.claim is not None:
+                old |= self.dependence.bit(self.forms.leaf(weight.array.old))
         kept = []
         for weight in found:
-            follows = self.dependence.values(weight.update.form) & new
+            form = weight.update.form
+            follows = self.dependence.values(form) & new or self._values_added(form) & old
             if id(weight.array) in serving or (weight.claim is None and follows):
                 continue
             kept.append(weight)
         return kept
+
+    def _values_added(self, form: Sum) -> int:
+        """The values that are terms of a sum, or of a choice in it, with scalar factors: an average may take in what a weight
+        was before the step, while a gradient holds other weights as factors.
+        """
+        found = 0
+        stack = [form]
+        while stack:
+            for monomial in stack.pop():
+                arrays = [atom for atom, _ in monomial if not self.dependence.are_scalars(atom)]
+                if len(arrays) == 1:
+                    found |= self.dependence.bit(arrays[0])
+                    inner = self.forms.atoms[arrays[0]]
+                    stack += inner.parts[1:] if inner.op == "select" else inner.parts if inner.op == "sum" else ()
+        return found
 
 
 def _without_shared(form: Sum) -> Sum:

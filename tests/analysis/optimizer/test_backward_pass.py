@@ -157,6 +157,14 @@ def test_a_gradient_between_matrices_is_unknown() -> None:
     assert preconditioned("field", *field) == []
 
 
+def test_a_step_between_rotations_is_unknown() -> None:
+    """SOAP: Adam's step in the basis of a matrix, and back; the twin rotates a field."""
+    steps = ("s = multiply y y", "r = rsqrt s", "z = multiply y r", dot("o", "m1", "z"))
+    assert rules_of(step_of(dot("y", "m1", "g", ACROSS), *steps, *DOWN, states=1)) == ["unknown"]
+    field = (dot("f", "w", "m2"), "a = tanh f", dot("field", "a", "m3"))
+    assert rules_of(step_of(*field, dot("y", "m1", "field", ACROSS), *steps, *DOWN, states=3)) == []
+
+
 @pytest.mark.parametrize(("ahead", "behind", "rules"), [("1.9", "0.9", ["unknown"]), ("2", "1", [])])
 def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rules: list[str]) -> None:
     """`w + b * (w - last) - rate * g`; where b is 1 it is a wave."""

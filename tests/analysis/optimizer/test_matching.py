@@ -412,3 +412,62 @@ def test_a_step_upwards_is_none() -> None:
 def test_a_gate_is_no_decay() -> None:
     lines = ("k = logistic g", "i = subtract one k", "a = multiply w i", "b = multiply g k", "new = add a b")
     assert rules_of(step_of(*lines)) == []
+
+
+# -- Weights that are not left out --------------------------------------------------------------------------------------
+
+
+def test_a_gradient_that_holds_another_weight_follows_none() -> None:
+    """Weight norm: the gradient is multiplied with the scale, a weight of its own, which comes first. The twin takes in some of
+    that weight, as an average does.
+    """
+    scaled = ("c = multiply m1 w", "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+    back = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    other = ("k = tanh d", "e = multiply k m1", "i = multiply e w", "j = sign i", "v = multiply j rate", "new = add w v")
+    scale = ("l = multiply d w", "n = multiply l rate", "m = add m1 n")
+    assert sorted(rules_of(step_of(*scaled, back, *other, *scale, outputs="new m", states=1))) == ["sgd", "unknown"]
+    average = ("a = multiply w nine", "b = multiply m1 tenth", "new = add a b")
+    assert rules_of(step_of(*scaled, back, *average, *scale, outputs="new m", states=1)) == ["sgd"]
+
+
+def test_a_loop_that_leads_the_weights() -> None:
+    """Reptile: a tenth of the way to where three steps of descent lead."""
+    body = """%body (s: (s32[], f32[4,4], f32[9,4])) -> (s32[], f32[4,4], f32[9,4]) {
+  %s = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %w = f32[4,4]{1,0} get-tuple-element(%s), index=1
+  %x = f32[9,4]{1,0} get-tuple-element(%s), index=2
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %y = f32[9,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %g = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  %rate = f32[] constant(0.01)
+  %rates = f32[4,4]{1,0} broadcast(%rate), dimensions={}
+  %step = f32[4,4]{1,0} multiply(%g, %rates)
+  %new = f32[4,4]{1,0} subtract(%w, %step)
+  ROOT %state = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) tuple(%next, %new, %x)
+}
+
+%condition (t: (s32[], f32[4,4], f32[9,4])) -> pred[] {
+  %t = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) parameter(0)
+  %k = s32[] get-tuple-element(%t), index=0
+  %three = s32[] constant(3)
+  ROOT %less = pred[] compare(%k, %three), direction=LT
+}
+
+"""
+    lines = (
+        "%p = f32[4,4]{1,0} parameter(0)",
+        "%b = f32[9,4]{1,0} parameter(1)",
+        "%zero = s32[] constant(0)",
+        "%start = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) tuple(%zero, %p, %b)",
+        "%loop = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) while(%start), condition=%condition, body=%body",
+        "%q = f32[4,4]{1,0} get-tuple-element(%loop), index=1",
+        "%away = f32[4,4]{1,0} subtract(%q, %p)",
+        "%tenth = f32[] constant(0.1)",
+        "%tenths = f32[4,4]{1,0} broadcast(%tenth), dimensions={}",
+        "%part = f32[4,4]{1,0} multiply(%away, %tenths)",
+        "ROOT %moved = f32[4,4]{1,0} add(%p, %part)",
+    )
+    facts = facts_of(entry_of(*lines, before=body))
+    assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
