@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.errors import UsageError, did_you_mean
 
 _CHANGE = re.compile(r"([a-z0-9_.\-]{1,80}) ?= ?(\d{1,9}(?:\.\d{1,9})?|\d{1,9}/\d{1,9}) ?x", re.ASCII)
-_PEAK = "peak."
-_RATES = frozenset({"flops_per_s", "bytes_per_s", "bytes", "hertz", "seconds", "ratio"})
+_PEAK, _MATMUL = "peak.", "matmul."
 
 
 class FigureChange(NamedTuple):
@@ -41,24 +41,34 @@ def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> Hardwa
     for change in changes:
         name = change.name
         if name.startswith(_PEAK):
-            name = f"matmul.{name.removeprefix(_PEAK)}"
+            name = _MATMUL + name.removeprefix(_PEAK)
         figure = profile.figures.get(name)
-        if figure is None or figure.unit not in _RATES:
+        if figure is None:
             raise UsageError(_unknown(profile, change.name))
-        value = float(figure.value * change.factor)
-        if figure.unit == "ratio" and value > 1:
-            raise UsageError(f"{change.text}: a share is at most 1, and the profile {profile.name} states {figure.stated}")
+        value = figure.value * change.factor if isinstance(figure.value, int) else figure.value * float(change.factor)
+        _require_sense(profile, change, figure, value)
+        value = int(value) if value == int(value) else float(value)
         stated = replace(figure, value=value, stated=f"{figure.stated} × {float(change.factor):g}")
         profile = profile.with_figures({name: stated}, (change.text,))
     return profile
 
 
+def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figure, value: float | Fraction) -> None:
+    """`UsageError` for a value that such a figure cannot have."""
+    if figure.unit == "flag" or figure.axes or figure.when:
+        raise UsageError(f"{change.name} is nothing that can be multiplied")
+    if figure.unit == "ratio" and value > 1:
+        raise UsageError(f"{change.text}: a share is at most 1, and the profile {profile.name} states {figure.stated}")
+    if figure.unit == "count" and value != int(value):
+        raise UsageError(f"{change.text}: {float(value):g} is not a whole number of them")
+
+
 def _unknown(profile: HardwareProfile, name: str) -> str:
     """Why there is no such figure to change."""
-    names = [key for key, figure in profile.figures.items() if figure is not None and figure.unit in _RATES]
-    if name in profile.figures:
+    if name in profile.figures or name.replace(_PEAK, _MATMUL, 1) in profile.figures:
         return f"the profile {profile.name} states no {name}, so that nothing can be multiplied"
-    closest = did_you_mean(name, [*names, *(key.replace("matmul.", _PEAK, 1) for key in names if key.startswith("matmul."))])
+    names = [key for key, figure in profile.figures.items() if figure is not None]
+    closest = did_you_mean(name, [*names, *(key.replace(_MATMUL, _PEAK, 1) for key in names if key.startswith(_MATMUL))])
     return f"the profile {profile.name} has no figure {name!r}{closest}; `hlo-inspect profiles {profile.name}` lists them"
 
 

@@ -1,0 +1,236 @@
+"""The profile that times are for: named, told by the dump, with changed figures; and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.hardware import load_profile
+from hlo_inspect.analysis.time.placement import Placement, given_placement
+from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.what_if import Bottleneck, bottleneck, changed, given_change
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.passes.cost import Cost
+
+DATA = Path(__file__).parents[2] / "data"
+
+TPU = """HloModule m, is_scheduled=true, entry_computation_layout={{(f32[8,128]{{1,0:T(8,128)}})->f32[8,128]{{1,0:T(8,128)}}}}
+ENTRY main {{
+  p = f32[8,128]{{1,0:T(8,128)}} parameter(0)
+  a = f32[8,128]{{1,0:T(8,128){space}}} negate(p), backend_config={{"window_config":{{"estimated_cycles":"{cycles}"}}{more}}}
+  ROOT b = f32[8,128]{{1,0:T(8,128)}} negate(a), backend_config={{"window_config":{{"estimated_cycles":"{cycles}"}}}}
+}}
+"""
+PLAIN = "HloModule m\nENTRY main {\n  p = f32[8]{0} parameter(0)\n  ROOT b = f32[8]{0} negate(p)\n}\n"
+
+
+def context(text: str, profile: str | None = None) -> Context:
+    (module,) = read_modules(open_source(text), Cost.wants)
+    return Context(module, AskedMachine((load_profile(profile),) if profile else ()))
+
+
+def tpu(cycles: int, space: str = "", more: str = "") -> str:
+    return TPU.format(cycles=cycles, space=space, more=more)
+
+
+GENERATIONS = [
+    (tpu(198), "tpu-v2"),
+    (tpu(257), "tpu-v3"),
+    (tpu(611, "S(3)"), "tpu-v4"),
+    (tpu(1826, "S(1)"), "tpu-v5e"),
+    (tpu(2125, "S(1)", ',"megacore_config":{"megacore_split_dim":"0"}'), "tpu-v5p"),
+    (tpu(2121, "S(1)"), "tpu-v6e"),
+    (tpu(2299, "S(1)"), "tpu-7x"),
+]
+
+
+@pytest.mark.parametrize(("text", "profile"), GENERATIONS, ids=[name for _, name in GENERATIONS])
+def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -> None:
+    choice = context(text).profile_choice
+    assert choice.profile is not None
+    assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
+
+
+@pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
+def test_dumps_of_a_v5e_are_told(name: str) -> None:
+    profile = context((DATA / f"tpu/{name}.after.txt").read_text()).profile
+    assert profile is not None
+    assert profile.name == "tpu-v5e"
+
+
+def test_what_tells_nothing_has_no_profile() -> None:
+    for text, why in ((PLAIN, "nothing in the dump tells the accelerator"), (tpu(5000), "a TPU of a generation that nothing")):
+        choice = context(text).profile_choice
+        assert choice.profile is None
+        assert why in choice.notes[0]
+        assert "--profile" in choice.notes[0]
+
+
+def gpu_dump(folder: Path, device: str) -> Path:
+    (folder / "module_0001.jit_f.gpu_target_config.pbtxt").write_text(f'gpu_device_info {{\n  name: "{device}"\n}}\n')
+    text = folder / "module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt"
+    text.write_text(PLAIN)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("device", "profile"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA H200 141GB HBM3e", "h200"),
+        ("NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm-80gb"),
+        ("Tesla V100-SXM2-16GB", "v100-sxm2"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA GB200", "gb200"),
+        ("NVIDIA L4", "l4"),
+        ("NVIDIA L40S", "l40s"),
+    ],
+)
+def test_the_file_about_the_gpu_beside_a_dump_tells(tmp_path: Path, device: str, profile: str) -> None:
+    report = hlo_inspect.inspect(gpu_dump(tmp_path, device), "cost")
+    assert report.profile == profile
+    assert report.facts["time.memory_s"] is not None
+
+
+def test_a_gpu_without_a_profile_is_named(tmp_path: Path) -> None:
+    (module,) = read_modules(open_source(gpu_dump(tmp_path, "NVIDIA RTX A6000")), Cost.wants)
+    choice = Context(module).profile_choice
+    assert choice.profile is None
+    assert choice.notes[0].startswith("there is no profile of NVIDIA RTX A6000, for which the dump was compiled")
+
+
+def test_a_named_profile_wins_over_the_dump() -> None:
+    named = context(tpu(1826, "S(1)"), "tpu-v6e")
+    assert named.profile is not None
+    assert (named.profile.name, named.profile_choice.chosen_by) == ("tpu-v6e", "--profile")
+
+
+def test_half_a_chip_has_half_of_the_figures() -> None:
+    """TPU7x has two devices a chip always, v4 where no kernel is split over both cores, and v5p as well."""
+    for text, name, matmul, memory in (
+        (tpu(2299), "tpu-7x", 2307e12 / 2, 7380e9 / 2),
+        (tpu(611, "S(3)"), "tpu-v4", 137.5e12, 600e9),
+        (tpu(2125), "tpu-v5p", 229.5e12, 1382.5e9),
+        (tpu(2125, "", ',"megacore_config":{}'), "tpu-v5p", 459e12, 2765e9),
+    ):
+        found = context(text, name)
+        assert found.profile is not None
+        assert (found.profile.rate("matmul", "bf16"), found.profile.memory_bandwidth) == (matmul, memory)
+        is_half = matmul < 459e12 or name == "tpu-7x"
+        assert any("half a chip" in note for note in found.profile_choice.notes) is is_half
+
+
+def test_figures_that_no_maker_states_are_counted() -> None:
+    notes = context(PLAIN, "h200").profile_choice.notes
+    assert notes[-1].endswith("figures are not from documents of the maker: `hlo-inspect profiles h200` lists them")
+    assert int(notes[-1].split()[0]) == len(load_profile("h200").not_primary)
+
+
+# -- what-if ----------------------------------------------------------------------------------------------------------------
+
+
+def test_changed_figures() -> None:
+    profile = changed(load_profile("h100-sxm"), [given_change("links.nvlink.bandwidth=2x"), given_change("peak.bf16 = 0.5x")])
+    assert profile.links["nvlink"].send_bandwidth == 900e9
+    assert profile.rate("matmul", "bf16") == 494.7e12
+    assert changed(profile, [given_change("links.nvlink.count=1.5x")]).links["nvlink"].send_bandwidth == 1350e9
+    assert profile.changes == ("links.nvlink.bandwidth × 2", "peak.bf16 × 0.5")
+    assert profile.figures["memory.bandwidth"] == load_profile("h100-sxm").figures["memory.bandwidth"]
+
+
+def test_a_program_with_and_without_changes() -> None:
+    (module,) = read_modules(open_source(PLAIN), Cost.wants)
+    machine = AskedMachine((load_profile("h100-sxm"),), (given_change("memory.bandwidth=2x"),))
+    faster = Context(module, machine)
+    assert faster.profile is not None
+    assert faster.profile.memory_bandwidth == 6704e9
+    before = faster.without_changes().profile
+    assert before is not None
+    assert before.memory_bandwidth == 3352e9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bandwidth",
+        "memory.bandwidth=2",
+        "memory.bandwidth=0x",
+        "memory.bandwidth=-1x",
+        "=2x",
+        "memory.bandwidth=1/0x",
+        "x" * 900,
+    ],
+)
+def test_what_is_no_change(text: str) -> None:
+    with pytest.raises(UsageError, match="is no change of a profile: write it like"):
+        given_change(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("memory.bandwith=2x", "has no figure 'memory.bandwith'; did you mean 'memory.bandwidth'"),
+        ("matmul.s4=2x", "states no matmul.s4, so that nothing can be multiplied"),
+        ("links.nvlink.in_network_reduction=2x", "is nothing that can be multiplied"),
+        ("links.nvlink.count=0.3x", "is not a whole number of them"),
+        ("links.nvlink.efficiency=2x", "a share is at most 1"),
+    ],
+)
+def test_changes_that_a_profile_cannot_have(change: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        changed(load_profile("h100-sxm"), [given_change(change)])
+
+
+def test_what_binds_and_when_the_next_does() -> None:
+    assert bottleneck({"matrix unit": 2.0, "memory": 5.0, "nvlink": 4.0, "host": 0.0}) == Bottleneck(
+        "memory", 5.0, "nvlink", 1.25
+    )
+    assert bottleneck({"memory": 5.0}) == Bottleneck("memory", 5.0, None, None)
+    assert bottleneck({"memory": 0.0}) is None
+
+
+# -- placement --------------------------------------------------------------------------------------------------------------
+
+
+def test_placements() -> None:
+    assert given_placement("2x8", None) == Placement((2, 8), (0, 1), 8)
+    assert given_placement("16", None) == Placement((16,), (0,), None)
+    assert given_placement(None, 4) == Placement(per_node=4)
+    assert [given_placement("2x4", None).coordinates(device) for device in (0, 3, 4, 7)] == [(0, 0), (0, 3), (1, 0), (1, 3)]
+    assert [given_placement("2x4T(1,0)", None).coordinates(device) for device in (0, 1, 2, 7)] == [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (1, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topology", "per_node", "message"),
+    [
+        ("2x", None, "is no topology"),
+        ("0x8", None, "is no topology"),
+        ("8x-1", None, "is no topology"),
+        ("9999999x9999999", None, "is no topology"),
+        ("٢x٨", None, "is no topology"),
+        ("2x8T(0,0)", None, "does not name each of its 2 axes once"),
+        ("2x8", 3, "16 devices do not fill nodes of 3"),
+        (None, 0, "at least one device"),
+        (None, 1 << 30, "at most"),
+    ],
+)
+def test_what_is_no_placement(topology: str | None, per_node: int | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        given_placement(topology, per_node)
+
+
+def test_several_profiles_are_for_a_command_that_compares_them() -> None:
+    with pytest.raises(UsageError, match="cost can be asked about one profile; `time` compares several"):
+        hlo_inspect.inspect(PLAIN, "cost", profile=["h100-sxm", "h200"])
