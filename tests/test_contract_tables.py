@@ -201,6 +201,20 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "bound_by": ((GATHERED, 83, "compute"), (GATHERED, 86, "collective")),
             # on an H100, 3352 GB/s, and 450 GB/s over NVLink: of four devices each sends 3 of 4 parts of 16 MiB
             "bound_s": ((GATHERED, 74, 2**24 / 3352e9), (GATHERED, 86, 3 / 4 * 2**24 / 450e9)),
+            # a launch of 1 us, then 95 % of the shorter of computing and memory overlap
+            "estimate_s": (
+                (GATHERED, 74, 1e-6 + 2**24 / 3352e9),
+                (
+                    GATHERED,
+                    85,
+                    1e-6 + 2**37 / 989.4e12 + 0.05 * (4096 * 2048 + 2048 * 8192 + 4096 * 8192) * 2 / 3352e9,
+                ),
+            ),
+            # cycles of a TPU v5e, 1.5 GHz: three runs, and one
+            "compiler_s": (
+                ("tpu/scan_forward.after", 88, 3 * (2066 / 1.5e9)),
+                ("tpu/bf16_master.after", 119, 1837 / 1.5e9),
+            ),
             "phase": ((GATHERED, 83, "unknown"), (ADAMW, 307, "forward")),
             "op_name": ((GATHERED, 83, "jit(step)/shard_map/dot_general"), (ADAMW, 307, "jit(step)/jvp()/dot_general")),
             "source": ((GATHERED, 83, "/train/programs.py:217"), (SCAN, 87, "/train/programs.py:154")),
@@ -235,7 +249,7 @@ EMPTY_COLUMNS = (("params", "role"),)
 @cache
 def report(dump: str, command: str) -> Report:
     path = DATA / (dump if dump.endswith(".xz") else f"{dump}.txt")
-    return hlo_inspect.inspect(path, (command,), profile="h100-sxm")
+    return hlo_inspect.inspect(path, (command,), profile="tpu-v5e" if dump.startswith("tpu/") else "h100-sxm")
 
 
 def values(table: Table, column: str) -> list[Value]:
@@ -252,7 +266,8 @@ COLUMN_CASES = [
 def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
     found = report(dump, COMMANDS.get(table, table)).table(table)
     rows = dict(zip(values(found, key), values(found, name), strict=True))
-    assert (type(rows[row]), rows[row]) == (type(value), value)
+    assert type(rows[row]) is type(value)
+    assert rows[row] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
 
 
 @pytest.mark.parametrize("table", sorted(COLUMNS))

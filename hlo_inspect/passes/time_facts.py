@@ -54,12 +54,23 @@ def time_facts(context: Context) -> TimeFacts:
         reasons[name] = time.reason
     cycles = compiler_cycles(context.kernels.found, context.kernel_times)
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
-    reasons["time.compiler_cycles"] = "" if cycles.is_exact else cycles.reason
+    reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
     model = model_seconds(context.cost, context.step_calls, context.kernel_times)
     facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
         reasons["time.mfu_bound"] = model.reason or "how long the step takes is not known"
     return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
+
+
+def inferred_clock(context: Context) -> str:
+    """That no document states the clock by which the compiler's cycles are turned into seconds, where that is so."""
+    profile = context.profile
+    if profile is None or profile.clock is None or not profile.clock_is_inferred:
+        return ""
+    clock = f"{profile.clock / 1e9:g} GHz"
+    return (
+        f"the compiler's cycles are turned into seconds by an inferred clock of {profile.name}, {clock}: no document states it"
+    )
 
 
 _NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")

@@ -10,10 +10,13 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.step_times import estimate_gaps
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.phase_columns import differences, phase_notes
 from hlo_inspect.passes.stack_table import stacks_of
+from hlo_inspect.passes.time_facts import inferred_clock
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
@@ -41,8 +44,19 @@ class Top(Pass):
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
+        if context.kernel_times is not None:
+            notes += [f"kernels: {reason}" for reason in _about_times(context, context.kernel_times)]
         notes += phase_notes(context, (kernel.instruction for kernel in kernels))
         return Section(facts, _tables(context), notes)
+
+
+def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
+    """Which kernels have no estimate, and what the compiler's seconds rest on."""
+    missing = estimate_gaps(context.own_kernels, times)
+    if missing:
+        yield f"estimates are lower bounds: {missing}"
+    if any(times.of(kernel).compiler_cycles is not None for kernel in context.kernels.found):
+        yield from filter(None, [inferred_clock(context)])
 
 
 def _tables(context: Context) -> Iterator[Table]:

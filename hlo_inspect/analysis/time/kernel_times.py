@@ -135,7 +135,7 @@ class KernelTimes:
             load.bound,
             estimate,
             None if kernel.is_unknown else bound(load.compute, max(load.memory, load.host)),
-            stated.in_seconds(self.profile.clock),
+            stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,
             bound_gap or self._estimate_gap(kernel),

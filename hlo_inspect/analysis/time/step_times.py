@@ -36,7 +36,12 @@ def kernels_bound(kernels: Iterable[Kernel], times: KernelTimes, timelines: Time
 
 def kernels_estimate(kernels: Iterable[Kernel], times: KernelTimes, timelines: Timelines) -> Seconds:
     """What they add by the model."""
-    return Seconds(timelines.estimate.kernels_s, _missing(kernels, times, lambda time: time.estimate_gap))
+    return Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
+
+
+def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
+    """What estimates of kernels lack, with how many kernels; empty where they lack nothing."""
+    return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
 NO_SCHEDULE = "the text is no schedule, so that what hides a collective is not known"
