@@ -33,7 +33,7 @@ _MAX_OPERANDS = 8
 """Of so many operands each that is another one is named."""
 
 
-class RowPlace(NamedTuple):
+class EditPlace(NamedTuple):
     """A row of a computation."""
 
     computation: str
@@ -45,8 +45,8 @@ class Edit:
     """An instruction that is new, gone or changed; `inside` are the edits of the body of a fusion that is changed."""
 
     what: What
-    old: RowPlace | None
-    new: RowPlace | None
+    old: EditPlace | None
+    new: EditPlace | None
     aspects: tuple[Aspect, ...] = ()
     inside: tuple[Edit, ...] = ()
 
@@ -68,7 +68,7 @@ class ProgramEdits:
         self, old: CanonicalModule, new: CanonicalModule, entries: tuple[str, str], parameters: Iterable[tuple[int, int]]
     ) -> None:
         self._old, self._new = old, new
-        self.places: dict[RowPlace, RowPlace] = {}
+        self.places: dict[EditPlace, EditPlace] = {}
         self.found: list[Edit] = []
         self._waiting = deque([(*entries, list(parameters))])
         self._begun = {entries[0]}
@@ -79,7 +79,7 @@ class ProgramEdits:
         """The edits of two computations that run."""
         matched = RowMatcher(self._old.of(first), self._new.of(second), given)
         for row, mate in matched.pairs:
-            self.places[RowPlace(first, row)] = RowPlace(second, mate)
+            self.places[EditPlace(first, row)] = EditPlace(second, mate)
             self._follow(row, mate, first, second)
         yield from self._edits(matched, first, second)
 
@@ -101,9 +101,9 @@ class ProgramEdits:
             is_other = old.local[row] != new.local[mate] and depth < _MAX_DEPTH
             inside = tuple(self._inside(old, new, row, mate, depth)) if is_other else ()
             if aspects or inside:
-                yield Edit("changed", RowPlace(first, row), RowPlace(second, mate), aspects, inside)
-        yield from (Edit("gone", RowPlace(first, row), None) for row in old.unmatched())
-        yield from (Edit("new", None, RowPlace(second, row)) for row in new.unmatched())
+                yield Edit("changed", EditPlace(first, row), EditPlace(second, mate), aspects, inside)
+        yield from (Edit("gone", EditPlace(first, row), None) for row in old.unmatched())
+        yield from (Edit("new", None, EditPlace(second, row)) for row in new.unmatched())
 
     def _aspects(self, matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
         old, new = matched.old, matched.new

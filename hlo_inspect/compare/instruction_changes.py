@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel, is_end
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
-from hlo_inspect.compare.edits import Edit, RowPlace
+from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.regions import Regions, Reshaped
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.tokens import ScanError
@@ -64,7 +64,7 @@ class InstructionChanges:
             return "constants" if edit.what == "changed" else None
         return "kernels"
 
-    def _places(self, edit: Edit) -> Iterator[tuple[int, RowPlace]]:
+    def _places(self, edit: Edit) -> Iterator[tuple[int, EditPlace]]:
         yield from ((at, place) for at, place in enumerate((edit.old, edit.new)) if place is not None)
 
     def _opcode(self, edit: Edit) -> str:
@@ -166,10 +166,10 @@ class InstructionChanges:
             new_line=self._line(1, new[-1]),
         )
 
-    def _name(self, at: int, place: RowPlace) -> str:
+    def _name(self, at: int, place: EditPlace) -> str:
         return self._sides[at].views.of(place.computation).rows[place.row][1]
 
-    def _line(self, at: int, place: RowPlace) -> int:
+    def _line(self, at: int, place: EditPlace) -> int:
         return self._sides[at].views.of(place.computation).lines[place.row]
 
     def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:

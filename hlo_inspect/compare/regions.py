@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation
 from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.compare.edits import Edit, RowPlace
+from hlo_inspect.compare.edits import Edit, EditPlace
 
 _REPEATED = frozenset(
     {"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape", "convert"}
@@ -57,7 +57,7 @@ class Regions:
             return at
 
         for side in (0, 1):
-            rows: dict[RowPlace, int] = {}
+            rows: dict[EditPlace, int] = {}
             for at, edit in enumerate(self._edits):
                 place = (edit.old, edit.new)[side]
                 if place is not None:
@@ -91,13 +91,13 @@ class Regions:
                 mates.append(group)
         return found
 
-    def _content(self, side: int, places: Sequence[RowPlace]) -> Content:
+    def _content(self, side: int, places: Sequence[EditPlace]) -> Content:
         found: Content = Counter()
         for place in places:
             found += content(self._sides[side], place)
         return found
 
-    def _read(self, side: int, place: RowPlace) -> Iterator[RowPlace]:
+    def _read(self, side: int, place: EditPlace) -> Iterator[EditPlace]:
         """The rows that a row reads, through what only forwards values."""
         computation = self._sides[side].of(place.computation)
         waiting, seen = [place.row], {place.row}
@@ -108,7 +108,7 @@ class Regions:
                 seen.add(operand)
                 if computation.view.opcodes[operand] in _REPEATED - {"constant", "parameter", "convert"}:
                     waiting.append(operand)
-                yield RowPlace(place.computation, operand)
+                yield EditPlace(place.computation, operand)
 
 
 def _holds(whole: Content, parts: Content) -> bool:
@@ -116,7 +116,7 @@ def _holds(whole: Content, parts: Content) -> bool:
     return bool(whole) and whole <= parts and whole.keys() == parts.keys() and (parts - whole).total() <= whole.total()
 
 
-def content(module: CanonicalModule, place: RowPlace) -> Content:
+def content(module: CanonicalModule, place: EditPlace) -> Content:
     """What a kernel computes: the instructions of its body, or itself."""
     computation = module.of(place.computation)
     spelling = computation.spellings[place.row]

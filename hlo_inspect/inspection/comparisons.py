@@ -20,12 +20,14 @@ from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
 from hlo_inspect.passes import MODULE_FACTS, PASSES
-from hlo_inspect.passes.summary import Summary
 from hlo_inspect.report.model import Report
 
 COMMAND = "diff"
-COMPARED = tuple(one.name for one in PASSES)
-"""The passes whose facts and tables are compared."""
+WITH_TABLES = ("params", "collectives", "optimizer")
+"""The passes whose tables are compared beside their facts."""
+
+WITHOUT_FACTS = frozenset({"fingerprint"})
+"""A pass whose facts say nothing beside what the first line says."""
 
 _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
 
@@ -144,7 +146,8 @@ class _ReadTwice:
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
         taken: list[Context] = []
-        with Inspection(COMPARED, also=Summary.also, **self._asked) as inspection:
+        others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in WITH_TABLES]
+        with Inspection(WITH_TABLES, also=(*others, *WITH_TABLES), **self._asked) as inspection:
             self._watch(inspection)
             inspection.hand_over(lambda _, context: taken.append(context))
             for one in self._saved() if self._is_saved else self._reports(inspection):
