@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history.state import STATE_WANTS, ModuleMoment, followed_opcode, moment_of
 from hlo_inspect.analysis.pass_history.traces import PassTrace, Traces
-from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
+from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did_you_mean
 from hlo_inspect.hlo.pass_files import CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.source_reports import name_pattern, without_collection
 from hlo_inspect.passes.history_tables import PassRow, history_report, history_table, named_like, traces_table
 from hlo_inspect.report.model import Report
@@ -25,21 +26,22 @@ _NAMED = 8
 
 @dataclass(slots=True)
 class PassHistory:
-    """What is asked of a dump directory: which module, by a regular expression (else the largest), and which instructions."""
+    """What is asked of a dump directory: which module, by a regular expression (else the largest), and which instructions.
+    `jobs` processes read the files; `watch` is told the pass that is looked at.
+    """
 
     directory: str
     module: str | None = None
     pattern: str | None = None
+    jobs: int = 1
     watch: Callable[[str], None] = lambda _: None
 
     def report(self) -> Report:
         """`InputError` where there are no files of passes, `UsageError` where nothing is named like the pattern."""
         chosen, others = self._chosen()
-        notes = (
-            [f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {_listed(others)}"]
-            if others
-            else []
-        )
+        notes: list[str] = []
+        if others:
+            notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {_listed(others)}")
         traces = Traces()
         rows: list[PassRow] = []
         opcode = followed_opcode(self.pattern) if self.pattern is not None else None
@@ -47,7 +49,7 @@ class PassHistory:
         for file, moment in self._moments(chosen, opcode, notes):
             traces.take(moment.followed, file.label)
             before = rows[-1].after if rows else None
-            if before is None or before.program != moment.state.program:
+            if before is None or before.content != moment.state.content:
                 rewritten = None if says is None else (moment.says - says).total()
                 rows.append(PassRow(file, before, moment.state, rewritten))
             says = moment.says
@@ -73,24 +75,41 @@ class PassHistory:
         return largest, [one for one in modules if one is not largest]
 
     def _moments(self, module: CompiledModule, opcode: str | None, notes: list[str]) -> Iterator[tuple[PassFile, ModuleMoment]]:
-        """The states that differ in their texts from those before them; a note of each that cannot be read, or is cut off."""
-        xla = Xla()
+        """The module behind each pass that wrote another text; a note of each that cannot be read, or is cut off."""
+        read = _Reading(module.name, opcode)
+        files = list(self._differing(module, notes))
+        for file, found in zip(files, self._read(files, read), strict=True):
+            if isinstance(found, InputError):
+                notes.append(f"{file.path.name} is left out, and what it changed counts with the next: {found.message}")
+            else:
+                yield file, found
+
+    def _differing(self, module: CompiledModule, notes: list[str]) -> Iterator[PassFile]:
+        """The files whose text is not that of the file before them."""
         last = b""
-        try:
-            for file in module.files:
-                self.watch(file.path.name)
-                try:
-                    text = blake2b(_body(file)).digest()
-                    if text == last:
-                        continue
-                    moment = _moment(file, module.name, opcode, xla)
-                except InputError as error:
-                    notes.append(f"{file.path.name} is left out: {error.message}")
-                    continue
-                last = text
-                yield file, moment
-        finally:
-            xla.close()
+        for file in module.files:
+            try:
+                text = blake2b(b"".join(open_source(file.path).raw_pieces())).digest()
+            except InputError as error:
+                notes.append(f"{file.path.name} is left out: {error.message}")
+                continue
+            if text != last:
+                yield file
+            last = text
+
+    def _read(self, files: Sequence[PassFile], read: _Reading) -> Iterator[ModuleMoment | InputError]:
+        if self.jobs == 1:
+            for file in files:
+                self.watch(file.label)
+                yield from read(file)
+            return
+        with Jobs(self.jobs, partial(_started, read)) as processes:
+            for found, failure in processes.in_order(files):
+                if isinstance(failure, LostProcessError):
+                    yield InputError(str(failure), Location(self.directory))
+                elif failure is not None:
+                    raise failure
+                yield from found
 
     def _named(self, traces: Sequence[PassTrace], pattern: str) -> list[PassTrace]:
         found = named_like(traces, pattern)
@@ -103,27 +122,39 @@ class PassHistory:
         return found
 
 
-_FIRST_LINE = re.compile(rb"[^\n]*+\n")
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads the files of one module, and follows the instructions of an opcode. A process can have it done by another."""
+
+    module: str
+    opcode: str | None
+
+    def __call__(self, file: PassFile) -> Iterator[ModuleMoment | InputError]:
+        """What the module is behind the pass, or why that is not known."""
+        xla = Xla()
+        try:
+            yield self._moment(file, xla)
+        except InputError as error:
+            yield error
+        finally:
+            xla.close()
+
+    def _moment(self, file: PassFile, xla: Xla) -> ModuleMoment:
+        place = Location(str(file.path))
+        with without_collection():
+            found = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
+        if found is None or isinstance(found, ParseError):
+            raise InputError("it holds no HLO module", place)
+        module = found[0]
+        if module.problems.hold_a_cut:
+            raise InputError("it is cut off", place)
+        if module.name.partition(".")[0] != self.module:
+            raise InputError(f"it holds the module {module.name}", place)
+        return moment_of(Context(module), self.opcode)
 
 
-def _body(file: PassFile) -> bytes:
-    """The text without its first line, which tells whether the pass before changed anything."""
-    whole = b"".join(open_source(file.path).raw_pieces())
-    return _FIRST_LINE.sub(b"", whole, count=1)
-
-
-def _moment(file: PassFile, name: str, opcode: str | None, xla: Xla) -> ModuleMoment:
-    source = open_source(file.path)
-    with without_collection():
-        found = next(xla.modules(source, STATE_WANTS, strict=False), None)
-    if found is None or isinstance(found, Exception):
-        raise InputError("it holds no HLO module", Location(str(file.path)))
-    module = found[0]
-    if module.problems.hold_a_cut:
-        raise InputError("it is cut off", Location(str(file.path)))
-    if module.name.partition(".")[0] != name:
-        raise InputError(f"it holds the module {module.name}", Location(str(file.path)))
-    return moment_of(Context(module), opcode)
+def _started(read: _Reading) -> _Reading:
+    return read
 
 
 def _listed(modules: Sequence[CompiledModule]) -> str:

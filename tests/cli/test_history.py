@@ -150,12 +150,24 @@ def test_patterns(capsys: pytest.CaptureFixture[str], small: Path, pattern: str,
     assert {row["kind"] for row in rows(report(capsys, str(small), pattern), "traces")} == kinds
 
 
+def test_several_processes_say_the_same(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    (small / "module_0001.jit_f.0003.a.after_x.before_b.txt").write_text("HloModule jit_f\n\nENTRY", encoding="utf-8")
+    assert report(capsys, str(small), "all-gather", "-j", "2") == report(capsys, str(small), "all-gather")
+
+
+def test_a_change_of_the_header_alone_is_one(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    path = small / "module_0001.jit_f.0002.a.after_async-creator.before_b.txt"
+    text = path.read_text(encoding="utf-8").replace("HloModule jit_f", "HloModule jit_f, is_scheduled=true")
+    (small / "module_0001.jit_f.0003.a.after_scheduler.before_b.txt").write_text(text, encoding="utf-8")
+    assert rows(report(capsys, str(small)), "history")[-1]["change"] == "scheduled"
+
+
 def test_a_pass_that_is_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     path = small / "module_0001.jit_f.0001.a.after_gatherer.before_b.txt"
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
     found = report(capsys, str(small), "all-gather")
     assert [row["brought_in_by"] for row in rows(found, "traces")] == ["async-creator (0002)"]
-    assert found["notes"] == [f"{path.name} is left out: it is cut off"]
+    assert found["notes"] == [f"{path.name} is left out, and what it changed counts with the next: it is cut off"]
 
 
 def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:

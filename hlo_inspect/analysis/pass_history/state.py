@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import WANTS, Bounds
+from hlo_inspect.analysis.canonical.hashing import numbers_hash, text_hash
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.instruction import Instruction
@@ -36,10 +37,11 @@ class Followed(NamedTuple):
 
 class ModuleState(NamedTuple):
     """Counts are of instructions of the text, those of `collectives` (by kind) of logical ones; FLOPs and bytes are those of
-    one run. `program` (with the schedule, where it has one) tells two states from each other.
+    one run. `content` tells two states from each other: the computations, with the order of their lines where that is the
+    schedule, and the header.
     """
 
-    program: str
+    content: int
     is_scheduled: bool
     collectives: Counter[str]
     async_collectives: int
@@ -68,7 +70,7 @@ def moment_of(context: Context, opcode: str | None) -> ModuleMoment:
     if opcode is not None and opcode not in _COLLECTIVES:
         followed += _instructions(context, opcode)
     state = ModuleState(
-        program=canonical.schedule or canonical.program,
+        content=_content(context),
         is_scheduled=context.module.header.is_scheduled,
         collectives=Counter(one.kind for one in context.collectives),
         async_collectives=sum(one.is_async for one in context.collectives),
@@ -83,6 +85,14 @@ def moment_of(context: Context, opcode: str | None) -> ModuleMoment:
     for name in canonical.names:
         says.update(canonical.of(name).local)
     return ModuleMoment(state, followed, says)
+
+
+def _content(context: Context) -> int:
+    """Quicker than the hashes of the text in canonical names."""
+    header, canonical = context.module.header, context.canonical
+    found = [canonical.of(name) for name in canonical.names]
+    numbers = sorted(one.ordered if header.is_scheduled else one.fingerprint for one in found)
+    return numbers_hash([text_hash(str(sorted(header.attributes.items()))), *numbers])
 
 
 def followed_opcode(pattern: str) -> str | None:
