@@ -66,7 +66,6 @@ class SourceReports:
         if strict:
             self.xla.require("--strict needs")
         self.watcher: Watcher | None = None
-        self._unswept = 0
 
     def read(self, source: Source, note: str | None) -> Iterator[Item]:
         """A report for each module, its name where that does not match, and what XLA's parser refuses. Raises where the source
@@ -103,7 +102,7 @@ class SourceReports:
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
                     noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
                     if collecting:
-                        self._sweep(module.bytes)
+                        _SWEEPER.sweep(module.bytes)
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -166,15 +165,27 @@ class SourceReports:
         except NoSuchInstructionError as error:  # another module may have it
             return error
 
-    def _sweep(self, read: int) -> None:
+
+class _Sweeper:
+    """Frees what modules that are done with hold. The collector is the process's, and so is this count of what it has to do:
+    somebody may call `inspect` a thousand times.
+    """
+
+    def __init__(self) -> None:
+        self._unswept = 0
+
+    def sweep(self, read: int) -> None:
         """Before the analysis of a module of so many bytes: those of the modules before it refer to one another, and would wait
         for a full collection. One is made whenever these had some text, so that memory does not grow with the number of
-        modules; an input of one module needs none.
+        modules; one module alone needs none.
         """
         if self._unswept > SWEEP_BYTES:
             gc.collect()
             self._unswept = 0
         self._unswept += read + MODULE_COST
+
+
+_SWEEPER = _Sweeper()
 
 
 @contextmanager
