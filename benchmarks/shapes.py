@@ -357,7 +357,7 @@ SHAPES = (
     TextShape("an unclosed string", unclosed_string, 20_000),
     TextShape("unclosed strings", unclosed_strings, 2_000),
     TextShape("unclosed heads", unclosed_heads, 4_000),
-    TextShape("unclosed signatures", unclosed_signatures, 4_000),
+    TextShape("unclosed signatures", unclosed_signatures, 16_000),
     TextShape("HloModule lines", headers_without_modules, 10_000),
     TextShape("unclosed comments", unclosed_comments, 2_000),
     TextShape("unclosed brackets", unclosed_brackets, 2_000),

@@ -223,13 +223,17 @@ def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) ->
     fault = sharding.tile_count_fault
     if fault is not None:
         return f"the sharding {sharding.text[:80]} {fault}"
-    if sharding.mesh is not None:
-        named = sharding.mesh.size if sharding.mesh.axes else 0
-    else:
-        named = math.prod(sharding.tile_sizes) if sharding.kind == "tiled" else 0
+    named = tiles_of(sharding)
     if stated and named > 1 and counts.sharded is not None and named != counts.sharded:
         return f"the sharding {sharding.text[:80]} is for {named} devices, the program has {counts.sharded} partitions"
     return None
+
+
+def tiles_of(sharding: Sharding) -> int:
+    """The devices over which an array is divided or repeated; 0 where none are named."""
+    if sharding.mesh is not None:
+        return sharding.mesh.size if sharding.mesh.axes else 0
+    return math.prod(sharding.tile_sizes) if sharding.kind == "tiled" else 0
 
 
 # -- device orders other than row-major -------------------------------------------------------------------------------------

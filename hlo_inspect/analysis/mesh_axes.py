@@ -27,6 +27,7 @@ from hlo_inspect.analysis.mesh import (
     runs_of,
     sharding_fault,
     starts_axes,
+    tiles_of,
 )
 from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.errors import UsageError
@@ -102,7 +103,7 @@ def _too_many_ids(
 ) -> str:
     """What is said where groups and shardings, written out, are out of proportion to the text; else nothing."""
     named = sum(groups.count for groups in {c.groups for c in collectives if isinstance(c.groups, DeviceGroups)})
-    named = named * counts.slices + len(shardings) * (counts.devices or 0)
+    named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
     most = min(max(LEAST_NAMED, module.bytes // 2), MOST_NAMED)
     return f"its groups and shardings name devices more than {most:,} times" if named > most else ""
 

@@ -21,6 +21,7 @@ from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.tokens import Row
 
 _UNREADABLE = (Operand(None),)
+_NUMBER = re.compile(r"(\d{1,9}+)\)", re.ASCII)
 _ELEMENT = re.compile(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
 
@@ -120,9 +121,9 @@ class View:
 
     def parameter_number(self, index: int) -> int | None:
         """The number of a parameter, `None` where it cannot be read."""
-        text = self.rows[index][3].partition(")")[0]
-        if text.isascii() and text.isdigit() and len(text) < 10:
-            return int(text)
+        plain = _NUMBER.match(self.rows[index][3])
+        if plain is not None:
+            return int(plain[1])
         try:
             return self.instruction(index).parameter_number
         except tokens.ScanError:

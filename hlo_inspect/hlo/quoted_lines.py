@@ -41,6 +41,7 @@ _ELIDED = re.compile(
     r", (?:[A-Za-z_][\w.\-]*+=(?:\{?(?:\.\.\.|…)\}?)|(?:\.\.\.|…))(?=,|$)", re.ASCII
 )  # an attribute, or several
 _LINE_END = re.compile(r"\s*\n\s*")
+_ONLY_BLANK = re.compile(r"[ \t\n,]*+\Z")
 _WHOLE_MODULE = frozenset({CUT_OFF, "HI007", "HI008", "HI009", "HI010"})
 """What is wrong with a module and not with a part of one: names that are not defined, or that two computations have."""
 
@@ -97,7 +98,7 @@ class QuotedLines:
             counted = start
             line_start = text.rfind("\n", 0, start) + 1
             at = start - line_start + (column if line_start == 0 else 1)
-            if not is_final and end - start < MAX_CHARS and not text[end:].strip(" \t\n,"):
+            if not is_final and end - start < MAX_CHARS and _ONLY_BLANK.match(text, end):
                 self._open = text[start:], line, at
                 return
             quoted = _placed(found, text, start, line, at)

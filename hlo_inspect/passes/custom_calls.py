@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
 from hlo_inspect.analysis import calls
@@ -76,8 +77,13 @@ def _stanza(found: Iterable[StepCall]) -> Iterator[Passage]:
         return
     lines = ["custom_calls:"]
     for target, kernel, is_kernel in list(kernels)[:MAX_STANZAS]:
-        lines += [f'  - target: "{target}"', *([f'    kernel: "{kernel}"'] if is_kernel else [])]
+        lines += [f"  - target: {_quoted(target)}", *([f"    kernel: {_quoted(kernel)}"] if is_kernel else [])]
         lines += ["    flops: 0  # such as 2 * operands[0].dims[0] * operands[0].dims[1] * result.dims[1]"]
     if len(kernels) > MAX_STANZAS:
         lines.append(f"  # and {len(kernels) - MAX_STANZAS} more")
     yield Passage("To fill in, for --custom-calls FILE.yaml", "\n".join(lines), verbatim=True)
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes, as YAML and JSON write it."""
+    return json.dumps(text, ensure_ascii=False)

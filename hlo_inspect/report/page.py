@@ -81,10 +81,10 @@ def _amount(amount: Amount, raw_bytes: bool) -> str:
 
 
 def paragraphs(passage: Passage) -> list[str]:
-    """The text of a passage: its paragraphs, each in one line, or its lines where it is verbatim."""
+    """The text of a passage: its paragraphs, each in one line, or its lines where it is verbatim; it may quote a dump."""
     if passage.verbatim:
-        return passage.text.split("\n")
-    return [" ".join(paragraph.split()) for paragraph in passage.text.split("\n\n")]
+        return [printable(line) for line in passage.text.split("\n")]
+    return [printable(" ".join(paragraph.split())) for paragraph in passage.text.split("\n\n")]
 
 
 def has_findings(report: Report) -> bool:

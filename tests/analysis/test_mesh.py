@@ -527,3 +527,14 @@ def test_short_lists_of_many_devices_are_not_written_out(line: str, monkeypatch:
     assert report.facts["mesh.shape"] is None
     assert report.table("params").rows
     assert sum(written) <= 131_072
+
+
+def test_lists_of_more_devices_than_the_program_has_are_not_written_out() -> None:
+    """A mesh in the header tells of eight devices; some shardings are for a million."""
+    meshes = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=8]>}}'
+    lines = "\n".join(
+        f"  p{i} = f32[1048576] parameter({i}), sharding={{devices=[{n}]<=[{n}]}}" for i, n in enumerate((8, 1 << 20, 1 << 19))
+    )
+    report = hlo_inspect.inspect(f"HloModule m, {meshes}\n\nENTRY e {{\n{lines}\n}}\n", "summary")
+    assert report.facts["module.devices"] == 8
+    assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes

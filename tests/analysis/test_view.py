@@ -131,3 +131,8 @@ def test_operands_that_are_not_closed() -> None:
     assert view.operand_rows(0) == (None,)
     with pytest.raises(tokens.ScanError, match="not closed"):
         view.instruction(0)
+
+
+def test_numbers_of_parameters() -> None:
+    view = view_of("%p = f32[8]{0} parameter(0)", "%q = f32[8]{0} parameter( 11 )", "%r = f32[8]{0} parameter(x)")
+    assert [view.parameter_number(index) for index in range(3)] == [0, 11, None]

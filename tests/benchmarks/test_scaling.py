@@ -23,7 +23,7 @@ def test_what_is_near_the_floor_has_none() -> None:
 
 
 def test_what_does_not_end_is_infinite() -> None:
-    assert Row("x", SIZES[:2], [Cost(1, 1), None]).exponents == (math.inf, math.inf)
+    assert Row("x", SIZES[:2], [Cost(1, 1), None], [Cost(1, 1)]).exponents == (math.inf, math.inf)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

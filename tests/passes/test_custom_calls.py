@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 import hlo_inspect
 from hlo_inspect.report.model import Report
@@ -176,3 +177,12 @@ def test_scores_of_a_backward_are_recomputation() -> None:
     report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = {operand} parameter(0)\n  {line}\n}}\n", "cost")
     (note,) = [note for note in report.notes if "hardware FLOPs" in note]
     assert note.endswith(f"at least 20 % of them are recomputation, at most {4 << 29:,} without it")
+
+
+def test_what_is_to_be_filled_in_is_yaml_whatever_the_target() -> None:
+    """XLA prints a target's text with escapes; a damaged dump may hold the bytes themselves."""
+    text = 'HloModule m\n\nENTRY e {\n  ROOT a = f32[] custom-call(), custom_call_target="t\x10 \\"x"\n}\n'
+    report = hlo_inspect.inspect(text, "custom-calls")
+    assert "\x10" not in repr(report)
+    (passage,) = report.passages
+    assert yaml.safe_load(passage.text)["custom_calls"][0]["target"] == 't\x10 "x'

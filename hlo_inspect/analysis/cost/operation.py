@@ -170,7 +170,7 @@ def elements(shape: Shape | None) -> int:
 
 
 def dimension(shape: ArrayShape, index: int) -> int:
-    size = shape.dimensions[index] if index < len(shape.dimensions) else None
+    size = shape.dimensions[index] if 0 <= index < len(shape.dimensions) else None
     if size is None:
         raise UnknownCostError(f"dimension {index} of {shape} is not known")
     return size

@@ -304,10 +304,17 @@ def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
 
 def _are_apart(one: Hashable, other: Hashable) -> bool:
     """Whether two slices, from start to limit, share no element."""
-    if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) != len(other):
+    left, right = _bounds(one), _bounds(other)
+    if not left or len(left) != len(right):
         return False
-    pairs: list[tuple[SliceDimension, SliceDimension]] = list(zip(one, other, strict=False))
-    return any(left.limit <= right.start or right.limit <= left.start for left, right in pairs)
+    return any(a.limit <= b.start or b.limit <= a.start for a, b in zip(left, right, strict=True))
+
+
+def _bounds(attributes: Hashable) -> list[SliceDimension]:
+    """From where to where a slice goes; nothing where its attribute could not be read."""
+    parts = attributes if isinstance(attributes, tuple) else ()
+    read = [part for part in parts if isinstance(part, SliceDimension)]
+    return read if len(read) == len(parts) else []
 
 
 def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:

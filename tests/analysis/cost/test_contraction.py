@@ -153,3 +153,8 @@ def test_every_window_field_is_read() -> None:
     names = re.findall(r"(\w+)=", "size= stride= pad= lhs_dilate= rhs_dilate=")
     texts = [f"{{size=1 {name}={'2_3' if name == 'pad' else 2}}}" for name in names]
     assert len({window(text) for text in texts}) == len(names)
+
+
+def test_a_dimension_below_0_is_not_known() -> None:
+    with pytest.raises(UnknownCostError, match="dimension -7"):
+        of("dot", "f32[3,5]", "f32[5,7]", "f32[3,7]", "lhs_contracting_dims={-7}, rhs_contracting_dims={0}")

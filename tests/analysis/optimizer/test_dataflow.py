@@ -405,3 +405,13 @@ def test_a_scalar_that_is_moved_stays_that_scalar() -> None:
     assert root_of(entry_of(*lines, "ROOT %a = f32[8]{0} all-to-all(%b), dimensions={0}")) == "p0"
     here = ("%i = u32[] partition-id()", "%c = f32[] convert(%i)", "%b = f32[8]{0} broadcast(%c), dimensions={}")
     assert root_of(entry_of(*here, "ROOT %a = f32[8]{0} all-to-all(%b), dimensions={0}")) == "all-to-all(<i>)"
+
+
+def test_a_concatenation_of_slices_of_which_one_cannot_be_read() -> None:
+    lines = (
+        "%p = f32[4,2]{1,0} parameter(0)",
+        "%a = f32[4,1]{1,0} slice(%p), slice={[0:4], [0:1]}",
+        "%b = f32[4,1]{1,0} slice(%p), slice={[0:4], [x:2]}",
+        "ROOT %r = f32[4,2]{1,0} concatenate(%a, %b), dimensions={1}",
+    )
+    assert root_of(entry_of(*lines)).startswith("concatenate(")
