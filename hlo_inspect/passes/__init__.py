@@ -47,7 +47,10 @@ ALPA = "alpa"
 SHOW = "show"
 """Tells about an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW))
+TIME_EVENTS = "time-events"
+"""What `time --format perfetto` writes. It is no command of its own."""
+
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS))
 
 WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
 

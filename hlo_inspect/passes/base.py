@@ -23,8 +23,9 @@ class Question(ABC):
     they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`),
     `cost_models` the models that it can show costs by (`--cost-model`).
     A command that `takes_name` can be asked about one instruction: its name follows the inputs. One that `compares_profiles`
-    takes several hardware profiles. `formats` are those that its reports can be rendered in beside those of all. The first
-    lines of its page end with how many findings there are, except where it asks no rules (`counts_findings`).
+    takes several hardware profiles. `formats` are those that its reports can be rendered in beside those of all;
+    `passes_of_formats` names those that render the report of another pass. The first lines of its page end with how many
+    findings there are, except where it asks no rules (`counts_findings`).
     """
 
     name: ClassVar[str]
@@ -37,6 +38,7 @@ class Question(ABC):
     takes_name: ClassVar[bool] = False
     compares_profiles: ClassVar[bool] = False
     formats: ClassVar[tuple[str, ...]] = ()
+    passes_of_formats: ClassVar[Mapping[str, str]] = {}
     counts_findings: ClassVar[bool] = True
 
     @classmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.phases import phases
@@ -30,6 +33,8 @@ class Time(Pass):
     includes = ("cost",)
     asks_phases = True
     compares_profiles = True
+    formats = ("perfetto",)
+    passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
     wants = WANTS | phases.WANTS
     specs = ()
 

@@ -28,7 +28,7 @@ class Formats(Mapping[str, Renderer]):
 
 FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "jsonl", "csv": "csv", "markdown": "markdown"})
 
-OWN_FORMATS = Formats({"dot": "dot", "mermaid": "mermaid", "svg": "svg"})
+OWN_FORMATS = Formats({"dot": "dot", "mermaid": "mermaid", "perfetto": "perfetto", "svg": "svg"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
 ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files})

@@ -19,7 +19,7 @@ EventKind = Literal["kernel", "issued", "wait", "iteration", "iterations"]
 
 
 class StreamEvent(NamedTuple):
-    """What a stream does from `begin` on for so many `seconds`.
+    """What a stream does from `begin` to `end`, in seconds.
 
     `place` is that of the instruction; of a wait what is waited for, of iterations the loop. `iterations` is how
     many of them are one event.
@@ -29,7 +29,7 @@ class StreamEvent(NamedTuple):
     kind: EventKind
     place: Place
     begin: float
-    seconds: float
+    end: float
     iterations: int = 1
 
 
@@ -82,7 +82,7 @@ class _EventWalk:
 
     def _event(self, stream: str, kind: EventKind, place: Place, begin: int, end: int, trips: int = 1) -> StreamEvent:
         self._left -= 1
-        return StreamEvent(stream, kind, place, begin / TICKS, (end - begin) / TICKS, trips)
+        return StreamEvent(stream, kind, place, begin / TICKS, end / TICKS, trips)
 
     def _take(self, step: Step, issued: dict[Place, int]) -> Iterator[StreamEvent]:
         timeline, clock = self._timeline, self._clock

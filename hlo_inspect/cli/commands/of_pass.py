@@ -60,7 +60,8 @@ def command_of(one: Question) -> click.Command:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
         read = replace(read, phases="names") if quick else read
-        names = (one.name,) if read.cost_model is None else (one.name, ALPA)
+        asked = one.passes_of_formats.get(output.format, one.name)
+        names = (asked,) if read.cost_model is None else (asked, ALPA)
         found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
         ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
         deliver(_with_list(found, inputs) if ends_with_list else found, output)

@@ -1,0 +1,89 @@
+"""Timelines as a trace in Chrome's JSON, which ui.perfetto.dev and chrome://tracing open.
+
+A module is a process, a stream a thread: slices of one thread follow each other or lie within each other, as Perfetto's reader
+wants it (src/trace_processor/importers/json in https://github.com/google/perfetto). Times are microseconds with three decimals:
+begins and ends are rounded, never durations, so that slices which touch keep touching.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.options import RenderOptions
+
+_NANOSECONDS = 10**9
+_FIRST = "compute"
+"""The stream that comes first."""
+_ARGUMENTS = ("kind", "bytes", "flops", "phase", "op_name", "source", "computation", "line")
+
+_Event = dict[str, Any]
+
+
+def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    """One document for all modules."""
+    begun = False
+    for process, report in enumerate(reports, 1):
+        text = ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(report, process))
+        stream.write((",\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": [\n') + text)
+        begun = True
+    stream.write("\n]}\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": []}\n')
+
+
+def trace_events(report: Report, process: int) -> Iterator[_Event]:
+    """The names of the process and its threads, then a complete event for each row of `time_events`, by begin, the longer of
+    two first.
+    """
+    rows = report.table("time_events").records()
+    streams = dict.fromkeys((_FIRST, *(str(row["stream"]) for row in rows)))
+    threads = {stream: number for number, stream in enumerate(streams, 1)}
+    name = printable(str(report.facts.get("module.name") or report.title))
+    profile = f" on {report.profile}" if report.profile is not None else ""
+    yield _named("process_name", process, 0, f"{name}{profile}, by the model")
+    for stream, number in threads.items():
+        yield _named("thread_name", process, number, printable(stream))
+    events = [_slice(row, process, threads[str(row["stream"])]) for row in rows]
+    yield from sorted(events, key=lambda event: (event["tid"], event["ts"], -event["dur"]))
+
+
+def _named(what: str, process: int, thread: int, name: str) -> _Event:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _slice(row: dict[str, Value], process: int, thread: int) -> _Event:
+    begin, end = (round(_number(row[key]) * _NANOSECONDS) for key in ("begin_s", "end_s"))
+    arguments: dict[str, Value] = {"estimated": True}
+    arguments |= {key: _text(row[key]) for key in _ARGUMENTS if row[key] not in (None, "")}
+    return {
+        "ph": "X",
+        "name": _title(row),
+        "cat": str(row["event"]),
+        "ts": begin / 1000,
+        "dur": (end - begin) / 1000,
+        "pid": process,
+        "tid": thread,
+        "args": arguments,
+    }
+
+
+def _title(row: dict[str, Value]) -> str:
+    name = printable(str(row["name"]))
+    match row["event"]:
+        case "wait":
+            return f"wait for {name}"
+        case "iteration":
+            return f"{name}: an iteration"
+        case "iterations":
+            return f"{name}: {row['iterations']:,} more iterations"
+    return name
+
+
+def _number(value: Value) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _text(value: Value) -> Value:
+    return printable(value) if isinstance(value, str) else value
