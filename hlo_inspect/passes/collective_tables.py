@@ -165,8 +165,9 @@ _OF_ONE_STEP = (
 _GROUPS = (
     Column("kind", get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
-    *_OF_ONE_STEP,
-    Column("group_size", "number", detail=3, optional=True, get=lambda row: row.label.group_size),
+    replace(_SITE_COUNT, detail=3),  # at 80 columns the phase tells more: without it rows of one shape look alike
+    *_OF_ONE_STEP[1:],
+    Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
     Column("phase", detail=2, get=lambda row: row.label.phase),
     Column("reduction", detail=4, get=lambda row: row.label.reduction),
