@@ -7,9 +7,9 @@ slices an all-reduce, which is a reduce-scatter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -88,6 +88,13 @@ class Collective:
         if self.is_point_to_point or self.kind == "collective-permute":
             return None
         return self.participants.size
+
+    def configs(self) -> Iterator[Mapping[str, Any]]:
+        """The objects of the compiler's configurations of it."""
+        for instruction in (self.inner, self.start):
+            config = instruction.attr("backend_config")
+            if config is not None:
+                yield from config.objects()
 
     @property
     def why_unknown(self) -> str:

@@ -14,9 +14,9 @@ from hlo_inspect.analysis.hardware import Link
 from hlo_inspect.analysis.mesh import Run
 from hlo_inspect.analysis.time.placement import Spread
 
-REDUCED = "all-reduce"
+REDUCED, PERMUTE = "all-reduce", "collective-permute"
 _TWICE = frozenset({REDUCED})
-_WHOLE = frozenset({"collective-broadcast", "collective-permute"})
+_WHOLE = frozenset({"collective-broadcast", PERMUTE})
 
 
 def bus_factor(kind: str, devices: int) -> float:
@@ -87,7 +87,7 @@ def along_torus(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: f
         return 0.0
     used = links or sum(axis.links for axis in found)
     if kind in _WHOLE:
-        return whole / bandwidth if kind == "collective-permute" else whole / (bandwidth * used)
+        return whole / bandwidth if kind == PERMUTE else whole / (bandwidth * used)
     if kind == "all-to-all":
         return max(_across(whole, axis, bandwidth) for axis in found)
     return whole * bus_factor(kind, devices) / (bandwidth * used)
@@ -102,7 +102,7 @@ def _across(whole: float, axis: TorusAxis, bandwidth: float) -> float:
 def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
     """How many links the farthest data goes over, one after the other."""
     steps = sum((axis.size // 2 if axis.is_ring else axis.size - 1) * axis.stride for axis in axes)
-    return steps * (2 if kind in _TWICE else 1) if kind != "collective-permute" else 1
+    return steps * (2 if kind in _TWICE else 1) if kind != PERMUTE else 1
 
 
 def most_crowded(

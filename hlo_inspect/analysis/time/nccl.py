@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import Link
 from hlo_inspect.analysis.time.placement import Spread
 
@@ -77,7 +78,14 @@ def _protocols(kind: str, whole: float, spread: Spread, near: Link, bandwidth: f
 _OF_TREES = 0.92
 
 
-def one_shot_seconds(size: int, devices: int, near: Link) -> float | None:
+def is_one_shot(collective: Collective) -> bool:
+    """Whether XLA's own kernel does an all-reduce."""
+    if collective.kind != "all-reduce" or (collective.operand_bytes or 0) > MAX_ONE_SHOT:
+        return False
+    return any(part.get("kernel_strategy") == "TRITON_ONE_SHOT" for part in collective.configs())
+
+
+def one_shot_seconds(size: float, devices: int, near: Link) -> float | None:
     """XLA's time for an all-reduce in one kernel of its own, in which each device sends its array to all others: launch, bytes
     and a barrier (`gpu_collective_performance_model.cc`).
     """

@@ -137,5 +137,6 @@ def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
     """Boxes of so many devices of which each side is at most the size in its place."""
     if not sizes:
         return {()} if devices == 1 else set()
-    fitting = (side for side in range(1, min(devices, sizes[0]) + 1) if devices % side == 0)
+    low = [side for side in range(1, math.isqrt(devices) + 1) if devices % side == 0]
+    fitting = (side for side in {*low, *(devices // side for side in low)} if side <= sizes[0])
     return {(side, *rest) for side in fitting for rest in _boxes(devices // side, sizes[1:])}
