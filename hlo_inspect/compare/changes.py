@@ -30,12 +30,12 @@ _COLUMNS = (
     Column("area", width=12),
     Column("change", width=8),
     Column("sites", "count"),
-    Column("name", width=24),
+    Column("name", width=16),
     Column("kind", detail=1, width=12),
-    Column("aspect", detail=1, width=10),
-    Column("was", width=20),
-    Column("now", width=20),
-    Column("bytes", "bytes", detail=1, optional=True, signed=True),
+    Column("aspect", detail=1, width=8),
+    Column("was", width=12),
+    Column("now", width=12),
+    Column("bytes", "bytes", optional=True, signed=True),
     Column("flops", "flops", detail=3, optional=True, signed=True),
     Column("phase", detail=4),
     Column("source", detail=5),
@@ -80,8 +80,10 @@ class ModuleChange:
 
     @property
     def name(self) -> str:
-        """One name for all."""
-        return joined_path(self.names) if self.area in _NAMED_BY_PATHS else joined_name(self.names)
+        """One name for all; empty where they have nothing in common."""
+        joined = joined_path(self.names) if self.area in _NAMED_BY_PATHS else joined_name(self.names)
+        name = joined.partition(" × ")[0] if len(self.names) > 1 else joined
+        return "" if name == "*" else name
 
 
 def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
@@ -125,7 +127,7 @@ def in_words(change: ModuleChange) -> Iterator[str | Amount]:
     if len(change.names) > 1:
         yield Amount(len(change.names), "count")
         yield " × "
-    yield " ".join(filter(None, (change.kind, change.name.partition(" × ")[0])))
+    yield " ".join(filter(None, (change.kind, change.name)))
     if change.phase:
         yield f", {change.phase}"
     if change.size:
@@ -158,7 +160,7 @@ def _row(change: ModuleChange) -> Row:
         change.area,
         change.what,
         len(change.names),
-        change.name.partition(" × ")[0],
+        change.name,
         change.kind,
         ", ".join(aspect.name for aspect in change.aspects),
         ", ".join(aspect.was for aspect in change.aspects),

@@ -14,9 +14,11 @@ from dataclasses import replace
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, folded, number, pair_by, pair_lines, text
+from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
 
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
 _WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
+_IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_pairs", "shape", "type", "to_apply"})
 _ARRAY = re.compile(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
 
 _KEYS: tuple[Callable[[Record], Hashable | None], ...] = (
@@ -89,13 +91,26 @@ def _group(one: Record) -> tuple[Hashable, ...]:
 def _changed(old: Record, new: Record, aspects: Sequence[Aspect]) -> Iterator[ModuleChange]:
     """In what a collective changed, in one change: what it says, then what its attributes say that no column has."""
     differing = [name for name in _FIELDS if old.get(name) != new.get(name)]
+    if "replica_groups" in differing and _same_groups(text(old.get("replica_groups")), text(new.get("replica_groups"))):
+        differing.remove("replica_groups")
     differing = [name for name in differing if not (name == "shape" and _but_type(old) == _but_type(new))]
     if "replica_groups" in differing and "group_size" in differing:
         differing.remove("group_size")
     told = tuple(Aspect(_WORDS.get(name, name), text(old.get(name)), text(new.get(name))) for name in differing)
-    told = told or tuple(one for one in aspects if one.name not in ("opcode", "operands"))
+    told = told or tuple(one for one in aspects if one.name not in _IN_COLUMNS)
     if told:
         yield _change("changed", old, new, told)
+
+
+def _same_groups(old: str, new: str) -> bool:
+    """Whether two texts mean the same groups, as a list of devices and the axis of a mesh."""
+    try:
+        first, second = parse_groups(old), parse_groups(new)
+        if first.count != second.count or first.sizes != second.sizes:
+            return False
+        return first.key == second.key or sorted(first.groups) == sorted(second.groups)
+    except DeviceListError:
+        return False
 
 
 def _but_type(record: Record) -> str:

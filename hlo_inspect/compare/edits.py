@@ -26,6 +26,9 @@ What = Literal["new", "gone", "changed"]
 _RUNNING: tuple[Role, ...] = ("run", "body", "condition", "branch")
 _APPLIED: tuple[Role, ...] = ("applied",)
 _INSIDE: tuple[Role, ...] = ("fused", "applied")
+_FOLLOWING = frozenset({"backend_config", "frontend_attributes", "window", "slice", "dynamic_slice_sizes", "literal"})
+"""Attributes that follow from the shape, where that is another one."""
+
 _MAX_DEPTH = 8
 """Fusions inside of fusions are compared to this depth."""
 
@@ -109,9 +112,12 @@ class ProgramEdits:
         old, new = matched.old, matched.new
         if old.local[row] != new.local[mate]:
             before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
-            if before.shape != after.shape:
+            has_other_shape = before.shape != after.shape
+            if has_other_shape:
                 yield shape_aspect(before.shape, after.shape, old.view.shapes[row], new.view.shapes[mate])
-            yield from changed_aspects(before, after)
+            for aspect in changed_aspects(before, after):
+                if not (has_other_shape and aspect.name in _FOLLOWING):
+                    yield aspect
             yield from self._applied(old, new, row, mate)
         yield from _other_operands(matched, row, mate)
 

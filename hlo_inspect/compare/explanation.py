@@ -39,7 +39,7 @@ class Explanation:
         """All that differs, equal things together, in the order in which it is told."""
         found = [
             *parameter_changes(self._parameters),
-            *output_changes(pair_in_order(*self._records("outputs"))),
+            *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
             *collective_changes(*self._records("collectives"), self.lines, self._aspects()),
             *loop_changes(*self._records("loops"), self.lines),

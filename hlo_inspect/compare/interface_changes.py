@@ -8,7 +8,8 @@ from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, RecordPairs, more, number, text
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
-_OUTPUT_ASPECTS = ("shape", "sharding")
+_BOTH = ("shape", "sharding")
+"""What parameters and outputs have both."""
 
 
 def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
@@ -63,30 +64,44 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
             )
 
 
-def output_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
-    """What differs between results."""
+def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
+    """What differs between results. Of one that takes the place of a parameter that changed in the same way nothing is told."""
+    changed = {
+        text(after["number"])
+        for before, after in parameters.pairs
+        if any(True for _ in _aspects("outputs", before, after, _BOTH))
+    }
     for record in pairs.old:
         yield _one("outputs", "gone", record, -(number(record.get("bytes")) or 0))
     for record in pairs.new:
         yield _one("outputs", "new", record, number(record.get("bytes")))
     for before, after in pairs.pairs:
-        yield from _aspects("outputs", before, after, _OUTPUT_ASPECTS)
+        if not after.get("aliased_parameter") or text(after["aliased_parameter"]) not in changed:
+            yield from _aspects("outputs", before, after, _BOTH)
 
 
 def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
-    for name in names:
-        if name in old and name in new and old[name] != new[name]:
-            was, now = (_spelled(name, record) for record in (old, new))
-            yield ModuleChange(
-                area,
-                "changed",
-                (_name(new),),
-                kind=area.removesuffix("s"),
-                aspects=(Aspect(name, was, now),),
-                size=more(old.get("bytes"), new.get("bytes")),
-                old_line=_line(old),
-                new_line=_line(new),
-            )
+    """In what an array changed, in one change. Its shape on one device follows from its sharding."""
+    differing = [name for name in names if name in old and name in new and old[name] != new[name]]
+    if "sharding" in differing and _array(old) == _array(new):
+        differing = [name for name in differing if name != "shape"]
+    if differing:
+        yield ModuleChange(
+            area,
+            "changed",
+            (_name(new),),
+            kind=area.removesuffix("s"),
+            aspects=tuple(Aspect(name, _spelled(name, old), _spelled(name, new)) for name in differing),
+            size=more(old.get("bytes"), new.get("bytes")),
+            old_line=_line(old),
+            new_line=_line(new),
+        )
+
+
+def _array(record: Record) -> tuple[str, int]:
+    """The type and the number of dimensions of an array."""
+    dtype, _, dimensions = text(record["shape"]).partition("[")
+    return dtype, dimensions.count(",")
 
 
 def _spelled(aspect: str, record: Record) -> str:

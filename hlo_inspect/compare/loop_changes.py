@@ -30,8 +30,8 @@ def _change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
         "loops",
         what,
         (text(one["loop"]),),
-        kind="while",
-        aspects=(Aspect("trip count", _times(old), _times(new)),),
+        kind="while" if old and new else f"while of {_times(old or new)} runs",
+        aspects=(Aspect("trip count", _times(old), _times(new)),) if old and new else (),
         size=more(before.get("executed_wire_bytes", 0), after.get("executed_wire_bytes", 0)),
         source=text(one.get("source")),
         old_line=number(before.get("line")),
@@ -40,4 +40,4 @@ def _change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
 
 
 def _times(record: Record | None) -> str:
-    return "" if record is None else "unknown" if record["trip_count"] is None else text(record["trip_count"])
+    return "unknown" if record is None or record["trip_count"] is None else text(record["trip_count"])
