@@ -9,7 +9,7 @@ from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
 from hlo_inspect.passes import instruction_words as words
-from hlo_inspect.passes.instruction_tables import InstructionFigures, way_text
+from hlo_inspect.passes.instruction_tables import InstructionFigures, named_operands, operand_names, way_text
 from hlo_inspect.passes.instruction_words import Words
 from hlo_inspect.passes.parameter_tables import index_text
 from hlo_inspect.report.model import Amount, HeadlineRow
@@ -23,7 +23,7 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
     yield HeadlineRow("", (f"{around.name}: {_title(context, around)}",))
     yield HeadlineRow("result", tuple(words.shape_words(view.shapes[row])))
     if view.operand_rows(row):
-        yield HeadlineRow("operands", (words.operands_text(view, row),))
+        yield HeadlineRow("operands", (words.operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
     for label, parts in (*_of_text(context, around), *_of_step(context, around), *_around(context, around)):
         said = tuple(parts)
         if any(said):
@@ -54,7 +54,7 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Wor
     for called in instruction.called:
         text = called.name
         if called.role == "fused":
-            names = [operand.name or "?" for operand in instruction.operands]
+            names = operand_names(around.view, around.place, around.graph)
             label, text = "computes", FusionExpressions(context.views).of(called.name, names)
         else:
             label = called.attribute.replace("_", " ")

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions, scalar_text
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbour, Neighbourhood, Ways, instruction_at
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import array_leaves, total
 from hlo_inspect.passes.instruction_words import Words, shape_text
 from hlo_inspect.passes.kernel_tables import kernels_table
@@ -47,8 +48,11 @@ class _Described(NamedTuple):
 
 
 class _Describer:
-    def __init__(self, context: Context) -> None:
+    """Describes instructions. The operands of a fusion are called after what makes them."""
+
+    def __init__(self, context: Context, graph: InstructionGraph) -> None:
         self._context = context
+        self._graph = graph
         self._expressions = FusionExpressions(context.views)
 
     def of(self, place: RowPlace, distance: int = 0, by: str = "") -> _Described:
@@ -78,7 +82,22 @@ class _Describer:
         callee = instruction.callee("calls") if instruction is not None else None
         if instruction is None or callee is None:
             return ""
-        return self._expressions.of(callee, [operand.name or "?" for operand in instruction.operands])
+        return self._expressions.of(callee, operand_names(view, place, self._graph))
+
+
+def operand_names(view: View, place: RowPlace, graph: InstructionGraph) -> list[str]:
+    """The operands by the names of what makes them, else by their own; a number by its value."""
+    rows = view.operand_rows(place.row)
+    named = named_operands(view, place, graph)
+    return [scalar_text(view, row) or maker or own for row, (own, maker) in zip(rows, named, strict=True)]
+
+
+def named_operands(view: View, place: RowPlace, graph: InstructionGraph) -> Iterator[tuple[str, str]]:
+    """The name of each operand, and of the instruction that makes what it only hands on, empty where it makes it itself."""
+    rows = view.operand_rows(place.row)
+    for operand, row in zip(view.operands(place.row), rows, strict=True):
+        maker = graph.maker(RowPlace(place.computation, row)) if row is not None else None
+        yield operand.name or "?", graph.name(maker) if maker is not None else ""
 
 
 class InstructionFigures:
@@ -128,20 +147,28 @@ class InstructionFigures:
                 yield Amount(row[name], "seconds")
 
 
-def instructions_table(context: Context, places: Sequence[RowPlace]) -> Table:
+def instructions_table(context: Context, places: Sequence[RowPlace], graph: InstructionGraph) -> Table:
     """One row each of some instructions. A page has it where they are several."""
-    describer, figures = _Describer(context), InstructionFigures(context)
-    graph = context.call_graph
-    runs_of = {one: graph.runs(one) if one in graph.calls else None for one in {place.computation for place in places}}
+    describer, figures = _Describer(context, graph), InstructionFigures(context)
+    calls = context.call_graph
+    runs_of = {one: calls.runs(one) if one in calls.calls else None for one in {place.computation for place in places}}
     rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
-    runs = Column("runs", "count", detail=1, optional=True, get=lambda row: row[2] and row[2].exact)
+    has_fusions = any(row[0].expression for row in rows)
+    is_unique = len({row[0].name for row in rows}) == len(rows)
+    runs = Column("runs", "count", detail=3, optional=True, get=lambda row: row[2] and row[2].exact)
     columns = (
         Column("name", get=lambda row: row[0].name),
-        Column("opcode", get=lambda row: row[0].opcode),
-        Column("shape", detail=1, width=24, get=lambda row: row[0].shape),
-        Column("bytes", "bytes", detail=2, get=lambda row: row[0].size),
-        Column("expression", detail=9, get=lambda row: row[0].expression),
-        Column("computation", detail=2, get=lambda row: row[0].computation),
+        Column("opcode", detail=2, get=lambda row: row[0].opcode),
+        Column("shape", detail=1, width=20, get=lambda row: row[0].shape),
+        Column("bytes", "bytes", detail=3, get=lambda row: row[0].size),
+        Column(
+            "expression",
+            detail=1 if has_fusions else 9,
+            width=40,
+            optional=True,
+            get=lambda row: row[0].expression or None,
+        ),
+        Column("computation", detail=4 if is_unique else 1, get=lambda row: row[0].computation),
         runs,
         runs.lower_bound(lambda row: row[2] and row[2].at_least),
         Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
@@ -160,17 +187,37 @@ def instructions_table(context: Context, places: Sequence[RowPlace]) -> Table:
 
 def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
     """What feeds it, what reads it, and the same as a picture."""
-    describer = _Describer(context)
+    describer = _Describer(context, around.graph)
     feeds = _described(around, describer, around.feeds)
     reads = _described(around, describer, around.reads)
     yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, SHOWN_FEEDS)
     yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, SHOWN_READS)
+    yield from _direct(context, around)
     yield _parameter_ways(context, around)
     asked = describer.of(around.place)
     sides = [(around.place, asked, "asked")]
     for side, neighbours, rows in (("feeds", around.feeds, feeds), ("reads", around.reads, reads)):
         sides += [(around.graph.places[one.number], row, side) for one, row in zip(neighbours, rows, strict=True)]
     yield from _picture(sides, around.edges)
+
+
+def _direct(context: Context, around: Neighbourhood) -> Iterator[Table]:
+    """The operands and the users as the text has them."""
+    view, row = around.view, around.row
+    named = [(operand.name, view.operand_shape(row, number)) for number, operand in enumerate(view.operands(row))]
+    columns = (
+        Column("number", "number", get=lambda one: one[0]),
+        Column("name", get=lambda one: one[1][0]),
+        Column("shape", get=lambda one: shape_text(one[1][1])),
+    )
+    yield Table.of("operands", "Operands", columns, list(enumerate(named)), on_page=False)
+    users = (
+        Column("name", get=lambda user: view.rows[user][1]),
+        Column("opcode", get=lambda user: view.opcodes[user]),
+        Column("shape", get=lambda user: shape_text(view.shapes[user])),
+        Column("line", "number", get=lambda user: view.lines[user]),
+    )
+    yield Table.of("users", "Users", users, view.users[row], on_page=False)
 
 
 def _title(words: str, around: Neighbourhood, count: int) -> str:
@@ -236,9 +283,11 @@ def _name(context: Context, graph: InstructionGraph, number: int) -> str:
 
 def way_tables(context: Context, ways: Ways) -> Iterator[Table]:
     """The two ends, the shortest ways, and a picture of all."""
-    yield replace(instructions_table(context, [*ways.starts, *ways.goals]), on_page=len(ways.starts) + len(ways.goals) > 2)
+    yield replace(
+        instructions_table(context, [*ways.starts, *ways.goals], ways.graph), on_page=len(ways.starts) + len(ways.goals) > 2
+    )
     yield _ways_table(context, ways.graph, "Shortest ways", ways.found, on_page=True)
-    describer, places = _Describer(context), ways.graph.places
+    describer, places = _Describer(context, ways.graph), ways.graph.places
     ends = {*ways.starts, *ways.goals}
     sides = [(places[one], describer.of(places[one]), "asked" if places[one] in ends else "way") for one in ways.joined]
     yield from _picture(sides, ways.edges)

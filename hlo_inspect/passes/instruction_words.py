@@ -20,12 +20,14 @@ from hlo_inspect.report.model import Amount
 
 Words = Iterator[str | Amount]
 
-MOST_NAMED, MOST_FRAMES = 6, 4
+MOST_NAMED, MOST_FRAMES, MOST_BUFFERS = 6, 4, 3
 _MOST_IDS = 1024
-_SHOWN_ELSEWHERE = frozenset(
+_LEFT_OUT = frozenset(
     {
-        "backend_config", "body", "calls", "channel_id", "condition", "frontend_attributes", "kind", "metadata", "origin",
-        "replica_groups", "sharding", "source_target_pairs", "to_apply",
+        "async_execution_thread", "backend_config", "body", "branch_computations", "calls", "channel_id", "condition",
+        "control-predecessors", "false_computation", "frontend_attributes", "kind", "metadata", "origin",
+        "output_to_operand_aliasing", "replica_groups", "sharding", "source_target_pairs", "to_apply", "true_computation",
+        "use_global_device_ids",
     }
 )  # fmt: skip
 _LONGEST_ATTRIBUTE = 100
@@ -55,15 +57,12 @@ def listed(texts: Sequence[str], most: int = MOST_NAMED) -> str:
     return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:most])} and {more:,} more"
 
 
-def operands_text(view: View, row: int) -> str:
-    """The operands with their shapes."""
-    operands = view.operands(row)
-    named = [
-        f"{operand.name or '?'} {shape_text(view.operand_shape(row, number))}"
-        for number, operand in enumerate(operands[:MOST_NAMED])
-    ]
-    more = len(operands) - len(named)
-    return ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
+def operands_text(view: View, row: int, named: Sequence[tuple[str, str]]) -> str:
+    """The operands with their shapes; `named` has the name of each, and of what makes it where it only hands that on."""
+    shapes = [shape_text(view.operand_shape(row, number)) for number in range(min(len(named), MOST_NAMED))]
+    shown = [f"{name}{f' (of {maker})' if maker else ''} {shape}" for (name, maker), shape in zip(named, shapes, strict=False)]
+    more = len(named) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
 def attributes_text(instruction: Instruction) -> str:
@@ -72,7 +71,7 @@ def attributes_text(instruction: Instruction) -> str:
         found = list(tokens.attributes(instruction.tail, operands_end(instruction.tail) + 1))
     except tokens.ScanError:
         return ""
-    shown = [f"{name}={_cut(text)}" for name, text in found if name not in _SHOWN_ELSEWHERE]
+    shown = [f"{name}={_cut(text)}" for name, text in found if name not in _LEFT_OUT]
     return ", ".join(shown)
 
 
@@ -191,13 +190,16 @@ def parameter_text(context: Context, leaf: ParameterLeaf) -> str:
 def buffer_words(device: DeviceMemory, name: str, line: int) -> Words:
     """The buffers of what an instruction returns: their bytes, and from when to when they live; nothing where it has none."""
     lives = [life for life in find_lives(device, name) if device.place(device.values.times[life.live.value]).line == line]
-    for number, life in enumerate(lives[:MOST_NAMED]):
+    lives.sort(key=lambda life: life.live.bytes, reverse=True)
+    for number, life in enumerate(lives[:MOST_BUFFERS]):
         yield "; " if number else ""
         yield Amount(life.live.bytes, "bytes")
         yield f" live from {life.start} to {life.end}"
         if device.peak_time is not None and life.start <= device.peak_time <= life.end:
             yield ", at the peak too"
-    if len(lives) > MOST_NAMED:
-        yield f"; and {len(lives) - MOST_NAMED:,} more"
+    rest = lives[MOST_BUFFERS:]
+    if rest:
+        yield f"; {len(rest):,} more of "
+        yield Amount(sum(life.live.bytes for life in rest), "bytes")
     if lives:
         yield f" (the schedule goes from 0 to {device.schedule.end})"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
-from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
+from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, graph_around
 from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
 from hlo_inspect.analysis.phases import phases
@@ -54,14 +54,15 @@ class Show(Pass):
             ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))
             return Section({}, way_tables(context, ways), (), ways_block(context, ways))
         if len(found) > 1:
-            return Section({}, [instructions_table(context, found)], (), several_block(context, found))
+            graph = graph_around(context.module, context.views, found)
+            return Section({}, [instructions_table(context, found, graph)], (), several_block(context, found))
         around = Neighbourhood(context.module, context.views, found[0], query.depth)
         notes = [] if around.graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
         return Section({}, _tables(context, around), notes, instruction_block(context, around))
 
 
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
-    yield instructions_table(context, [around.place])
+    yield instructions_table(context, [around.place], around.graph)
     yield from neighbour_tables(context, around)
     stacks = stacks_of([around.instruction] if around.instruction is not None else [], context.module.frames)
     if stacks.rows:

@@ -97,6 +97,7 @@ def test_the_block_says_what_an_instruction_is() -> None:
     assert said[""] == "dot.4: dot on line 45, in the entry main"
     assert said["result"] == "f32[16], 64 B"
     assert said["operands"] == "fusion.1 f32[8], gather f32[8,16]"
+    assert block(show("fusion.1"))["operands"] == "out (of loop) f32[8], n f32[]"
     assert said["attributes"] == "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     assert said["runs"] == "1 in one run of the program"
     assert said["costs"].startswith("256 FLOP, 608 B read and written")  # 2 x 8 x 16; 4 x (8 + 128 + 16)
@@ -125,9 +126,9 @@ def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
 
 def test_a_fusion_is_one_line() -> None:
     report = show("fusion.1", depth=1)
-    assert block(report)["computes"] == "out * (n - 0.1)"
+    assert block(report)["computes"] == "loop * (2 - 0.1)"
     assert around(report) == ({"loop", "n"}, {"dot.4"})
-    assert column(show("dot.4", depth=1), "feeds", "expression") == ["out * (n - 0.1)", None]
+    assert column(show("dot.4", depth=1), "feeds", "expression") == ["loop * (2 - 0.1)", None]
 
 
 def test_inside_of_a_fusion_its_instructions_are_shown() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.tokens import ScanError
+from hlo_inspect.hlo.values import SliceDimension
 
 MAX_NODES = 48
 MAX_DEPTH = 12
@@ -14,22 +15,37 @@ MAX_OUTPUTS = 3
 CUT = "…"
 
 _INFIX = {
-    "or": ("|", 1), "xor": ("^", 1), "and": ("&", 2), "compare": ("", 3), "add": ("+", 4), "subtract": ("-", 4),
-    "multiply": ("*", 5), "divide": ("/", 5), "remainder": ("%", 5), "power": ("**", 7),
+    "compare": ("", 1), "or": ("|", 2), "xor": ("^", 3), "and": ("&", 4), "add": ("+", 5), "subtract": ("-", 5),
+    "multiply": ("*", 6), "divide": ("/", 6), "remainder": ("%", 6), "power": ("**", 8),
 }  # fmt: skip
+"""Operators with how tightly they bind, as in Python."""
 _DIRECTIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
-_SIGN, _ATOM = 6, 9
+_SIGN, _ATOM = 7, 9
 _SHORT = {
     "maximum": "max", "minimum": "min", "exponential": "exp", "exponential-minus-one": "expm1", "log-plus-one": "log1p",
 }  # fmt: skip
 _LEFT_OUT = frozenset({"bitcast", "broadcast", "copy", "reshape", "opt-barrier"})
 """What changes no value: the operand stands in its place."""
+_AS_THEY_ARE = frozenset({"bitcast", "copy", "get-tuple-element"})
 _FIRST_ONLY = {"dynamic-slice": 1, "dynamic-update-slice": 2, "reduce": 1, "reduce-window": 1, "pad": 1}
 """Operands that are shown; indices and initial values are not."""
 _LONGEST_LITERAL = 24
 
 Text = tuple[str, int]
 """A text and how tightly its outermost operator binds."""
+
+
+def scalar_text(view: View, row: int | None) -> str:
+    """The value of a constant of one number; empty for everything else."""
+    if row is None or view.opcodes[row] != "constant":
+        return ""
+    shape = view.shapes[row]
+    try:
+        literal = view.instruction(row).literal
+    except ScanError:
+        return ""
+    is_number = isinstance(shape, ArrayShape) and not shape.dimensions
+    return literal if is_number and len(literal) <= _LONGEST_LITERAL else ""
 
 
 class FusionExpressions:
@@ -47,49 +63,60 @@ class FusionExpressions:
         view = self._views.of(computation)
         if view.root is None:
             return ""
-        writer = _Writer(self._views, view, arguments)
+        writer = _Writer(self._views, view, [(name, _ATOM) for name in arguments], [MAX_NODES])
         if view.opcodes[view.root] != "tuple":
             return writer.text(view.root, 0)[0]
         results = [row for row in view.operand_rows(view.root) if row is not None]
-        shown = [writer.text(row, 0)[0] for row in results[:MAX_OUTPUTS]]
-        more = len(results) - len(shown)
-        return ", ".join([*shown, *([f"{more} more"] if more else [])])
+        computed = [row for row in results if not writer.is_argument(row)]
+        texts = [writer.text(row, 0)[0] for row in computed[:MAX_OUTPUTS]]
+        if len(computed) > MAX_OUTPUTS:
+            texts.append(f"{len(computed) - MAX_OUTPUTS} more")
+        if len(computed) < len(results):
+            texts.append(f"{len(results) - len(computed)} operands as they are")
+        return "; ".join(texts)
 
 
 class _Writer:
-    """Writes the expressions of one computation, together of at most `MAX_NODES` instructions."""
+    """Writes the expressions of one computation and of those that it fuses. `left` holds how many instructions may follow."""
 
-    def __init__(self, views: Views, view: View, arguments: Sequence[str]) -> None:
+    def __init__(self, views: Views, view: View, arguments: Sequence[Text], left: list[int]) -> None:
         self._views = views
         self._view = view
         self._arguments = arguments
-        self._left = MAX_NODES
+        self._left = left
+
+    def _behind(self, row: int, passed: Collection[str]) -> int:
+        """What a row has the values of, where it is one of these operations."""
+        view = self._view
+        while view.opcodes[row] in passed and len(view.operand_rows(row)) == 1:
+            source = view.operand_rows(row)[0]
+            if source is None:
+                break
+            row = source
+        return row
+
+    def is_argument(self, row: int) -> bool:
+        """Whether a row has the values of a parameter, as they are."""
+        return self._view.opcodes[self._behind(row, _AS_THEY_ARE)] == "parameter"
 
     def text(self, row: int, depth: int) -> Text:
-        view, opcode = self._view, self._view.opcodes[row]
-        operands = view.operand_rows(row)
-        while opcode in _LEFT_OUT and len(operands) == 1 and operands[0] is not None:
-            row = operands[0]
-            opcode, operands = view.opcodes[row], view.operand_rows(row)
+        """The expression of a row."""
+        view = self._view
+        row = self._behind(row, _LEFT_OUT)
+        opcode = view.opcodes[row]
+        if opcode in {"convert", "bitcast-convert"}:
+            behind = self._behind(row, _LEFT_OUT | {opcode})
+            row, opcode = (behind, "constant") if view.opcodes[behind] == "constant" else (row, opcode)
         if opcode == "parameter":
             number = view.parameter_number(row)
             known = number is not None and number < len(self._arguments)
-            return (self._arguments[number] if known and number is not None else view.rows[row][1]), _ATOM
+            return self._arguments[number] if known and number is not None else (view.rows[row][1], _ATOM)
         if opcode == "constant":
-            return self._constant(row), _ATOM
-        self._left -= 1
-        if depth >= MAX_DEPTH or self._left < 0:
+            return scalar_text(view, row) or "constant", _ATOM
+        self._left[0] -= 1
+        if depth >= MAX_DEPTH or self._left[0] < 0:
             return CUT, _ATOM
         return self._operation(row, opcode, depth + 1)
-
-    def _constant(self, row: int) -> str:
-        shape = self._view.shapes[row]
-        try:
-            literal = self._view.instruction(row).literal
-        except ScanError:
-            literal = ""
-        is_scalar = isinstance(shape, ArrayShape) and not shape.dimensions
-        return literal if is_scalar and 0 < len(literal) <= _LONGEST_LITERAL else "constant"
 
     def _operation(self, row: int, opcode: str, depth: int) -> Text:
         operands = [self._operand(row, number, depth) for number in range(len(self._view.operand_rows(row)))]
@@ -102,12 +129,39 @@ class _Writer:
             return f"-{_bracketed(operands[0], _SIGN)}", _SIGN
         if opcode == "get-tuple-element" and len(operands) == 1:
             return f"{operands[0][0]}[{self._view.element_number(row)}]", _ATOM
+        if opcode == "slice" and len(operands) == 1:
+            return f"{_bracketed(operands[0], _ATOM)}[{self._ranges(row)}]", _ATOM
+        if opcode == "fusion":
+            return self._fused(row, operands, depth)
         shown = operands[: _FIRST_ONLY.get(opcode, len(operands))]
         return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
+
+    def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
+        """A fusion inside of a fusion, which stands there as its root."""
+        try:
+            callee = self._view.instruction(row).callee("calls")
+        except ScanError:
+            callee = None
+        view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
+        if view is None or view.root is None or view.opcodes[view.root] == "tuple":
+            return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
+        return _Writer(self._views, view, operands, self._left).text(view.root, depth)
 
     def _operand(self, row: int, number: int, depth: int) -> Text:
         source = self._view.operand_rows(row)[number]
         return (self._view.operands(row)[number].name or "?", _ATOM) if source is None else self.text(source, depth)
+
+    def _ranges(self, row: int) -> str:
+        """What a slice takes, as `:, 0:1024`."""
+        try:
+            ranges = self._view.instruction(row).attr("slice") or ()
+        except ScanError:
+            ranges = ()
+        shape = self._view.operand_shape(row, 0)
+        sizes = (
+            shape.dimensions if isinstance(shape, ArrayShape) and len(shape.dimensions) == len(ranges) else [None] * len(ranges)
+        )
+        return ", ".join(":" if one == (0, size, 1) else _range(one) for one, size in zip(ranges, sizes, strict=True))
 
     def _direction(self, row: int) -> str:
         try:
@@ -141,3 +195,7 @@ class _Writer:
 def _bracketed(operand: Text, binds: int) -> str:
     text, own = operand
     return text if own >= binds else f"({text})"
+
+
+def _range(one: SliceDimension) -> str:
+    return f"{one.start}:{one.limit}" + (f":{one.stride}" if one.stride != 1 else "")

@@ -101,6 +101,12 @@ class InstructionGraph:
         frames = self._values.frames_by_name.get(place.computation, ())
         return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.values[place.row])))
 
+    def maker(self, place: RowPlace) -> int | None:
+        """The instruction that makes what another one hands on; `None` where that is itself, or there are several."""
+        found = {self.instruction_of[node] for node in self.handed_on_by(place)}
+        number = found.pop() if len(found) == 1 else None
+        return None if number is None or self.places[number] == place else number
+
     def is_parameter(self, node: int) -> bool:
         """Whether a node is an array of a parameter of the step."""
         return bool(self._values.kinds[node] & PARAMETER)
