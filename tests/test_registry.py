@@ -38,6 +38,7 @@ NO_PASS = {
     "instruction_tables",
     "instruction_words",
     "collective_tables",
+    "collective_times",
     "fusion_tables",
     "loop_table",
     "parameter_tables",

@@ -81,11 +81,11 @@ class ModuleReports:
         running = _with_included([*self.chosen, *map(find_pass, also)])
         self._answering = list(dict.fromkeys((*running, find_pass(MODULE_FACTS))))
         self.specs = tuple(spec for one in self._answering for spec in one.specs)
-        self.wants = _wants(running, self.chosen)
+        profiles = [] if profile is None else [profile] if isinstance(profile, str) else list(profile)
+        self.wants = _wants(running, self.chosen, with_profile=bool(profiles))
         left_out = self.chosen[0].also if self.chosen else ()
         self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
         self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
-        profiles = [] if profile is None else [profile] if isinstance(profile, str) else list(profile)
         if len(profiles) > 1 and not any(one.compares_profiles for one in self.chosen):
             raise UsageError(f"{', '.join(passes)} can be asked about one profile; `time` compares several")
         changes = (what_if,) if isinstance(what_if, str) else what_if
@@ -198,11 +198,11 @@ def _with_included(passes: Iterable[Pass]) -> list[Pass]:
     return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
 
 
-def _wants(running: Iterable[Pass], chosen: Iterable[Pass]) -> Wants:
+def _wants(running: Iterable[Pass], chosen: Iterable[Pass], *, with_profile: bool) -> Wants:
     """What the facts of all passes and the tables of the chosen ones need of a module."""
     wants = find_pass(MODULE_FACTS).wants
     for one in running:
         wants |= one.wants
     for one in chosen:
-        wants |= one.table_wants
+        wants |= one.table_wants | one.profile_wants if with_profile else one.table_wants
     return wants

@@ -56,13 +56,15 @@ class Pass(Question):
     """One question about a module, and the command of that name.
 
     `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
-    made where the pass was asked for by its name. What `asks_phases` needs the graph of a module where names leave phases open.
+    made where the pass was asked for by its name; `profile_wants` what they need more where a hardware profile is named. What
+    `asks_phases` needs the graph of a module where names leave phases open.
 
     What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
     """
 
     wants: ClassVar[Wants]
     table_wants: ClassVar[Wants] = Wants()
+    profile_wants: ClassVar[Wants] = Wants()
     asks_phases: ClassVar[bool] = False
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Runs
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
@@ -13,6 +13,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
 from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.collective_times import time_columns
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Value
@@ -104,9 +105,9 @@ def sites(context: Context) -> Table:
         for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
     found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
-    columns: tuple[Column, ...] = _SITES
+    columns = with_times(_SITES, context, lambda site: (site.collective,))
     if any(site.collective.is_point_to_point for site in found):  # they run, but are in no total
-        columns = tuple(replace(column, summed=False) if "runs" in column.name else column for column in _SITES)
+        columns = tuple(replace(column, summed=False) if "runs" in column.name else column for column in columns)
     return Table.of("collectives", "Collectives, by bytes sent in one step", columns, found, page_as="collective_groups")
 
 
@@ -187,7 +188,7 @@ def groups(context: Context) -> Table:
     sources = {id(c): phase.phase_from for c, phase in zip(context.collectives, context.phases.of_collectives, strict=True)}
     at = next(at for at, column in enumerate(_GROUPS, 1) if column.name == "phase")
     told = phase_source(lambda row: joined_sources(sources[id(c)] for c in row.members))
-    columns = (*_GROUPS[:at], told, *_GROUPS[at:])
+    columns = with_times((*_GROUPS[:at], told, *_GROUPS[at:]), context, _members)
     title = "Collectives of one step, equal ones together, by bytes sent"
     return Table.of("collective_groups", title, columns, _together(context, labels))
 
@@ -248,7 +249,7 @@ def by_kind(context: Context) -> Table:
         Column("group_size", "number", optional=True, get=lambda row: row.label[1]),
     )
     rows = _together(context, [(collective.kind, collective.group_size) for collective in context.collectives])
-    return _table("collectives_by_kind", "Collectives of one step by kind and group", columns, rows)
+    return _table("collectives_by_kind", "Collectives of one step by kind and group", columns, rows, context)
 
 
 def by_axis(context: Context) -> Table:
@@ -256,7 +257,7 @@ def by_axis(context: Context) -> Table:
     columns = (Column("axis", get=lambda row: row.label),)
     chosen = [c.sends_to_slices or not c.is_point_to_point for c in context.collectives]
     rows = _together(context, context.axes, context.executed.axes, chosen)
-    table = _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, rows)
+    table = _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, rows, context)
     if not any(c.sends_to_slices for c in context.collectives):
         return table
     return replace(table, columns=tuple(replace(column, summed=False) for column in table.columns))
@@ -269,8 +270,20 @@ def by_phase(context: Context) -> Table:
     rows = _together(context, context.collective_phases, executed)
     met = {row.label for row in rows}
     rows += [_Together(phase, [], one) for phase, one in executed.items() if phase not in met]
-    return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows)
+    return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
 
 
-def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together]) -> Table:
-    return Table.of(name, title, (*columns, *_OF_ONE_STEP, *_AS_PRINTED), rows)
+def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together], context: Context) -> Table:
+    return Table.of(name, title, with_times((*columns, *_OF_ONE_STEP, *_AS_PRINTED), context, _members), rows)
+
+
+def _members(row: _Together) -> Sequence[Collective]:
+    return row.members
+
+
+def with_times(
+    columns: Sequence[Column], context: Context, members: Callable[[Any], Sequence[Collective]]
+) -> tuple[Column, ...]:
+    """The columns, with those of times behind the bytes that are sent."""
+    at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
+    return (*columns[:at], *time_columns(context, members), *columns[at:])

@@ -9,6 +9,7 @@ from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.alpa import MODELS
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost import kernels
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -38,6 +39,7 @@ class Collectives(Pass):
     name = "collectives"
     asks_phases = True
     cost_models = MODELS
+    profile_wants = kernels.WANTS
     wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),

@@ -124,7 +124,7 @@ def _attention(context: Context) -> Parts:
 def _time(context: Context) -> Parts:
     """How long a step takes at least and by the model; of a large program its FLOPs and bytes alone."""
     profile, times = context.profile, context.kernel_times
-    if profile is None or times is None:
+    if profile is None or times is None or not context.profile_is_named:
         return
     alone = {
         "compute": flops_time(context.cost.opcodes, times).least,
