@@ -42,11 +42,14 @@ class PassFile:
 
 @dataclass(frozen=True, slots=True)
 class CompiledModule:
-    """The files of one module in the order of the compilation, and how many of them are of passes."""
+    """The files of one module in the order of the compilation, and how many of them are of passes. The dump of all passes has
+    the starts of pipelines too.
+    """
 
     name: str
     files: Sequence[PassFile]
     passes: int
+    has_starts: bool
 
     @property
     def bytes(self) -> int:
@@ -78,6 +81,7 @@ def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
     last = [PassFile(path, None, "", "after optimizations") for path, stem in stems if stem.endswith(AFTER)]
     files = first[:1]
     last_of = {match["pipeline"]: number for number, _, match in passes if match["after"] != _START}
+    has_starts = any(match["after"] == _START for _, _, match in passes)
     outer, upcoming = "", ""
     for number, path, match in passes:
         after, pipeline = match["after"], match["pipeline"]
@@ -86,4 +90,4 @@ def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
             after = upcoming if is_inside else f"before {pipeline}"
         files.append(PassFile(path, number, pipeline, after))
         outer, upcoming = pipeline, match["before"] or ""
-    return CompiledModule(stems[0][1].partition(".")[0], [*files, *last[-1:]], len(passes))
+    return CompiledModule(stems[0][1].partition(".")[0], [*files, *last[-1:]], len(passes), has_starts)

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history.state import STATE_WANTS, ModuleMoment, followed_opcode, moment_of
 from hlo_inspect.analysis.pass_history.traces import PassTrace, Traces
 from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did_you_mean
-from hlo_inspect.hlo.pass_files import CompiledModule, PassFile, compiled_modules
+from hlo_inspect.hlo.pass_files import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.source_reports import name_pattern, without_collection
@@ -42,6 +42,8 @@ class PassHistory:
         notes: list[str] = []
         if others:
             notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {_listed(others)}")
+        if not chosen.has_starts:
+            notes.append(f"the dump holds some of the passes: what others changed counts with the next; {HOW_TO}")
         traces = Traces()
         rows: list[PassRow] = []
         opcode = followed_opcode(self.pattern) if self.pattern is not None else None

@@ -102,11 +102,18 @@ class Speller:
         callees: list[Callees] = []
         predecessors: tuple[str, ...] = ()
         channel = ""
+        in_place: dict[str, list[str]] = {}
+        seen: set[str] = set()  # of an attribute that is there twice the first one counts
         for key, text in tokens.attributes(view.rows[index][3], close + 1):
-            if key in self._dropped:
+            if key in self._dropped or key in seen:
                 continue
-            if key in _CALLS:
-                callees.append(self._callees(_CALLS[key], text, view, index))
+            seen.add(key)
+            if key in _CALLS and "=" not in text:
+                callees.append(Callees(_CALLS[key], tuple(_NAME.findall(text)), text.startswith("{")))
+            elif key in _CALLS:
+                in_place = in_place or self._in_place(view, index)
+                named = tuple(in_place.get(key, ()))
+                callees.append(Callees(_CALLS[key], named, len(named) != 1))
             elif key == "control-predecessors":
                 predecessors = tuple(_NAME.findall(text))
             elif key == "channel_id":
@@ -117,16 +124,15 @@ class Speller:
         callees.sort()
         return tuple(attributes), tuple(callees), predecessors, channel
 
-    def _callees(self, key: CalleeAttribute, text: str, view: View, index: int) -> Callees:
-        if "=" not in text:
-            return Callees(key, tuple(_NAME.findall(text)), text.startswith("{"))
-        names = []  # of computations in place, as the reader names them
-        prefix = f"{view.rows[index][1]}.{key}"
-        for inside in nested_computations(view.rows[index], view.lines[index]):
-            if inside.name == prefix or inside.name.startswith(f"{prefix}."):
-                again = f"{inside.name} (line {inside.line})"
-                names.append(again if again in self._computations else inside.name)
-        return Callees(key, tuple(names), len(names) != 1)
+    def _in_place(self, view: View, index: int) -> dict[str, list[str]]:
+        """The computations in place among the attributes of a row, as the reader names them, by the names of the attributes."""
+        row = view.rows[index]
+        found: dict[str, list[str]] = {}
+        for inside in nested_computations(row, view.lines[index]):
+            again = f"{inside.name} (line {inside.line})"
+            attribute = inside.name[len(row[1]) + 1 :].partition(".")[0]
+            found.setdefault(attribute, []).append(again if again in self._computations else inside.name)
+        return found
 
 
 def plain(text: str) -> str:

@@ -17,6 +17,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.canonical.rewriting import renamed, reordered, without_metadata
+from tests.hlo.generate import CALLERS, ORDINARY, Writer
 
 DATA = Path(__file__).parents[2] / "data"
 DUMPS = [
@@ -104,6 +105,33 @@ def graphs(draw: st.DrawFn) -> str:
 @given(graphs(), st.integers(0, 2**32))
 def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> None:
     assert normal(renamed(reordered(text, seed), seed)) == normal(text)
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32))
+def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
+    """Whatever the text refers to, and repeats."""
+    text, _ = Writer(seed).module([*ORDINARY, *ORDINARY, "constant", "parameter", *CALLERS])
+    for module in read_modules(open_source(text), Wants(graph=True, entry=True)):
+        first = "".join(CanonicalText(Context(module).canonical, is_scheduled=False, metadata=True).lines())
+        (again,) = read_modules(open_source(first), Wants(graph=True, entry=True))
+        assert "".join(CanonicalText(Context(again).canonical, is_scheduled=False, metadata=True).lines()) == first
+
+
+def test_depth_is_no_limit() -> None:
+    """Computations that call one another in a chain and in a circle, and a row that uses a later one."""
+    count = 1_500
+    bodies = [
+        f"%c{i} {{\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] call(%x), to_apply=%c{(i + 1) % count}\n}}\n"
+        for i in range(count)
+    ]
+    text = "HloModule m\n\n" + "\n".join(bodies)
+    rows = [f"%r{i} = f32[] negate(%r{(i + 1) % count})" for i in range(count)]
+    for one in (text, text + entry("ROOT %z = f32[] constant(1)").partition("\n\n")[2], entry(*rows)):
+        (module,) = read_modules(open_source(one), Wants(graph=True, entry=True))
+        found = Context(module).canonical
+        assert len(found.program) == 32
+        assert "".join(CanonicalText(found, is_scheduled=False).lines()).count(" = ") >= count
 
 
 P, Q = "%p = f32[4]{0} parameter(0)", "%q = f32[4]{0} parameter(1)"
