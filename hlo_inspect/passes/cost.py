@@ -80,7 +80,8 @@ class Cost(Pass):
         times = time_facts.time_facts(context)
         facts |= times.facts
         notes |= times.reasons
-        reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
+        reasons = time_facts.profile_notes(context)
+        reasons += [f"{name}: {reason}" for name, reason in notes.items() if reason]
         told = phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
         reasons += [*_divided(context), *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
         return Section(facts, _tables(context), reasons)

@@ -9,7 +9,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.time_page import time_headline, time_notes, time_tables
+from hlo_inspect.passes.time_page import time_headline, time_tables
 from hlo_inspect.report.model import Section
 
 
@@ -39,4 +39,4 @@ class Time(Pass):
     specs = ()
 
     def run(self, context: Context) -> Section:
-        return Section({}, time_tables(context), time_notes(context), time_headline(context))
+        return Section({}, time_tables(context), [], time_headline(context))

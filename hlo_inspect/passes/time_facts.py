@@ -62,6 +62,15 @@ def time_facts(context: Context) -> TimeFacts:
     return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
 
 
+def profile_notes(context: Context) -> list[str]:
+    """What the choice of the profile says of itself."""
+    if context.profile is None:
+        return []
+    choice = context.profile_choice
+    told = [] if context.profile_is_named else [f"profile: {context.profile.name}, told by {choice.chosen_by}"]
+    return [*told, *(f"profile: {note}" for note in choice.notes)]
+
+
 def inferred_clock(context: Context) -> str:
     """That no document states the clock by which the compiler's cycles are turned into seconds, where that is so."""
     profile = context.profile

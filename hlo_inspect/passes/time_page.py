@@ -29,11 +29,6 @@ _AXES = 4
 """So many mesh axes are named with what is exposed along them."""
 
 
-def time_notes(context: Context) -> list[str]:
-    """What the choice of the profile says of itself."""
-    return [f"profile: {note}" for note in context.profile_choice.notes] if context.profile is not None else []
-
-
 # -- tables -----------------------------------------------------------------------------------------------------------------
 
 

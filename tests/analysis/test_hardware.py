@@ -180,6 +180,13 @@ FIGURES: dict[str, dict[str, int]] = {
         "links.nvlink.devices": 2,
     },
     "h200": {
+        "matmul.f64": 66_900_000_000_000,
+        "matmul.tf32": 494_700_000_000_000,
+        "matmul.s8": 1_978_900_000_000_000,
+        "vector.f32": 66_900_000_000_000,
+        "vector.bf16": 133_800_000_000_000,
+        "vector.f16": 133_800_000_000_000,
+        "vector.s32": 33_500_000_000_000,
         "matmul.bf16": 989 * TERA,
         "matmul.f16": 989 * TERA,
         "matmul.f8": 1979 * TERA,
