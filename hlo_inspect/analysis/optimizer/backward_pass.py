@@ -124,7 +124,7 @@ class BackwardPasses:
         for _ in range(MAX_MATRICES):
             factors = [factor for product in level.values() for factor in self._factors(product)]
             level = {one[:2]: one for factor in factors for one in self._made_of(factor.place)}
-            if any(self._is_back(update, product) for product in level.values()):
+            if any(self._is_back(update, one) and not self._is_from_solver(one) for one in level.values()):
                 return True
         return False
 
@@ -215,9 +215,19 @@ class BackwardPasses:
                 break
         cofactors = self._of(own, self._all_cofactors())
         found = self._are_known(factors, [one for one in cofactors if self._is_before(one.product, place)])
-        if found is not True and any(SOLVED in self._holding(factor.place) for factor in factors):
+        if found is not True and self._is_from_solver(place):
             return False
         return None if self._hidden & own or not cofactors else found
+
+    def _is_from_solver(self, place: Place) -> bool:
+        """Whether a product multiplies with what a linear solver gives, directly or below a few other products."""
+        level = {place[:2]: place}
+        for _ in range(MAX_MATRICES):
+            factors = [factor for product in level.values() for factor in self._factors(product)]
+            if any(SOLVED in self._holding(factor.place) for factor in factors):
+                return True
+            level = {one[:2]: one for factor in factors for one in self._made_of(factor.place)}
+        return False
 
     def _is_before(self, product: tuple[int, int], place: Place) -> bool:
         """Whether a value follows from a product: a loss does from what a weight is multiplied with, and so the way back."""

@@ -327,8 +327,8 @@ class Matcher:
         if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
             return None  # a step of a solver, a recurrent cell
         if claim is not None and not _descends(claim):
-            if not claim.roles:
-                return None  # a step of a solver, a residual: what goes up without a state is no update
+            if not claim.roles and (not is_learnt or claim.rate == {ONE: -1.0}):
+                return None  # a step of a solver, a residual: of what goes up without a state only a gradient is an update
             claim = None
         if claim is not None and not self._agrees(claim, update):
             claim = None
@@ -405,7 +405,8 @@ class Matcher:
 
     def _is_doubtful(self, weight: Weight) -> bool:
         """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
-        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients.
+        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients. Or whether it
+        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for.
         """
         claim, update = weight.claim, weight.update
         if claim is None or claim.roles:
@@ -416,6 +417,7 @@ class Matcher:
         goes_up = not is_constant(claim.rate) and all(value < 0.0 for value in claim.rate.values())
         return (
             goes_up
+            or claim.hyperparameters["weight_decay"].value == 1.0
             or bool(self.dependence.inputs(claim.rate) & others & ~update.own_inputs)
             or not update.turns(claim.gradient)
         )

@@ -157,6 +157,27 @@ def test_a_gradient_between_matrices_is_unknown() -> None:
     assert preconditioned("field", *field) == []
 
 
+@pytest.mark.parametrize(("rate", "rules"), [("tenth", ["unknown"]), ("one", [])])
+def test_what_goes_up_along_a_gradient(rate: str, rules: list[str]) -> None:
+    """The discriminator of two networks may go up; a residual network with shared weights adds the whole of its last layer."""
+    assert rules_of(step_of(f"u = multiply g {rate}", "new = add w u")) == rules
+    assert rules_of(step_of(*FIELD, f"u = multiply o {rate}", "new = add w u", states=2)) == []
+
+
+def test_a_field_through_a_solver() -> None:
+    """A Kalman filter: the gain, a solver's result times a matrix, stands before two more products."""
+    solve = "s = f32[4,4]{1,0} triangular-solve(%m1, %f), left_side=true, lower=true, transpose_a=NO_TRANSPOSE"
+    gain = (dot("f", "m1", "w"), solve, dot("k", "m2", "s"), dot("l", "k", "m1"), dot("o", "l", "w"))
+    assert rules_of(step_of(*gain, *DOWN, states=2)) == []
+
+
+@pytest.mark.parametrize(("kept", "rules"), [("nine", []), ("one", ["sgd"])])
+def test_part_of_the_way_to_another_value(kept: str, rules: list[str]) -> None:
+    """`w + 0.1 * (f(w) - w)`, relaxed: a fixed point of f is looked for. Without the decay it may be descent along a bias."""
+    lines = (*BIAS, f"a = multiply w {kept}", "p = negate o", "u = multiply p tenth", "new = add a u")
+    assert rules_of(step_of(*lines, states=2)) == rules
+
+
 def test_a_step_between_rotations_is_unknown() -> None:
     """SOAP: Adam's step in the basis of a matrix, and back; the twin rotates a field."""
     steps = ("s = multiply y y", "r = rsqrt s", "z = multiply y r", dot("o", "m1", "z"))

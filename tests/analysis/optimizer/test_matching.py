@@ -405,10 +405,6 @@ def test_a_gradient_from_elsewhere_is_none() -> None:
     assert rules_of(step_of(other, "u = multiply o rate", "new = add w u")) == []
 
 
-def test_a_step_upwards_is_none() -> None:
-    assert rules_of(step_of("u = multiply g tenth", "new = add w u")) == []
-
-
 def test_a_gate_is_no_decay() -> None:
     lines = ("k = logistic g", "i = subtract one k", "a = multiply w i", "b = multiply g k", "new = add a b")
     assert rules_of(step_of(*lines)) == []
