@@ -52,7 +52,7 @@ def collective_times(
     placement: Placement,
 ) -> list[CollectiveTime]:
     """The time of each of `collectives`, which run over the mesh's `axes`. `UsageError` where the placement has fewer devices
-    than the program.
+    than the program, or more than the machine.
     """
     _require_room(counts, profile, placement)
     machine = _Machine(counts, profile, placement)
@@ -64,6 +64,14 @@ def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Pla
     if there is not None and asked is not None and asked > there * profile.devices_per_chip:
         axes = "x".join(map(str, placement.shape))
         raise UsageError(f"the topology {axes} has {there:,} devices, and the program is for {asked:,}")
+    near = next((link for link in profile.networks if link.topology == "torus"), None)
+    if near is None or near.devices is None:
+        return
+    sizes = sorted((size for size in placement.shape if size > 1), reverse=True)
+    largest = sorted(near.devices.axes, reverse=True)
+    if len(sizes) > len(largest) or any(size > most for size, most in zip(sizes, largest, strict=False)):
+        axes = "x".join(map(str, placement.shape))
+        raise UsageError(f"the topology {axes} does not fit in the {near.devices.stated} of {near.name} of {profile.name}")
 
 
 class _Machine:

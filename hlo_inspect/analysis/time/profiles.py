@@ -10,6 +10,7 @@ from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.time.dumped_device import NOTHING_TELLS, dumped_device, tpu_marks
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.time.what_if import FigureChange, changed
+from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 
 _OF_A_DEVICE = ("matmul.", "vector.", "memory.", "on_chip.")
@@ -42,6 +43,10 @@ def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[],
         profile, chosen_by = asked.profiles[0], "--profile"
     else:
         device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
+        if device.profile is None and asked.changes:
+            raise UsageError(
+                "--what-if changes figures of a profile, and nothing in the dump tells which: name it with --profile"
+            )
         if device.profile is None:
             return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by

@@ -205,6 +205,12 @@ def test_a_topology_with_fewer_devices_than_the_program_is_refused() -> None:
         time_of(module(8, "all-reduce", ALL_OF_8), "h100-sxm", "2x2")
 
 
+@pytest.mark.parametrize("topology", ["2x2x2", "32"])
+def test_a_topology_that_the_machine_does_not_have_is_refused(topology: str) -> None:
+    with pytest.raises(UsageError, match=f"the topology {topology} does not fit in the 16x16 of ici of tpu-v5e"):
+        time_of(module(8, "all-reduce", ALL_OF_8), "tpu-v5e", topology)
+
+
 def test_totals_count_runs_and_what_has_no_time() -> None:
     """A loop of 5 all-reduces of 1 MiB within 8 H100: each S/w."""
     text = (

@@ -231,6 +231,11 @@ def test_what_is_no_placement(topology: str | None, per_node: int | None, messag
         given_placement(topology, per_node)
 
 
+def test_a_change_needs_a_profile() -> None:
+    with pytest.raises(UsageError, match="--what-if changes figures of a profile, and nothing in the dump tells which"):
+        hlo_inspect.inspect(PLAIN, "cost", what_if=["memory.bandwidth=2x"])
+
+
 def test_several_profiles_are_for_a_command_that_compares_them() -> None:
     with pytest.raises(UsageError, match="cost can be asked about one profile; `time` compares several"):
         hlo_inspect.inspect(PLAIN, "cost", profile=["h100-sxm", "h200"])
