@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives import Collective, wire_bytes
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
@@ -129,7 +129,16 @@ class _Machine:
         """Data to or from another slice. Both directions are used at a time."""
         if link is None or link.send_bandwidth is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no bandwidth between slices")
-        size = collective.wire_bytes if collective.kind == "send" else collective.result_bytes
+        size = collective.wire_bytes if collective.kind == "send" else _received(collective)
         if size is None:
             raise UnknownTimeError(collective.why_unknown)
         return with_model(link, size * self._profile.devices_per_chip / link.send_bandwidth, self._profile)
+
+
+def _received(collective: Collective) -> int | None:
+    """Bytes that come from other slices for what a recv gives: as many as one slice sends for it."""
+    transfer, result = collective.transfer, collective.result_bytes
+    if transfer is None or transfer.kind is None or result is None:
+        return None
+    operand = {"all-gather": result // transfer.slices, "reduce-scatter": result * transfer.slices}.get(transfer.kind, result)
+    return wire_bytes(transfer.kind, operand, transfer.slices)

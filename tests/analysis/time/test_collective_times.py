@@ -269,3 +269,36 @@ def test_the_all_reduces_of_a_real_training_step() -> None:
     report = hlo_inspect.inspect(GPT, "cost", profile="a100-sxm-80gb")
     assert report.facts["cost.executed_matmul_flops"] == 631_360_192_512
     assert pytest.approx(2.024e-3, abs=5e-7) == 631_360_192_512 / 312e12
+
+
+def to_slices(kind: str, sent: int, received: int) -> str:
+    """What a device sends to the other one of two slices, and gets from there, in bytes."""
+    attributes = f'frontend_attributes={{_xla_megascale_target="{{1,2}}x{{0:7}}",_xla_megascale_transfer_type="{kind}"}}'
+    return f"""HloModule m, num_partitions=8, entry_computation_layout={{(f32[{sent // 4}]{{0}})->token[]}}
+ENTRY main {{
+  p = f32[{sent // 4}]{{0}} parameter(0)
+  t = token[] after-all()
+  s = (f32[{sent // 4}]{{0}}, u32[], token[]) send(p, t), channel_id=1, is_host_transfer=true, {attributes}
+  r = (f32[{received // 4}]{{0}}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {attributes}
+  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
+  rd = (f32[{received // 4}]{{0}}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
+  ROOT e = token[] get-tuple-element(rd), index=1
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "received", "crossing"),
+    [("ALL_REDUCE", MIB, MIB), ("ALL_GATHER", 2 * MIB, MIB), ("REDUCE_SCATTER", MIB // 2, MIB // 2), ("ONE_TO_ONE", MIB, MIB)],
+)
+def test_two_slices(kind: str, received: int, crossing: int) -> None:
+    """Both ways at once over the 3.125 GB/s that a chip of v5e has between slices; what comes counts where it is sent."""
+    found = context(to_slices(kind, MIB, received), "tpu-v5e")
+    sending, receiving = found.collective_times
+    assert us(sending.bound_s) == us(receiving.bound_s) == pytest.approx(crossing / 3.125e3)
+    assert (sending.level, sending.streams, receiving.streams) == ("dcn", ("dcn",), ("dcn-receive",))
+    assert sending.estimate_s is None
+    assert "links.dcn.latency nor links.dcn.efficiency" in sending.reason
+    assert found.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
+    nowhere = context(to_slices(kind, MIB, received), "tpu-v2").collective_times[0]
+    assert (nowhere.bound_s, nowhere.reason) == (None, "s: the profile tpu-v2 states no bandwidth between slices")
