@@ -25,8 +25,8 @@ SUMMARIES: dict[str, str] = {
     "phase, source line.",
     "optimizer": "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
     "cost": "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
-    "top": "The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile time and its "
-    "bound.",
+    "top": "The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and "
+    "estimate.",
     "time": "Where the time of a step goes: compute, memory, exposed communication, and what binds.",
     "memory": "Device memory: does it fit, what is live at the peak, and the largest arrays of any text.",
     "custom-calls": "Custom calls by target: what each does, how that is known, and what is unknown.",

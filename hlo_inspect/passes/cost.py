@@ -109,7 +109,10 @@ def _divided(context: Context) -> list[str]:
     times = context.kernel_times
     if times is None or times.devices == 1:
         return []
-    return [f"time.compute_s: the FLOPs of the whole program over {times.devices:,} devices, as its shardings split it"]
+    regions = ", and those of regions that are written for one device too" if context.shapes_are == "mixed" else ""
+    return [
+        f"time.compute_s: the FLOPs of the whole program over {times.devices:,} devices, as its shardings split it{regions}"
+    ]
 
 
 def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:

@@ -21,14 +21,18 @@ from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 
 class Top(Pass):
-    """The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile time and its bound.
+    """The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
 
     A kernel is an instruction that the device runs by itself: a fusion, a dot, a custom call, a collective, a copy; a start
     and its done are one. Figures are those of all its runs in one run of the program. FLOPs and bytes are those of XLA's cost
     model: of a fusion what it reads and writes, of what is sliced or updated in place that part. What moves most bytes comes
-    first, with --profile what takes most time. A time is a lower bound: the longer of the FLOPs at the device's peak and the
-    bytes at its memory bandwidth, of a collective also what it sends at the fastest links. Bytes in memory on the chip take no
-    time. Equal kernels share a row; --sites gives each its own.
+    first, with --profile what takes most time at least.
+
+    With --profile there are two times. The bound can nothing beat: the longer of the FLOPs at the device's peak and the bytes
+    at its memory bandwidth, of a collective what it sends over its links; memory on the chip takes no time. The estimate is
+    that of a model. Beside them stands the compiler's own estimate, where the text has one. Of asynchronous copies, which run
+    beside the kernels, a scheduled text has the time that nothing hides: at bounds that may be more than by the model, whose
+    kernels are longer. Equal kernels share a row; --sites gives each its own.
     """
 
     name = "top"

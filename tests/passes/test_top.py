@@ -147,3 +147,31 @@ def test_calls_that_double_without_end(command: str) -> None:
     if command == "top":
         assert report.facts["kernels.executed_count"] is None
         assert rows(report, "kernels", "flops", "bytes_lower_bound")["y"] == (None, 10**30)
+
+
+TPU_DUMP = DATA / "tpu" / "scan_forward.after.txt"
+
+
+@pytest.mark.parametrize("command", ["top", "cost"])
+def test_an_inferred_clock_is_said(command: str) -> None:
+    """No document states the clock of a TPU v6e; that of a v5e is stated."""
+    said = "the compiler's cycles are turned into seconds by an inferred clock of tpu-v6e, 1.75 GHz: no document states it"
+    assert any(note.endswith(said) for note in hlo_inspect.inspect(TPU_DUMP, command, profile="tpu-v6e").notes)
+    assert not any("inferred clock" in note for note in hlo_inspect.inspect(TPU_DUMP, command, profile="tpu-v5e").notes)
+
+
+def test_kernels_without_an_estimate_are_counted() -> None:
+    text = LOOP.replace("copy(%sum)", 'custom-call(%sum), custom_call_target="odd"')
+    report = hlo_inspect.inspect(text, "top", profile="h100-sxm")
+    assert "kernels: estimates are lower bounds: there is no rule for odd (1 kernel)" in report.notes
+    assert rows(report, "kernels", "estimate_s", "estimate_s_lower_bound")["copy"] == (
+        None,
+        pytest.approx(1e-6 + 2 * MATRIX / 3352e9),
+    )
+
+
+def test_estimates_of_equal_kernels_add_up() -> None:
+    """Ten runs of each of two fusions: a launch, two matrices and 5 % of 65,536 FLOPs at 133.8 TFLOP/s."""
+    report = hlo_inspect.inspect(LOOP, "top", profile="h100-sxm")
+    once = 1e-6 + 2 * MATRIX / 3352e9 + 0.05 * ELEMENTS / 133.8e12
+    assert rows(report, "kernel_groups", "estimate_s")["square.* × 2"] == (pytest.approx(20 * once),)

@@ -1,0 +1,38 @@
+"""The measure of how far the model of kernels is from the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.kernel_times import Agreement, Measured, measured, rank_correlation
+from hlo_inspect.analysis.hardware import load_profile
+
+US = 1e-6
+PROFILE = load_profile("tpu-v5e")
+
+
+def kernel(bound: float, estimate: float, compiler: float) -> Measured:
+    return Measured("k", bound * US, estimate * US, compiler * US)
+
+
+def test_equal_estimates_share_a_rank() -> None:
+    """Ranks 1, 2.5, 2.5, 4 beside 1, 2, 3, 4: Spearman's coefficient is 4.5 / sqrt(4.5 * 5)."""
+    kernels = [kernel(1, 2, 2), kernel(1, 3, 3), kernel(1, 3, 4), kernel(1, 5, 9)]
+    assert rank_correlation(kernels) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+
+
+def test_what_is_compared() -> None:
+    """1.2 us are the fixed cost: the kernel of 1 us is not compared, but its bound of 2 us is above what the compiler says."""
+    kernels = [kernel(2, 2, 1), kernel(1, 2, 3), kernel(1, 9, 4)]
+    found = Agreement.of(kernels, PROFILE)
+    assert (found.read, found.loose_bounds, found.compared, found.within_factor_two) == (3, 1, 2, 0.5)
+    assert found.ratio == pytest.approx(11 / 7)
+
+
+def test_kernels_of_a_dump() -> None:
+    """The estimates that stand in the text, by kernel."""
+    dump = Path(__file__).parents[1] / "data" / "tpu" / "bf16_master.after.txt"
+    found = {one.name: one.compiler_s for one in measured(dump, PROFILE)}
+    assert found == {"fusion": pytest.approx(4157 / 1.5e9), "fusion.7": pytest.approx(1837 / 1.5e9)}
