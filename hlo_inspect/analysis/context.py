@@ -490,11 +490,14 @@ class Context:
     @cached_property
     def collective_times(self) -> list[CollectiveTime]:
         """The time of one run of each of `collectives`; nothing without a profile."""
+        from hlo_inspect.analysis.mesh_axes import most_named
+        from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
         from hlo_inspect.analysis.time.collective_times import collective_times
 
         if self.profile is None:
             return []
-        return collective_times(self.collectives, self.axes, self.device_counts, self.profile, self._asked_machine.placement)
+        groups = CollectiveGroups(self.device_counts, most_named(self.module))
+        return collective_times(self.collectives, self.axes, groups, self.profile, self._asked_machine.placement)
 
     @cached_property
     def collective_seconds(self) -> dict[str, Seconds]:

@@ -98,13 +98,18 @@ def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: Devi
     return next(filter(None, faults), "")
 
 
+def most_named(module: Module) -> int:
+    """How many ids of devices are looked at, written out."""
+    return min(max(LEAST_NAMED, module.bytes // 2), MOST_NAMED)
+
+
 def _too_many_ids(
     module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
 ) -> str:
     """What is said where groups and shardings, written out, are out of proportion to the text; else nothing."""
     named = sum(groups.count for groups in {c.groups for c in collectives if isinstance(c.groups, DeviceGroups)})
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
-    most = min(max(LEAST_NAMED, module.bytes // 2), MOST_NAMED)
+    most = most_named(module)
     return f"its groups and shardings name devices more than {most:,} times" if named > most else ""
 
 

@@ -47,15 +47,15 @@ class CollectiveTime(NamedTuple):
 def collective_times(
     collectives: Sequence[Collective],
     axes: Sequence[str | None],
-    counts: DeviceCounts,
+    groups: CollectiveGroups,
     profile: HardwareProfile,
     placement: Placement,
 ) -> list[CollectiveTime]:
     """The time of each of `collectives`, which run over the mesh's `axes`. `UsageError` where the placement has fewer devices
     than the program, or more than the machine.
     """
-    _require_room(counts, profile, placement)
-    machine = _Machine(counts, profile, placement)
+    _require_room(groups.counts, profile, placement)
+    machine = _Machine(groups, profile, placement)
     return [machine.time(collective, axis) for collective, axis in zip(collectives, axes, strict=True)]
 
 
@@ -77,9 +77,9 @@ def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Pla
 class _Machine:
     """The links between the devices of a program."""
 
-    def __init__(self, counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
+    def __init__(self, groups: CollectiveGroups, profile: HardwareProfile, placement: Placement) -> None:
         self._profile = profile
-        self._groups = CollectiveGroups(counts)
+        self._groups = groups
         networks = profile.networks
         self._between_slices = next((link for link in networks if link.topology == "network"), None)
         self._near = networks[0] if networks else None
@@ -87,7 +87,7 @@ class _Machine:
         self._links: TorusLinks | NodeLinks | None = None
         if self._near is not None:
             links = TorusLinks if self._is_torus else NodeLinks
-            self._links = links(profile, placement, self._groups, self._near)
+            self._links = links(profile, placement, groups, self._near)
 
     def time(self, collective: Collective, axis: str | None) -> CollectiveTime:
         streams = self._streams(collective, axis)

@@ -95,15 +95,23 @@ def given_placement(topology: str | None, devices_per_node: int | None) -> Place
 
 def spreads(groups: Groups, placement: Placement, per_node: int) -> set[Spread]:
     """How the groups lie over nodes, each way once."""
-    nodes = [Counter(placement.node(device, per_node) for device in group) for group in groups]
+    nodes = [_by_node(group, placement, per_node) for group in groups]
     busy: Counter[int] = Counter()
     for counts in nodes:
         busy.update(counts)
     found = set()
     for group, counts in zip(groups, nodes, strict=True):
-        part = min(Fraction(count, busy[node]) for node, count in counts.items())
-        found.add(Spread(len(group), len(counts), min(counts.values()), max(counts.values()), part))
+        parts = {(count, busy[node]) for node, count in counts.items()}
+        least = min(Fraction(*part) for part in parts)
+        found.add(Spread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
     return found
+
+
+def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
+    """The devices of a group on each node."""
+    if not placement.shape:
+        return Counter([device // per_node for device in group])
+    return Counter([placement.node(device, per_node) for device in group])
 
 
 def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None:

@@ -8,12 +8,14 @@ from fractions import Fraction
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.collective_groups import MOST_IDS, CollectiveGroups
+from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
 from hlo_inspect.analysis.time.links import TorusAxis, along_torus, hops, most_crowded, torus_axes
 from hlo_inspect.analysis.time.placement import Placement, Spread, best_shapes, extents
 from hlo_inspect.analysis.time.ways import UnknownTimeError, Way, known, slowest, with_model
 
 _WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"
+_MOST_STEPS = 1 << 18
+"""So many steps from chip to chip are looked at for the most crowded link; longer lists of pairs have one array on each."""
 _COLOURS = re.compile(r"colors:(\d{1,2})\b", re.ASCII)
 
 
@@ -26,6 +28,7 @@ class TorusLinks:
         self._groups = groups
         self._link = link
         self._boxes: dict[int, list[list[TorusAxis]]] = {}
+        self._along: dict[object, list[list[TorusAxis]]] = {}
 
     def among(self, collective: Collective, whole: float) -> Way:
         """A collective of groups over an array of `whole` bytes."""
@@ -61,6 +64,13 @@ class TorusLinks:
             if chips not in self._boxes:
                 self._boxes[chips] = self._all_boxes(chips)
             return self._boxes[chips]
+        key = (collective.groups, collective.mode)
+        if key not in self._along:
+            self._along[key] = self._along_axes(collective)
+        return self._along[key]
+
+    def _along_axes(self, collective: Collective) -> list[list[TorusAxis]]:
+        """How the groups lie in the topology that the user names, each way once."""
         found: dict[tuple[TorusAxis, ...], None] = {}
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)
@@ -91,7 +101,7 @@ class TorusLinks:
         if not chips:
             raise UnknownTimeError(_WITHIN_A_CHIP)
         crowd, way = 1, 1
-        if shape and len(chips) * sum(shape) <= MOST_IDS:
+        if shape and len(chips) * sum(shape) <= _MOST_STEPS:
             places = [(self._placement.coordinates(source), self._placement.coordinates(target)) for source, target in chips]
             crowd, way = most_crowded(places, shape, link)
         return with_model(link, size * crowd / known(link.link_bandwidth, self._profile, link), self._profile, steps=way)
