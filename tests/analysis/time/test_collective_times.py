@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
@@ -302,3 +301,22 @@ def test_two_slices(kind: str, received: int, crossing: int) -> None:
     assert found.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
     nowhere = context(to_slices(kind, MIB, received), "tpu-v2").collective_times[0]
     assert (nowhere.bound_s, nowhere.reason) == (None, "s: the profile tpu-v2 states no bandwidth between slices")
+
+
+def test_groups_of_very_many_devices_are_not_all_written_out() -> None:
+    """A short text may name millions of devices: what is beyond the limit has no time, and says so."""
+    size = 1 << 16
+    sums = "".join(
+        f"  c{number} = f32[8]{{0}} all-reduce(p), channel_id={number}, "
+        f"replica_groups=[{size >> number},{1 << number}]<=[{size}], {SUM}\n"
+        for number in range(1, 5)
+    )
+    text = (
+        f"HloModule m, num_partitions={size}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}\n{ADD}"
+        f"ENTRY main {{\n  p = f32[8]{{0}} parameter(0)\n{sums}  ROOT r = f32[8]{{0}} negate(c1)\n}}\n"
+    )
+    first, second, *others = context(text, "h100-sxm").collective_times
+    assert None not in {first.bound_s, second.bound_s}
+    assert all("name devices more than 131,072 times" in time.reason for time in others)
+    # on a torus without a topology nothing has to be written out
+    assert all(time.bound_s is not None for time in context(text, "tpu-v5e").collective_times)
