@@ -134,6 +134,9 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """By the model: what of the collectives nothing hides, along which axes."""
     found = [part for part in parts if part.collective is not None]
     whole, step = times.estimate_exposed.least, times.estimate_step.least
+    if times.estimate_exposed.reason and not whole:
+        yield f"not known: {times.estimate_exposed.reason}"
+        return
     yield _amount(times.estimate_exposed)
     yield " of "
     yield Amount(sum(part.estimate_busy for part in found), "seconds")

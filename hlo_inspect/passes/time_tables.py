@@ -210,19 +210,19 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         for row in found[:MOST_EXPOSED]
     ]
     columns = (
-        Column("name", detail=1, get=lambda row: row.collective.start.name),
+        Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),
         Column("axis", detail=2, optional=True, get=lambda row: row.axis),
         Column("runs", "count", detail=3, get=lambda row: row.estimate.runs),
         Column("exposed_s", "seconds", get=lambda row: row.estimate.exposed),
-        Column("estimate_s", "seconds", detail=1, get=lambda row: row.estimate.busy),
+        Column("estimate_s", "seconds", detail=2, get=lambda row: row.estimate.busy),
         Column("window_s", "seconds", detail=1, get=lambda row: row.estimate.window),
         Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
         Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
-        Column("level", detail=6, optional=True, get=lambda row: row.level),
+        Column("level", detail=6, optional=True, width=8, get=lambda row: row.level),
         Column("bound_exposed_s", "seconds", detail=7, get=lambda row: row.bound.exposed),
         Column("phase", detail=4, get=lambda row: row.phase),
-        Column("source", detail=1, get=lambda row: row.collective.origin.source),
+        Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
     )
     more = f", {MOST_EXPOSED} of {len(found):,}" if len(found) > MOST_EXPOSED else ""
