@@ -40,6 +40,7 @@ class PassHistory:
         """`InputError` where there are no files of passes, `UsageError` where nothing is named like the pattern."""
         chosen, others = self._chosen()
         notes: list[str] = []
+        left_out: list[str] = []
         if others:
             notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {_listed(others)}")
         if not chosen.has_starts:
@@ -48,7 +49,7 @@ class PassHistory:
         rows: list[PassRow] = []
         opcode = followed_opcode(self.pattern) if self.pattern is not None else None
         says: Counter[int] | None = None
-        for file, moment in self._moments(chosen, opcode, notes):
+        for file, moment in self._moments(chosen, opcode, left_out):
             traces.take(moment.followed, file.label)
             before = rows[-1].after if rows else None
             if before is None or before.content != moment.state.content:
@@ -56,11 +57,11 @@ class PassHistory:
                 rows.append(PassRow(file, before, moment.state, rewritten))
             says = moment.says
         if not rows:
-            raise InputError(f"no file of a pass of {chosen.name} can be read: {notes[-1]}", Location(self.directory))
+            raise InputError(f"no file of a pass of {chosen.name} can be read: {left_out[-1]}", Location(self.directory))
         tables = [history_table(rows, on_page=self.pattern is None)]
         if self.pattern is not None:
             tables.insert(0, traces_table(self._named(traces.found, self.pattern)))
-        return history_report(self.directory, chosen.name, rows, chosen.bytes, tables, notes)
+        return history_report(self.directory, chosen, rows, tables, notes, left_out)
 
     def _chosen(self) -> tuple[CompiledModule, list[CompiledModule]]:
         """The module whose history is told, and the others of which there is one too."""
@@ -76,24 +77,29 @@ class PassHistory:
         largest = max(modules, key=lambda one: one.bytes)
         return largest, [one for one in modules if one is not largest]
 
-    def _moments(self, module: CompiledModule, opcode: str | None, notes: list[str]) -> Iterator[tuple[PassFile, ModuleMoment]]:
+    def _moments(
+        self, module: CompiledModule, opcode: str | None, left_out: list[str]
+    ) -> Iterator[tuple[PassFile, ModuleMoment]]:
         """The module behind each pass that wrote another text; a note of each that cannot be read, or is cut off."""
-        read = _Reading(module.name, opcode)
-        files = list(self._differing(module, notes))
+        read = _Reading(opcode)
+        files = list(self._differing(module, left_out))
+        name = ""
         for file, found in zip(files, self._read(files, read), strict=True):
-            if isinstance(found, InputError):
-                notes.append(f"{file.path.name} is left out, and what it changed counts with the next: {found.message}")
-            else:
+            if isinstance(found, ModuleMoment) and name in ("", found.module):
+                name = found.module
                 yield file, found
+                continue
+            fault = found.message if isinstance(found, InputError) else f"it holds the module {found.module}, not {name}"
+            left_out.append(f"{file.path.name} is left out, and what it changed counts with the next: {fault}")
 
-    def _differing(self, module: CompiledModule, notes: list[str]) -> Iterator[PassFile]:
+    def _differing(self, module: CompiledModule, left_out: list[str]) -> Iterator[PassFile]:
         """The files whose text is not that of the file before them."""
         last = b""
         for file in module.files:
             try:
                 text = blake2b(b"".join(open_source(file.path).raw_pieces())).digest()
             except InputError as error:
-                notes.append(f"{file.path.name} is left out: {error.message}")
+                left_out.append(f"{file.path.name} is left out: {error.message}")
                 continue
             if text != last:
                 yield file
@@ -128,7 +134,6 @@ class PassHistory:
 class _Reading:
     """Reads the files of one module, and follows the instructions of an opcode. A process can have it done by another."""
 
-    module: str
     opcode: str | None
 
     def __call__(self, file: PassFile) -> Iterator[ModuleMoment | InputError]:
@@ -150,8 +155,6 @@ class _Reading:
         module = found[0]
         if module.problems.hold_a_cut:
             raise InputError("it is cut off", place)
-        if module.name.partition(".")[0] != self.module:
-            raise InputError(f"it holds the module {module.name}", place)
         return moment_of(Context(module), self.opcode)
 
 

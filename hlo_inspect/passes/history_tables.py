@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
 from hlo_inspect.analysis.pass_history.traces import PassTrace
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
-from hlo_inspect.hlo.pass_files import PassFile
+from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value
 
 COMMAND = "history"
@@ -136,21 +136,29 @@ def _is_like(state: Followed, pattern: str) -> bool:
 
 
 def history_report(
-    path: str, module: str, rows: Sequence[PassRow], read: int, tables: Iterable[Table], notes: Sequence[str]
+    path: str,
+    module: CompiledModule,
+    rows: Sequence[PassRow],
+    tables: Iterable[Table],
+    notes: Sequence[str],
+    left_out: Sequence[str],
 ) -> Report:
-    """The report; `read` are the bytes of all files."""
+    """The report. The page begins with `notes`, on what else the dump holds or lacks, and `left_out`, which files could not be
+    read.
+    """
+    warnings = [HeadlineRow("", (note,), severity="warning") for note in left_out]
     return Report(
         COMMAND,
-        Input(path, first_line=1, lines=0, bytes=read),
+        Input(path, first_line=1, lines=0, bytes=module.bytes),
         facts={},
         tables=tuple(tables),
-        notes=tuple(notes),
-        title=module,
-        headline=tuple(_headline(rows)),
+        notes=(*notes, *left_out),
+        title=f"{module.name} in {path}",
+        headline=(*warnings, *(HeadlineRow("", (note,)) for note in notes), *_headline(module, rows)),
     )
 
 
-def _headline(rows: Sequence[PassRow]) -> Iterator[HeadlineRow]:
+def _headline(module: CompiledModule, rows: Sequence[PassRow]) -> Iterator[HeadlineRow]:
     brought: Counter[str] = Counter()
     for row in rows:
         for kind, count in row.after.collectives.items():
@@ -158,7 +166,7 @@ def _headline(rows: Sequence[PassRow]) -> Iterator[HeadlineRow]:
             if more > 0:
                 brought[row.file.label] += more
     passes = len(rows) - 1
-    yield HeadlineRow("passes", (f"{passes:,} changed something",))
+    yield HeadlineRow("passes", (f"{passes:,} changed something; {module.passes:,} files of passes",))
     if brought:
         listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
         yield HeadlineRow("collectives", (f"come from {listed}",))

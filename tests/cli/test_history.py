@@ -218,5 +218,5 @@ def test_where_nothing_can_be_read(capsys: pytest.CaptureFixture[str], tmp_path:
 def test_the_page_names_the_module_and_its_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["history", str(PASSES)]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("jit_step")
+    assert page.startswith("jit_step in ")
     assert "spmd-partitioning (0006) 9" in page

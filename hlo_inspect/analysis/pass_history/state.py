@@ -54,8 +54,11 @@ class ModuleState(NamedTuple):
 
 
 class ModuleMoment(NamedTuple):
-    """A state with its instructions: those that are `followed`, and by what they say themselves how many there are."""
+    """A state with the name of the module and its instructions: those that are `followed`, and by what they say themselves how
+    many there are.
+    """
 
+    module: str
     state: ModuleState
     followed: list[Followed]
     says: Counter[int]
@@ -84,7 +87,7 @@ def moment_of(context: Context, opcode: str | None) -> ModuleMoment:
     says: Counter[int] = Counter()
     for name in canonical.names:
         says.update(canonical.of(name).local)
-    return ModuleMoment(state, followed, says)
+    return ModuleMoment(context.module.name, state, followed, says)
 
 
 def _content(context: Context) -> int:
