@@ -56,6 +56,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "configs",
         "passes",
         "rules",
+        "compare",
         "checks",
         "report",
         "report.model",

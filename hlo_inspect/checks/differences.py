@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue
 from hlo_inspect.checks.policy import Assertion, parse_assertion
 from hlo_inspect.checks.resolve import find_fact
+from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
@@ -152,6 +153,27 @@ def _examined(condition: DifferenceCondition, old: Report, new: Report, is_diffe
     if holds is not None or not is_different:
         return DifferenceResult(condition, bool(holds), unit, before, after)
     return DifferenceResult(condition, True, unit, before, after, f"unknown in {unknown}" if unknown else "no number")
+
+
+def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
+    """The conditions as checks against a baseline, of which those fail that are met."""
+    return [
+        CheckResult(
+            result.condition.text,
+            None,
+            difference(result.old, result.new),
+            result.unit if difference(result.old, result.new) is not None else "text",
+            "not so, against the baseline",
+            passed=not result.is_met,
+            reason=result.reason or (f"from {result.old} to {result.new}" if differ(result.old, result.new) else ""),
+        )
+        for result in results
+    ]
+
+
+def no_mate() -> CheckResult:
+    """The check of a module that the baseline does not have."""
+    return CheckResult("baseline", None, None, "text", "a module that belongs to it", passed=False, reason="there is none")
 
 
 def conditions_table(results: Iterable[DifferenceResult]) -> Table:

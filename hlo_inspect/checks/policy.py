@@ -4,6 +4,8 @@
       collectives.all-to-all.count: 0
       optimizer.name: [adamw, lion]          # any of them
       params.aliased_bytes: ">= 180 MiB"     # YAML needs quotes around what begins with > or !
+    fail-if:                                 # differences from the module of --baseline that fail
+      - memory.peak_bytes > +5%
     fail-on: warning                         # findings of this severity or above fail too
     ignore:
       - rule: HI102                          # or its name: unused-parameter
@@ -62,11 +64,14 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What `check` checks: assertions in their order, the least severity that fails, what is ignored."""
+    """What `check` checks: assertions in their order, the least severity that fails, what is ignored, and as texts which
+    differences from a baseline fail.
+    """
 
     assertions: tuple[Assertion, ...] = ()
     fail_on: Severity | None = None
     ignores: tuple[Ignore, ...] = ()
+    fail_if: tuple[str, ...] = ()
 
 
 def read_policy(path: str | Path) -> Policy:
@@ -90,13 +95,15 @@ def parse_assertion(text: str) -> Assertion:
 
 
 def _policy(root: Node) -> Policy:
-    fields = root.fields(allowed=("checks", "fail-on", "ignore"))
+    fields = root.fields(allowed=("checks", "fail-if", "fail-on", "ignore"))
     checks = fields["checks"].entries() if "checks" in fields else ()
     ignores = fields["ignore"].items() if "ignore" in fields else ()
+    conditions = fields["fail-if"].items() if "fail-if" in fields else ()
     return Policy(
         assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
         fail_on=_severity(fields["fail-on"]) if "fail-on" in fields else None,
         ignores=tuple(_ignore(entry) for entry in ignores),
+        fail_if=tuple(entry.text() for entry in conditions),
     )
 
 

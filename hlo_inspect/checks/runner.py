@@ -7,7 +7,7 @@ does, one row says so. Failed rows come first, and `rows_3` is the table with th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.policy import Ignore, Policy
@@ -80,12 +80,14 @@ class CheckRun:
     checked, `failed` those of which a check failed.
 
     Raises `UsageError` when there is nothing to check. Whether a module that is cut off may be checked is the caller's
-    question: the finding that says so does not fail.
+    question: the finding that says so does not fail. `more` gives checks of a report beside those of the policy, as those
+    against a baseline.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        if not policy.assertions and policy.fail_on is None:
+    def __init__(self, policy: Policy, more: Callable[[Report], Sequence[CheckResult]] | None = None) -> None:
+        if not policy.assertions and policy.fail_on is None and more is None:
             raise UsageError("nothing to check: there are neither assertions nor fail-on")
+        self._more = more
         self.refused = 0
         self.failed = 0
         self._policy = policy
@@ -104,7 +106,7 @@ class CheckRun:
             if held is not None:
                 yield held
             self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
-            held = _outcome(report, self._policy)
+            held = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
             self._modules += 1
             self.failed += not held.ok
             self._checks.update(result.passed for result in held.results)
@@ -137,8 +139,9 @@ def _number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _outcome(report: Report, policy: Policy) -> Outcome:
+def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:
     results = [_result(resolve(assertion, (*report.specs, *report.unanswered)), report) for assertion in policy.assertions]
+    results += more
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
     if policy.fail_on is not None:

@@ -23,6 +23,7 @@ from hlo_inspect.report.model import (
     Table,
     Value,
 )
+from hlo_inspect.rules.reading_problems import is_part, truncation
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
@@ -60,6 +61,13 @@ class ComparedModule:
     def program(self) -> str | None:
         """A hash of the program, whatever its numbering, metadata and schedule; `None` where it is not known."""
         return self.context.canonical.program if self.context is not None and self.is_whole else None
+
+    @property
+    def entry(self) -> int | None:
+        """A hash of the entry computation and of what it calls, which programs that are the same have in common."""
+        if self.context is None or self.context.module.entry is None:
+            return None
+        return self.context.canonical.of(self.context.module.entry.name).fingerprint
 
     @cached_property
     def schedule(self) -> str | None:
@@ -120,11 +128,11 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         facts=Facts(_module_facts(new.report) | own, (*_module_specs(new.report), *SPECS)),
         tables=(_facts_table(facts), changes_table(changes)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
-        notes=(),
+        notes=tuple(_notes(old, new, verdict, changes)),
         profile=new.report.profile,
         specs=(*_module_specs(new.report), *SPECS),
         title=new.report.title,
-        headline=tuple(_headline(verdict, facts, changes)),
+        headline=(*_warnings(old.report, new.report), *_headline(verdict, facts, changes)),
     )
     return ModuleComparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
 
@@ -138,9 +146,9 @@ def _module_specs(report: Report) -> tuple[FactSpec, ...]:
 
 
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:
-    if old.program is None or new.program is None:
+    if not (old.is_whole and new.is_whole):
         return DIFFERENT_FACTS if changes else SAME_FACTS
-    if old.program != new.program:
+    if old.entry != new.entry or old.program != new.program:
         return DIFFERENT
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 
@@ -150,6 +158,31 @@ def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
     contexts = (old.context, new.context) if old.is_whole and new.is_whole else None
     both = None if contexts is None or contexts[0] is None or contexts[1] is None else (contexts[0], contexts[1])
     return Explanation(old.report, new.report, both).changes()
+
+
+def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
+    """What keeps two modules from being compared as a whole."""
+    for name, report in (("OLD", old), ("NEW", new)):
+        cut = truncation(report)
+        if cut is not None:
+            what = (
+                "lines of a part of a module" if is_part(cut) else f"cut off{f' inside {cut.subject}' if cut.subject else ''}"
+            )
+            yield HeadlineRow("", (f"{name} is {what}: what is not in the text is not compared",), "warning")
+    sides = [report.facts.get("module.is_scheduled") for report in (old, new)]
+    if None not in sides and sides[0] != sides[1]:
+        scheduled, other = ("OLD", "NEW") if sides[0] else ("NEW", "OLD")
+        words = f"{scheduled} is scheduled and {other} is not: they are of different stages of the compiler"
+        yield HeadlineRow("", (words,), "warning")
+
+
+def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequence[ModuleChange]) -> Iterator[str]:
+    """What is to know of a comparison."""
+    saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
+    if saved:
+        yield f"{' and '.join(saved)}: of a saved report facts and tables are compared, not instructions"
+    elif verdict == DIFFERENT and not changes:
+        yield "no instruction differs: only the order of operands does, or something in a computation that does not run"
 
 
 def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[ModuleChange]) -> Iterator[HeadlineRow]:

@@ -49,7 +49,7 @@ class InstructionChanges:
     def others(self) -> Iterator[ModuleChange]:
         """What differs in instructions that only forward values."""
         for edit in self._edits:
-            if self._area(edit) is None:
+            if self._area(edit) is None and not self._is_collective(edit):
                 yield self._change("other", edit, self._opcode(edit), edit.aspects)
 
     def _area(self, edit: Edit) -> Area | None:

@@ -71,7 +71,11 @@ def test_a_list_means_any_of_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "part"),
     [
-        ("check:\n  a: 0\n", (1, 1), "unknown key 'check'; the keys here are checks, fail-on, ignore; did you mean 'checks'?"),
+        (
+            "check:\n  a: 0\n",
+            (1, 1),
+            "unknown key 'check'; the keys here are checks, fail-if, fail-on, ignore; did you mean 'checks'?",
+        ),
         ("checks:\n  a: 0\nfail_on: error\n", (3, 1), "did you mean 'fail-on'?"),
         ("checks:\n  a: 0\n  b: 1\n  a: 2\n", (4, 3), "duplicate key 'a', first on line 2"),
         ("checks: {a: 0}\nchecks: {b: 0}\n", (2, 1), "duplicate key 'checks', first on line 1"),

@@ -109,3 +109,67 @@ def test_modules_of_directories_are_paired(tmp_path: Path, capsys: pytest.Captur
 
 def test_the_output_is_not_written_over_an_input(files: tuple[str, str]) -> None:
     assert run(["diff", *files, "-o", files[1]]) == 2
+
+
+def test_what_is_not_compared_is_said_in_the_first_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, cut, scheduled = tmp_path / "old.txt", tmp_path / "cut.txt", tmp_path / "scheduled.txt"
+    old.write_text(module())
+    cut.write_text(module().rpartition("  ROOT")[0])
+    scheduled.write_text(module().replace("HloModule m,", "HloModule m, is_scheduled=true,"))
+    assert run(["diff", str(old), str(cut)]) == 0
+    assert capsys.readouterr().out.startswith("NEW is cut off inside e: what is not in the text is not compared\n")
+    assert run(["diff", str(scheduled), str(old)]) == 0
+    assert capsys.readouterr().out.startswith("OLD is scheduled and NEW is not: they are of different stages")
+
+
+def test_a_saved_report_is_said_to_be_one(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "old.json"
+    assert run(["summary", files[0], "--format", "json", "-o", str(saved)]) == 0
+    assert run(["diff", str(saved), files[1]]) == 0
+    assert "OLD: of a saved report facts and tables are compared, not instructions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--fail-if", "opcode.negate < 0"], 1, "FAILED 1 of 1 module, 1 of 1 check"),
+        (["--fail-if", "params.bytes != 0"], 0, "PASSED 1 module, 1 check"),
+        (["--fail-if", "different", "--assert", "params.count == 1"], 1, "1 of 2 checks"),
+    ],
+)
+def test_a_check_against_a_baseline(
+    files: tuple[str, str], arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", files[1], "--baseline", files[0], *arguments]) == status
+    assert words in capsys.readouterr().out
+
+
+def test_conditions_of_a_policy(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("fail-if:\n  - opcode.cosine > 0\n")
+    assert run(["check", files[1], "--baseline", files[0], "--policy", str(policy)]) == 1
+    assert "opcode.cosine > 0" in capsys.readouterr().out
+    assert run(["check", files[1], "--policy", str(policy)]) == 2
+    assert run(["check", files[1], "--baseline", files[0], "--assert", "params.count == 1"]) == 2
+    assert run(["check", *files, "--baseline", files[0], "--policy", str(policy)]) == 2
+
+
+def test_modules_without_a_mate_fail_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, names in (("old", "ab"), ("new", "bc")):
+        (tmp_path / side).mkdir()
+        for number, name in enumerate(names):
+            opcode = {"olda": "cosine"}.get(side + name, "negate")
+            (tmp_path / side / f"{number}.txt").write_text(module(f"jit_{name}", opcode))
+    arguments = ["--baseline", str(tmp_path / "old"), "--fail-if", "different"]
+    assert run(["check", str(tmp_path / "new"), *arguments]) == 1
+    found = capsys.readouterr()
+    assert "a module that belongs to it" in found.out
+    assert "has no module that belongs to jit_a" in found.err
+
+
+def test_every_format_renders_a_diff(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for form, words in (("markdown", "different programs"), ("csv", "fact,old,new"), ("jsonl", '"diff.same_program":false')):
+        assert run(["diff", *files, "--format", form]) == 0
+        assert words in capsys.readouterr().out
+    assert run(["diff", *files, "--table", "changes", "--format", "csv"]) == 0
+    assert "kernels" in capsys.readouterr().out

@@ -49,6 +49,20 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
     shell_complete=completion.facts,
     help="An assertion, as 'collectives.all-to-all.count == 0'.",
 )
+@click.option(
+    "--baseline",
+    metavar="FILE|DIRECTORY",
+    shell_complete=completion.files,
+    help="What INPUT is compared with by --fail-if: a dump, a directory of dumps or a report that --format json wrote.",
+)
+@click.option(
+    "--fail-if",
+    "conditions",
+    metavar="COND",
+    multiple=True,
+    shell_complete=completion.facts,
+    help="A difference from the baseline that fails, as 'memory.peak_bytes > +5%' or different; see `diff`.",
+)
 @click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
 @click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files)
@@ -56,6 +70,8 @@ def command(
     inputs: tuple[str, ...],
     policies: tuple[str, ...],
     assertions: tuple[str, ...],
+    conditions: tuple[str, ...],
+    baseline: str | None,
     fail_on: Severity | None,
     *,
     allow_partial: bool,
@@ -75,11 +91,59 @@ def command(
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
     policy = _policy(policies, assertions, fail_on)
+    policy = replace(policy, fail_if=(*policy.fail_if, *conditions))
     refuse_to_overwrite(output.output, policies)
+    if policy.fail_if or baseline is not None:
+        return _against_baseline(baseline, inputs, policy, read, output, allow_partial=allow_partial)
     found = Inspected(inputs, passes_for(policy), read, quiet=output.quiet, output=output.output)
     run = CheckRun(policy)
     deliver(run.reports(found if allow_partial else _whole(found, run)), output)
     return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
+
+
+def _against_baseline(
+    baseline: str | None,
+    inputs: Sequence[str],
+    policy: Policy,
+    read: ReadOptions,
+    output: OutputOptions,
+    *,
+    allow_partial: bool,
+) -> int:
+    """Checks the modules of one input, and what differs in them from those of the baseline."""
+    from hlo_inspect.checks.differences import as_checks, examined, no_mate
+    from hlo_inspect.checks.runner import CheckResult, CheckRun
+    from hlo_inspect.cli.differences import PairedModules, parsed
+    from hlo_inspect.inspection.comparisons import ComparedInput
+
+    if baseline is None:
+        raise click.UsageError("--fail-if is about differences: --baseline names what INPUT is compared with.")
+    if not policy.fail_if:
+        raise click.UsageError("nothing is checked against the --baseline: name a difference with --fail-if.")
+    if len(inputs) != 1:
+        raise click.UsageError(f"--baseline is compared with one input, and there are {len(inputs)}.")
+    conditions = parsed(policy.fail_if)
+    paired = PairedModules(ComparedInput(baseline), ComparedInput(inputs[0]), read, output)
+    compared: dict[int, list[CheckResult]] = {}
+    lost = []
+
+    def reports() -> Iterator[Report]:
+        for one in paired:
+            if one.new is None:
+                lost.append(one.report)
+                continue
+            report = one.new.report
+            compared[id(report)] = [no_mate()]
+            if one.old is not None:
+                results = examined(conditions, one.old.report, report, is_different=one.is_different)
+                compared[id(report)] = as_checks(results)
+            yield report
+
+    run = CheckRun(policy, lambda report: compared.pop(id(report)))
+    deliver(run.reports(reports() if allow_partial else _whole(reports(), run)), output)
+    for report in lost:
+        tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module that belongs to {report.facts['module.name']}")
+    return max(paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)
 
 
 def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
@@ -124,7 +188,12 @@ def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity |
     policy = Policy()
     for file in files:
         one = read_policy(file)
-        policy = Policy(policy.assertions + one.assertions, one.fail_on or policy.fail_on, policy.ignores + one.ignores)
+        policy = Policy(
+            policy.assertions + one.assertions,
+            one.fail_on or policy.fail_on,
+            policy.ignores + one.ignores,
+            policy.fail_if + one.fail_if,
+        )
     added = tuple(parse_assertion(text) for text in assertions)
     return replace(policy, assertions=policy.assertions + added, fail_on=fail_on or policy.fail_on)
 

@@ -50,9 +50,11 @@ def command(
     by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
     where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
     """
-    from hlo_inspect.cli.differences import Compared
+    from hlo_inspect.cli.differences import Compared, PairedModules, parsed
+    from hlo_inspect.inspection.comparisons import ComparedInput
 
     output, read = take_output(arguments), take_read(arguments)
-    found = Compared(old, new, new_module, read, conditions, fail_on, output)
+    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output)
+    found = Compared(paired, parsed(conditions), fail_on)
     deliver(found, output)
     return found.status

@@ -1,0 +1,168 @@
+"""What is told of instructions, collectives, loops and parameters that differ, on small modules written for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hlo_inspect.compare.changes import Aspect
+from hlo_inspect.compare.comparison import compare
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from tests.compare.sides import changes, dump, module, words
+
+LOOP = """HloModule m, num_partitions=4
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+body {
+  b = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  v = f32[8] get-tuple-element(b), index=1
+  IN_LOOP
+  ROOT t = (s32[], f32[8]) tuple(next, LAST)
+}
+
+condition {
+  c = (s32[], f32[8]) parameter(0)
+  j = s32[] get-tuple-element(c), index=0
+  k = s32[] constant(10)
+  ROOT l = pred[] compare(j, k), direction=LT
+}
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  BEFORE
+  o = s32[] constant(0)
+  u = (s32[], f32[8]) tuple(o, FIRST)
+  w = (s32[], f32[8]) while(u), condition=condition, body=body
+  ROOT r = f32[8] get-tuple-element(w), index=1
+}
+"""
+REDUCE = "all-reduce({}), replica_groups={{{{0,1,2,3}}}}, channel_id=1, use_global_device_ids=true, to_apply=add"
+
+
+def loop(*, inside: bool) -> str:
+    """An all-reduce in the body of a loop, or before the loop."""
+    text = LOOP.replace("LAST", "g" if inside else "v").replace("FIRST", "a" if inside else "g")
+    text = text.replace("  IN_LOOP\n", f"  g = f32[8] {REDUCE.format('v')}\n" if inside else "")
+    return text.replace("  BEFORE\n", "" if inside else f"  g = f32[8] {REDUCE.format('a')}\n")
+
+
+def test_a_collective_that_moves_into_a_loop() -> None:
+    """All-reduce sends 2·3/4 of its 32 bytes: 48 once, 480 in ten runs."""
+    old, new = module(loop(inside=False)), module(loop(inside=True))
+    (change,) = changes(old, new)
+    assert (change.area, change.what, change.aspects, change.size) == (
+        "collectives",
+        "moved",
+        (Aspect("runs", "1", "10"),),
+        432,
+    )
+
+
+MERGED = """HloModule m, num_partitions=2
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  b = f32[16] parameter(1)
+  BODY
+  ROOT t = (f32[8], f32[16]) tuple(c, d)
+}
+"""
+APART = """c = f32[8] all-reduce(a), replica_groups={{0,1}}, channel_id=1, to_apply=add
+  d = f32[16] all-reduce(b), replica_groups={{0,1}}, channel_id=2, to_apply=add"""
+TOGETHER = """both = (f32[8], f32[16]) all-reduce(a, b), replica_groups=[1,2]<=[2], channel_id=1, to_apply=add
+  c = f32[8] get-tuple-element(both), index=0
+  d = f32[16] get-tuple-element(both), index=1"""
+
+
+def test_collectives_that_are_merged_or_split() -> None:
+    apart, together = module(MERGED.replace("BODY", APART)), module(MERGED.replace("BODY", TOGETHER))
+    (merged,), (split,) = changes(apart, together), changes(together, apart)
+    assert (merged.what, split.what) == ("2 merged in one", "split in 2")
+    assert merged.size == split.size == 0
+
+
+def test_groups_that_mean_the_same_are_no_change() -> None:
+    text = MERGED.replace("BODY", TOGETHER)
+    assert changes(module(text), module(text.replace("[1,2]<=[2]", "{{0,1}}"))) == []
+
+
+def test_operands_in_another_order_are_no_change_of_an_addition_and_one_of_a_subtraction() -> None:
+    text = "HloModule m\n\nENTRY e {\n  a = f32[8] parameter(0)\n  b = f32[8] parameter(1)\n  ROOT c = f32[8] add(a, b)\n}\n"
+    assert changes(module(text), module(text.replace("(a, b)", "(b, a)"))) == []
+    text = text.replace("add", "subtract")
+    (change,) = changes(module(text), module(text.replace("(a, b)", "(b, a)")))
+    assert change.aspects == (Aspect("operand 0", "a", "b"), Aspect("operand 1", "b", "a"))
+
+
+def test_a_parameter_in_front_of_the_others_is_the_one_that_is_new() -> None:
+    rows = "  a = f32[8] parameter(0)\n  b = f32[4] parameter(1)\n  ROOT t = (f32[8], f32[4]) tuple(a, b)\n"
+    text = f"HloModule m\n\nENTRY e {{\n{rows}}}\n"
+    more = text.replace("parameter(1)", "parameter(2)").replace("parameter(0)", "parameter(1)")
+    more = more.replace("ENTRY e {\n", "ENTRY e {\n  z = f32[2] parameter(0)\n")
+    (change,) = changes(module(text), module(more))
+    assert (change.area, change.what, change.kind, change.size) == ("parameters", "new", "f32[2] parameter", 8)
+
+
+@pytest.mark.parametrize("name", ["cpu/scan_fsdp.after.txt", "tpu/bf16_master.after.txt", "gpu/collectives.after.txt"])
+def test_other_names_are_no_change(name: str) -> None:
+    """Each name has `.other` behind it; names of computations, too."""
+    text = dump(name)
+    assert "%" in text
+    other = re.sub(r"%([A-Za-z_][\w.\-]*)", r"%\1.other", text)
+    old, new = module(text), module(other)
+    found = compare(old, new)
+    assert changes(old, new) == []
+    assert not found.is_different
+    assert found.report.facts["diff.same_program"]
+    assert found.report.facts["diff.same_schedule"]
+
+
+PAIRS = (
+    ("cpu/adamw_step.after.txt", "jax_0_5_0/adamw_step.after.txt"),
+    ("cpu/scan_fsdp.after.txt", "cpu/scan_forward.after.txt"),
+    ("cpu/collectives.before.txt", "cpu/collectives.after.txt"),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_there_and_back_are_mirror_images(old: str, new: str) -> None:
+    """The differences of facts are those of the two reports."""
+    first, second = module(dump(old)), module(dump(new))
+    there, back = compare(first, second).report, compare(second, first).report
+    facts, mirrored = ({str(row[0]): row[1:5] for row in report.table("facts").rows} for report in (there, back))
+    assert facts.keys() == mirrored.keys()
+    for name, (before, after, difference, _) in facts.items():
+        assert mirrored[name][:2] == (after, before)
+        assert mirrored[name][2] == (-difference if isinstance(difference, int | float) else None)
+        assert before == first.report.facts[name]
+        assert after == second.report.facts[name]
+    shared = set(first.report.facts) & set(second.report.facts)
+    assert {name for name in shared if first.report.facts[name] != second.report.facts[name]} <= facts.keys()
+    areas = [sorted({(row[0], row[2]) for row in report.table("changes").rows}) for report in (there, back)]
+    assert len(areas[0]) == len(areas[1])
+
+
+def test_the_first_lines_name_the_cause() -> None:
+    text = dump("cpu/adamw_step.after.txt")
+    without = re.sub(r" input_output_alias=\{.*?\}, (?=[a-z_]+=)", " ", text, count=1)
+    assert without != text
+    (found,) = Comparisons().of(ComparedInput(text), ComparedInput(without))
+    rows = ["".join(part if isinstance(part, str) else str(part.value) for part in row.parts) for row in found.report.headline]
+    assert rows[0] == "different programs"
+    assert any("not donated any more" in row for row in rows[1:3])
+    assert words(changes(module(text), module(without))[0]).startswith("not donated any more: ")
