@@ -55,7 +55,14 @@ def _same_output(command: str, output: str, tmp_path: Path, folder: Path) -> Non
 
 
 def test_the_tour_is_found() -> None:
-    assert [command.split()[1] for command, _ in SAMPLE_TOURS] == ["optimizer", "summary", "top", "workload", "collectives", "time"]
+    assert [command.split()[1] for command, _ in SAMPLE_TOURS] == [
+        "optimizer",
+        "summary",
+        "top",
+        "workload",
+        "collectives",
+        "time",
+    ]
     assert len(TOURS) == 9
 
 

@@ -34,6 +34,14 @@ DUMPS = [
     "jax_0_4_13/sgd_unused.after.txt",
 ]
 
+SHARED = DATA.parents[2] / "shared/dumps"
+SHARED_DUMPS = [
+    "seeds/002_496ac125c3946675.txt",
+    "seeds/004_b1cf5d3eba6d7049.txt",
+    "tpu_v5e_2x4/decode_tp.opt.hlo.txt.xz",
+    "gpu_h100x8/tf_dptp_scan.opt.hlo.txt.xz",
+]
+
 
 def written(tmp_path: Path, source: Path, *options: str) -> Path:
     target = tmp_path / f"{source.parent.name}.{source.name}"
@@ -50,6 +58,16 @@ def test_it_reads_back_with_the_same_facts(tmp_path: Path, dump: str) -> None:
     whole = hlo_inspect.inspect(written(tmp_path, DATA / dump, "--metadata"), EVERYTHING)
     assert _facts(whole) == _nearly(_facts(before))
     assert Counter(one.rule for one in whole.findings) == Counter(one.rule for one in before.findings)
+
+
+@pytest.mark.parametrize("dump", SHARED_DUMPS)
+def test_so_do_dumps_of_real_programs(tmp_path: Path, dump: str) -> None:
+    if not (SHARED / dump).exists():
+        pytest.skip("the dumps are not there")
+    passes = ("params", "fusions", "collectives", "custom-calls", "memory")
+    (before,) = hlo_inspect.inspect_all(SHARED / dump, passes)
+    (whole,) = hlo_inspect.inspect_all(written(tmp_path, SHARED / dump, "--metadata"), passes)
+    assert _facts(whole) == _nearly(_facts(before))
 
 
 def _nearly(facts: dict[str, Value]) -> dict[str, Any]:
