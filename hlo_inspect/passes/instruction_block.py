@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
@@ -51,14 +52,13 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Wor
         return
     if instruction.opcode in {"constant", "parameter"}:
         yield "value" if instruction.opcode == "constant" else "number", _said(words.listed([instruction.literal[:100]]))
-    for called in instruction.called:
-        text = called.name
-        if called.role == "fused":
+    for attribute, callees in groupby(instruction.called, lambda called: called.attribute):
+        called = list(callees)
+        if called[0].role == "fused":
             names = operand_names(around.view, around.place, around.graph)
-            label, text = "computes", FusionExpressions(context.views).of(called.name, names)
+            yield "computes", _said(FusionExpressions(context.views).of(called[0].name, names))
         else:
-            label = called.attribute.replace("_", " ")
-        yield label, _said(text)
+            yield attribute.replace("_", " ").removesuffix(" computations"), _said(words.listed([one.name for one in called]))
     yield "attributes", _said(words.attributes_text(instruction))
     predecessors = instruction.attr("control-predecessors")
     yield "waits for", _said(words.listed(predecessors or ()))

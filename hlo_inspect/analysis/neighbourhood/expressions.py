@@ -72,7 +72,8 @@ class FusionExpressions:
         if len(computed) > MAX_OUTPUTS:
             texts.append(f"{len(computed) - MAX_OUTPUTS} more")
         if len(computed) < len(results):
-            texts.append(f"{len(results) - len(computed)} operands as they are")
+            same = len(results) - len(computed)
+            texts.append(f"{same} operand{'s' if same > 1 else ''} as {'they are' if same > 1 else 'it is'}")
         return "; ".join(texts)
 
 
