@@ -10,12 +10,12 @@ from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import MODULE_FACTS, WORKLOAD, find_pass
+from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Input, Report, Table, most_severe_first
+from hlo_inspect.report.model import Finding, Input, Report, Section, Table, most_severe_first
 from hlo_inspect.rules import rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
@@ -119,7 +119,7 @@ class ModuleReports:
             *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
             *_log_tables(module),
         )
-        findings = [finding for rule in rules_of(sections) for finding in rule.check(context)]
+        findings = _findings(context, sections)
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
         counts = any(one.counts_findings for one in chosen)
@@ -140,6 +140,16 @@ class ModuleReports:
         if self.taker is not None:
             self.taker(report, context)
         return report
+
+
+def _findings(context: Context, sections: Mapping[str, Section]) -> list[Finding]:
+    """The findings that are a part of the answers; of an answer about one instruction those of all rules that name it."""
+    about = next((section.about for section in sections.values() if section.about is not None), None)
+    found = [finding for rule in rules_of(sections if about is None else PASSES.names) for finding in rule.check(context)]
+    if about is None:
+        return found
+    line, name = about
+    return [one for one in found if one.subject == name or (one.location is not None and one.location.line == line)]
 
 
 def _behind_the_module(fact: str) -> bool:

@@ -21,7 +21,7 @@ _MOST_WAYS, _MOST_OUTPUTS = 3, 8
 def instruction_block(context: Context, around: Neighbourhood) -> Iterator[HeadlineRow]:
     """What the text and the analyses say of one instruction; what there is nothing to say about is left out."""
     view, row = around.view, around.row
-    yield HeadlineRow("", (f"{around.name}: {_title(context, around)}",))
+    yield HeadlineRow("", (f"{around.name}: {_title(around)}",))
     yield HeadlineRow("result", tuple(words.shape_words(view.shapes[row])))
     if view.operand_rows(row):
         yield HeadlineRow("operands", (words.operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
@@ -31,13 +31,12 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
             yield HeadlineRow(label, said)
 
 
-def _title(context: Context, around: Neighbourhood) -> str:
+def _title(around: Neighbourhood) -> str:
     """What it is and where it stands."""
     computation = around.place.computation
     opcode = around.view.opcodes[around.row]
     kind = around.instruction.attr("kind") if around.instruction is not None and opcode == "fusion" else None
-    entry = context.module.entry
-    if entry is not None and computation == entry.name:
+    if around.is_in_entry:
         place = f"the entry {computation}"
     else:
         callers = [f"{caller.name} (line {caller.line})" for caller in around.callers]
@@ -50,8 +49,10 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Wor
     instruction = around.instruction
     if instruction is None:
         return
-    if instruction.opcode in {"constant", "parameter"}:
-        yield "value" if instruction.opcode == "constant" else "number", _said(words.listed([instruction.literal[:100]]))
+    if instruction.opcode == "constant":
+        yield "value", _said(words.short(instruction.literal))
+    if instruction.opcode == "parameter" and not around.is_in_entry:
+        yield "number", _said(instruction.literal)
     for attribute, callees in groupby(instruction.called, lambda called: called.attribute):
         called = list(callees)
         if called[0].role == "fused":

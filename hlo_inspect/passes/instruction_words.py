@@ -71,11 +71,12 @@ def attributes_text(instruction: Instruction) -> str:
         found = list(tokens.attributes(instruction.tail, operands_end(instruction.tail) + 1))
     except tokens.ScanError:
         return ""
-    shown = [f"{name}={_cut(text)}" for name, text in found if name not in _LEFT_OUT]
+    shown = [f"{name}={short(text)}" for name, text in found if name not in _LEFT_OUT]
     return ", ".join(shown)
 
 
-def _cut(text: str) -> str:
+def short(text: str) -> str:
+    """The beginning of a long text."""
     return text if len(text) <= _LONGEST_ATTRIBUTE else f"{text[:_LONGEST_ATTRIBUTE]}…"
 
 
@@ -86,10 +87,10 @@ def groups_text(collective: Collective, axis: str | None) -> str:
     """The device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
     along = f" along {axis}" if axis is not None else ""
     if collective.kind == "collective-permute":
-        return f"pairs of devices{along}: {_cut(collective.source_target_pairs)}"
+        return f"pairs of devices{along}: {short(collective.source_target_pairs)}"
     members = collective.participants
     if members.size is None:
-        return f"groups of an unknown size{along}: {_cut(collective.replica_groups)}"
+        return f"groups of an unknown size{along}: {short(collective.replica_groups)}"
     if members.listed is None:
         return f"one group of all {members.size} devices{along}"
     number = max(members.listed.count // max(members.listed.sizes), 1)
@@ -101,10 +102,10 @@ def groups_text(collective: Collective, axis: str | None) -> str:
 def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:
     """The groups as they are printed; written out where they name axes of a mesh, which mean nothing outside of the text."""
     if groups.mesh is None:
-        return _cut(collective.replica_groups)
+        return short(collective.replica_groups)
     if groups.count > _MOST_IDS:
         return f"of a mesh of {groups.count} devices"
-    return _cut("{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in groups.groups) + "}")
+    return short("{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in groups.groups) + "}")
 
 
 def collective_words(collective: Collective, axis: str | None) -> Words:

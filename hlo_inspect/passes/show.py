@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, graph_around
 from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
@@ -40,7 +41,7 @@ class Show(Pass):
     counts_findings = False
     depth = DEPTH
     formats = ("dot", "svg", "mermaid")
-    wants = WANTS | phases.WANTS | Wants(entry=True, graph=True, checked=True)
+    wants = WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
     specs = ()
 
     def run(self, context: Context) -> Section:
@@ -58,7 +59,8 @@ class Show(Pass):
             return Section({}, [instructions_table(context, found, graph)], (), several_block(context, found))
         around = Neighbourhood(context.module, context.views, found[0], query.depth)
         notes = [] if around.graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
-        return Section({}, _tables(context, around), notes, instruction_block(context, around))
+        about = None if query.quick else (around.line, around.name)
+        return Section({}, _tables(context, around), notes, instruction_block(context, around), about=about)
 
 
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:

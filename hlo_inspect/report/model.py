@@ -296,6 +296,8 @@ class Section:
 
     `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
     they are made then. `notes` say why a fact is unknown: one line each that starts with its name.
+    An answer that is about one instruction alone says which (`about`, its line and name): of the findings of all rules the
+    report has those that name it.
     """
 
     facts: dict[str, Value]
@@ -303,6 +305,7 @@ class Section:
     notes: Sequence[str] = ()
     headline: Iterable[HeadlineRow] = ()
     passages: Iterable[Passage] = ()
+    about: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Neighbourhood:
     def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
         self.place = place
         self.depth = depth
+        self.is_in_entry = module.entry is not None and place.computation == module.entry.name
         self.view = views.of(place.computation)
         self._views = views
         self.graph = graph_around(module, views, [place])

@@ -16,6 +16,7 @@ WILDCARD = "*"
 _AS_PRINTED_IN_TABLES = re.compile(r"%?(.*?)(?: × [\d,]+)?", re.ASCII | re.DOTALL)
 _ELEMENT = re.compile(r"\{[\d,]*+\}$", re.ASCII)
 _NUMBER = re.compile(r"(?:\.\d++)++$", re.ASCII)
+_PLAIN = re.compile(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
 """The nearest of more names are sought among those that begin alike."""
 
@@ -33,7 +34,7 @@ class RowPlace(NamedTuple):
 
 def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
     """The rows that are meant, in the order of the text: those of that name, in whatever computations, the one on that line,
-    those of that opcode, or those of which the name, the opcode or the op_name fits a pattern in which `*` is any text.
+    those of that opcode or op_name, or those of which name, opcode or op_name fits a pattern in which `*` is any text.
     `NoSuchInstructionError` where there is none. Names may be as other tables print them: `%name`, `name{0}`, `fusion.* × 24`.
     """
     text = _plain(asked)
@@ -44,6 +45,7 @@ def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
     else:
         found = _where(views, lambda view: (row for row, one in enumerate(view.rows) if one[1] == text))
         found = found or _where(views, lambda view: (row for row, one in enumerate(view.opcodes) if one == text))
+        found = found or list(_fitting(views, text))
     if not found:
         raise NoSuchInstructionError(_no_such(module, views, text))
     return found
@@ -64,6 +66,8 @@ def _where(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPl
 
 def fits(text: str, parts: list[str]) -> bool:
     """Whether a text fits a pattern, given as its parts between the wildcards."""
+    if len(parts) == 1:
+        return text == parts[0]
     first, *middle, last = parts
     if not text.startswith(first) or len(text) < len(first) + len(last) or not text.endswith(last):
         return False
@@ -78,7 +82,7 @@ def fits(text: str, parts: list[str]) -> bool:
 
 def _fitting(views: Views, pattern: str) -> Iterator[RowPlace]:
     parts = pattern.split(WILDCARD)
-    longest = max(parts, key=len)
+    longest = max(_PLAIN.findall(pattern), key=len, default="")  # of which a text in quotes has nothing escaped
     opcodes: dict[str, bool] = {}
     for name in views.computations:
         view = views.of(name)
