@@ -5,11 +5,13 @@ Tables and columns are those that the command gives for a small module. All is i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, split_arg_string
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Report
@@ -125,5 +127,11 @@ def instructions(context: click.Context, _parameter: click.Parameter, incomplete
     """Names of the input's instructions and its opcodes; where a * stands all that fit."""
     from hlo_inspect.inspection.instruction_names import names_like
 
-    source = context.params.get("source")
+    source = context.params.get("source") or _first_file()
     return [CompletionItem(name) for name in names_like(source, incomplete)] if source not in {None, "-"} else []
+
+
+def _first_file() -> str | None:
+    """The first word of the line that is a file: an option of which words are still missing hides the arguments before it."""
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))
+    return next((word for word in words if Path(word).is_file()), None)

@@ -14,6 +14,7 @@ from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbour, Neighbou
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import array_leaves, total
+from hlo_inspect.passes.collective_tables import sites
 from hlo_inspect.passes.instruction_words import Words, shape_text
 from hlo_inspect.passes.kernel_tables import kernels_table
 from hlo_inspect.passes.memory_tables import printed
@@ -21,8 +22,6 @@ from hlo_inspect.report.model import Amount, Column, Table, Value
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
 """A longer way is written with its first and last instructions."""
-SHOWN_FEEDS, SHOWN_READS = 20, 20
-"""Rows of a page."""
 
 
 # -- one instruction --------------------------------------------------------------------------------------------------------
@@ -116,13 +115,18 @@ class InstructionFigures:
         view = self._context.views.of(place.computation)
         return self._rows.get((view.lines[place.row], view.rows[place.row][1]), {})
 
+    @cached_property
+    def _collectives(self) -> dict[tuple[Value, Value], dict[str, Value]]:
+        return {(record["line"], record["name"]): record for record in sites(self._context).records()}
+
     def words(self, place: RowPlace) -> Iterator[tuple[str, Words]]:
         """Work and time of all runs."""
-        row = self.of(place)
-        if row:
-            yield "costs", self._work(row)
-        if self._context.profile is not None and "bound_s" in row:
-            yield "time", self._time(row, self._context.profile.name)
+        row, profile = self.of(place), self._context.profile_used
+        if not row:
+            return
+        yield "costs", self._work(row)
+        if profile is not None:
+            yield "time", self._time(self._collectives.get((row["line"], row["name"])) or row, profile.name)
 
     @staticmethod
     def _work(row: Mapping[str, Value]) -> Words:
@@ -137,14 +141,27 @@ class InstructionFigures:
 
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Words:
+        """The times of a kernel, or of a collective; nothing where none is known."""
+        bound = row.get("bound_s") or row.get("bound_s_lower_bound")
+        if bound is None:
+            return
         yield "at least "
-        yield Amount(row["bound_s"], "seconds")
+        yield Amount(bound, "seconds")
         yield f" on {profile}"
-        yield f", bound by {row['bound_by']}" if row["bound_by"] else ""
-        for name, what in (("estimate_s", "; about "), ("compiler_s", "; by the compiler ")):
+        yield f", bound by {row['bound_by']}" if row.get("bound_by") else f", over {row['level']}" if row.get("level") else ""
+        for name, before, after in _TIMES:
             if row.get(name) is not None:
-                yield what
-                yield Amount(row[name], "seconds")
+                yield before
+                yield Amount(row[name], "bytes_per_s" if name == "bus_bandwidth" else "seconds")
+                yield after
+
+
+_TIMES = (
+    ("estimate_s", "; about ", ""),
+    ("bus_bandwidth", ", at ", " of bus bandwidth"),
+    ("exposed_s", "; ", " of it exposed"),
+    ("compiler_s", "; by the compiler ", ""),
+)
 
 
 def instructions_table(context: Context, places: Sequence[RowPlace], graph: InstructionGraph) -> Table:
@@ -190,8 +207,8 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     describer = _Describer(context, around.graph)
     feeds = _described(around, describer, around.feeds)
     reads = _described(around, describer, around.reads)
-    yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, SHOWN_FEEDS)
-    yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, SHOWN_READS)
+    yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, on_page=around.depth > 0)
+    yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, on_page=around.depth > 0)
     yield from _direct(context, around)
     yield _parameter_ways(context, around)
     asked = describer.of(around.place)
@@ -235,7 +252,7 @@ def _described(around: Neighbourhood, describer: _Describer, found: Sequence[Nei
     return [describer.of(graph.places[one.number], one.steps, name(one.by)) for one in found]
 
 
-def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], page_rows: int) -> Table:
+def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], *, on_page: bool) -> Table:
     columns = (
         Column("steps", "number", get=lambda row: row.distance),
         Column("name", get=lambda row: row.name),
@@ -250,7 +267,7 @@ def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], page
         Column("source", detail=3, get=lambda row: row.source),
         Column("line", "number", get=lambda row: row.line),
     )
-    return Table.of(name, title, columns, rows, page_rows=page_rows)
+    return Table.of(name, title, columns, rows, on_page=on_page)
 
 
 def _parameter_ways(context: Context, around: Neighbourhood) -> Table:

@@ -30,7 +30,7 @@ _LEFT_OUT = frozenset(
         "use_global_device_ids",
     }
 )  # fmt: skip
-_LONGEST_ATTRIBUTE = 100
+_LONGEST_ATTRIBUTE, _LONGEST_NAME = 100, 300
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -75,9 +75,9 @@ def attributes_text(instruction: Instruction) -> str:
     return ", ".join(shown)
 
 
-def short(text: str) -> str:
+def short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
     """The beginning of a long text."""
-    return text if len(text) <= _LONGEST_ATTRIBUTE else f"{text[:_LONGEST_ATTRIBUTE]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 # -- communication ----------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def scope_text(instruction: Instruction) -> str:
     metadata = instruction.attr("metadata")
     if metadata is None:
         return ""
-    return " / ".join(scope_of(metadata.op_name).path) or metadata.op_name
+    return short(" / ".join(scope_of(metadata.op_name).path) or metadata.op_name, _LONGEST_NAME)
 
 
 def source_text(context: Context, instruction: Instruction) -> str:

@@ -12,6 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+FSDP = str(ROOT / "tests/data/cpu/scan_fsdp.after.txt")
+
+
 def offered(*words: str) -> list[tuple[str, str]]:
     """The kind and value of each completion of the last word."""
     line = " ".join(("hlo-inspect", *(f"'{word}'" if " " in word else word for word in words)))
@@ -47,6 +50,11 @@ def plain(*names: str) -> list[tuple[str, str]]:
         (("check", "--assert", "collectives.all-gather.c"), plain("collectives.all-gather.count")),
         (("check", "--policy", "poli"), [("file", "poli")]),
         (("summary", "dumps/mod"), [("file", "dumps/mod")]),
+        (("show", FSDP, "all_g"), plain("all_gather.11", "all_gather.6")),
+        (("show", FSDP, "reduce-s"), plain("reduce-scatter")),
+        (("show", FSDP, "*gather.1"), plain("all_gather.11")),
+        (("show", "no_such_file", "all_g"), [("", "")]),
+        (("show", FSDP, "--path", "all_gather.1"), plain("all_gather.11")),
     ],
 )
 def test_completion(words: tuple[str, ...], completions: list[tuple[str, str]]) -> None:

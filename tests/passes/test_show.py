@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
+from hlo_inspect.report.terminal import render_terminal
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -156,7 +159,22 @@ def test_depth() -> None:
     assert column(show("dot.4", depth=3), "feeds", "steps") == [1, 1, 2, 2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("asked", ["dot.4", "%dot.4", "45", "dot", "d*.4", "*layer*", "dot.4{}", "dot.* × 1"])
+def test_a_parameter_with_the_finding_that_names_it() -> None:
+    report = show("mask", DATA / "cpu/sgd_unused.after.txt")
+    assert block(report)["parameter"] == 'number 4, mask, divided ("d0",), not donated: no output has its shape and type'
+    assert [(finding.rule, finding.message) for finding in report.findings] == [("HI102", "nothing reads parameter 4")]
+    assert show("x", DATA / "cpu/sgd_unused.after.txt").findings == ()
+
+
+def test_live_ranges_and_times() -> None:
+    said = block(show("all-reduce-start", DATA / "gpu/collectives.after.txt", profile="h100-sxm"))
+    assert said["memory"].startswith("256 B live from 6 to 24")
+    assert said["time"].startswith("at least 0.569 ns on h100-sxm, over nvlink")  # 256 B at 450 GB/s, reduced by the switch
+
+
+@pytest.mark.parametrize(
+    "asked", ["dot.4", "%dot.4", "45", "dot", "d*.4", "*layer*", "jit(step)/jvp(layer)/dot_general", "dot.4{}", "dot.* × 1"]
+)
 def test_ways_to_name_an_instruction(asked: str) -> None:
     assert column(show(asked), "show", "name") == ["dot.4"]
 
@@ -206,3 +224,64 @@ def test_no_way_and_one_backwards() -> None:
     said = block(show("total", to="w"))
     assert said[""] == "No array goes from total to w; from w to total:"
     assert said["shortest"] == "3 steps: param 0 weights['w1'] → gather → dot.4 → total"
+
+
+COLUMNS = {
+    "show": "name opcode shape bytes expression computation runs runs_lower_bound flops accessed_bytes bound_s phase op_name "
+    "source line",
+    "operands": "number name shape",
+    "users": "name opcode shape line",
+    "feeds": "steps name opcode shape bytes into expression phase computation op_name source line",
+    "reads": "steps name opcode shape bytes of expression phase computation op_name source line",
+    "ways": "steps way lines",
+    "graph_nodes": "node name opcode shape expression phase computation side steps line",
+    "graph_edges": "source target",
+}
+"""What scripts may rely on, of each table."""
+
+
+def test_the_columns_of_all_tables() -> None:
+    for report in (show("dot.4"), show("all-reduce-start", DATA / "gpu/collectives.after.txt")):
+        found = {table.name: [column.name for column in table.columns] for table in report.tables if table.name in COLUMNS}
+        assert found == {name: columns.split() for name, columns in COLUMNS.items()}
+
+
+@pytest.mark.parametrize(
+    ("dump", "name", "row"),
+    [
+        # 2 x 4096 x 8192 x 2048, and 2 x 4096 x 8192 of conversions
+        (
+            "gpu/gathered_matmul.after",
+            "gemm_fusion_dot_general.6",
+            {"opcode": "fusion", "runs": 1, "flops": 2 * 4096 * 2048 * 8192 + 2 * 4096 * 8192, "line": 83, "phase": "unknown"},
+        ),
+        # 4 x 8 numbers gathered from 2 devices, three times; 128 bytes are read and 256 written
+        (
+            "cpu/scan_fsdp.after",
+            "all_gather.6",
+            {"shape": "f32[8,8]", "bytes": 256, "runs": 3, "accessed_bytes": 3 * (128 + 256), "computation": "region_0.1_spmd"},
+        ),
+    ],
+)
+def test_the_row_of_an_instruction(dump: str, name: str, row: dict[str, Value]) -> None:
+    (record,) = show(name, DATA / f"{dump}.txt").table("show").records()
+    assert {column: record[column] for column in row} == row
+
+
+def test_the_picture_is_of_what_is_around() -> None:
+    report = show("fusion.1", depth=1)
+    names = column(report, "graph_nodes", "name")
+    assert names == ["fusion.1", "n", "loop", "dot.4"]
+    edges = {(names[int(source)], names[int(target)]) for source, target in report.table("graph_edges").rows}  # type: ignore[arg-type]
+    assert edges == {("n", "fusion.1"), ("loop", "fusion.1"), ("fusion.1", "dot.4")}
+    of_value = show("out", depth=1)  # which makes no array by itself: it stands between what makes and what reads it
+    names = column(of_value, "graph_nodes", "name")
+    edges = {(names[int(source)], names[int(target)]) for source, target in of_value.table("graph_edges").rows}  # type: ignore[arg-type]
+    assert edges == {("loop", "out"), ("out", "twice"), ("out", "fusion.1")}
+
+
+def test_names_of_a_dump_do_not_steer_the_page() -> None:
+    text = STEP.replace("jit(step)/jvp(layer)/dot_general", "a\\033[31m<b>|`{evil}")
+    page = StringIO()
+    render_terminal([show("dot.4", text)], page, RenderOptions(width=80))
+    assert "\033" not in page.getvalue()
