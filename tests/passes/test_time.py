@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import hlo_inspect
 from hlo_inspect.report.model import Report, Value
 
 DATA = Path(__file__).parents[1] / "data"
+SHARED = Path(__file__).parents[3] / "shared" / "dumps"
 GATHERED = DATA / "gpu/gathered_matmul.after.txt"
 SCAN = DATA / "cpu/scan_fsdp.after.txt"
 BEFORE = DATA / "cpu/gathered_matmul.before.txt"
@@ -112,3 +114,99 @@ def test_what_a_change_of_the_machine_buys() -> None:
     assert rows["all FLOPs alone"]["times_as_fast"] == 1
     likely = 2 * 3 * 2**23 / 450e9 / 2
     assert number(rows["exposed collectives at bounds"]["changed"]) < likely
+
+
+UNKNOWN_LOOP = """HloModule test, is_scheduled=true, replica_count=2
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%body (x: f32[4096]) -> f32[4096] {
+  %x = f32[4096] parameter(0)
+  %k = f32[4096] negate(%x)
+  ROOT %all = f32[4096] all-reduce(%k), replica_groups={{0,1}}, to_apply=%add
+}
+
+%cond (x: f32[4096]) -> pred[] {
+  %x = f32[4096] parameter(0)
+  %first = f32[1] slice(%x), slice={[0:1]}
+  %number = f32[] reshape(%first)
+  ROOT %more = pred[] compare(%number, %number), direction=LT
+}
+
+%short (x: f32[4096]) -> f32[4096] {
+  %x = f32[4096] parameter(0)
+  ROOT %s = f32[4096] negate(%x)
+}
+
+%long (x: f32[4096]) -> f32[4096] {
+  %x = f32[4096] parameter(0)
+  %l1 = f32[4096] negate(%x)
+  ROOT %l2 = f32[4096] negate(%l1)
+}
+
+ENTRY %main (p: f32[4096], i: pred[]) -> f32[4096] {
+  %p = f32[4096] parameter(0)
+  %i = pred[] parameter(1)
+  ROOT %w = f32[4096] LOOP_OR_BRANCH
+}
+"""
+NEGATED = 2 * 4 * 4096 / 3352e9
+
+
+def lower(found: Report, name: str) -> float:
+    assert found.facts[f"time.{name}"] is None
+    return number(found.facts[f"time.{name}.lower_bound"])
+
+
+def test_a_loop_whose_count_is_not_known_runs_once_at_least() -> None:
+    """The step is a lower bound then, and so are its parts."""
+    text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert lower(found, "kernels_s") == pytest.approx(NEGATED, rel=0.01)  # and two small kernels of the condition
+    assert lower(found, "exposed_collective_s") == pytest.approx(4 * 4096 / 450e9)
+    assert lower(found, "step_s") == pytest.approx(lower(found, "kernels_s") + lower(found, "exposed_collective_s"), rel=1e-9)
+    assert lower(found, "estimate_step_s") > lower(found, "step_s")
+    assert any(note.startswith("time.step_s: the trip count of w") for note in found.notes)
+
+
+def test_of_a_conditional_the_shorter_branch_at_least() -> None:
+    text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "conditional(%i, %p, %p), true_computation=%short, false_computation=%long")
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert lower(found, "step_s") == pytest.approx(NEGATED)
+    assert lower(found, "estimate_step_s") == pytest.approx(2 * (1e-6 + NEGATED), rel=1e-3)
+    runs = {row["name"]: row["bound_s"] for row in found.table("kernels").records()}
+    assert number(runs["s"]) == pytest.approx(NEGATED)
+    assert runs["l1"] == 0
+
+
+def test_lines_without_a_computation_have_no_times() -> None:
+    text = "%all = f32[4096] all-reduce(%k), replica_groups={{0,1}}, to_apply=%add\n"
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert found.facts["time.step_s"] is None
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="without the folder of shared dumps")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpu_h100x8/tf_fsdp_unroll",
+        "tpu_v5e_2x4/decode_tp",
+        "tpu_v5e_2x4/pipeline_ppermute",
+        "timeline/gpu_a100_2x8_collective_zoo",
+        "custom_calls/tpu_paged_attention_b4q8kv8",
+    ],
+)
+def test_the_step_is_its_kernels_and_what_is_exposed(name: str) -> None:
+    facts = hlo_inspect.inspect(SHARED / f"{name}.opt.hlo.txt.xz", ("cost",), profile="tpu-v5e").facts
+
+    def least(fact: str) -> float:
+        return number(facts[fact] if facts[fact] is not None else facts.get(f"{fact}.lower_bound") or 0)
+
+    for kind in ("", "estimate_"):
+        parts = least(f"time.{kind}kernels_s") + least(f"time.{kind}exposed_collective_s")
+        assert least(f"time.{kind}step_s") == pytest.approx(parts, rel=1e-9)
+    assert least("time.step_s") <= least("time.estimate_step_s")
