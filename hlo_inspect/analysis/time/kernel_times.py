@@ -164,7 +164,7 @@ class KernelTimes:
         padding = _padding(arrays)
         if kernel.started is not None:  # a copy that its own engine makes, beside the kernels
             return max(load.memory * padding / profile.memory_efficiency, load.host)
-        if all(array.dimensions == () or _space(array) == _SCALAR_MEMORY for array in arrays):
+        if all(array.elements == 1 or _space(array) == _SCALAR_MEMORY for array in arrays):
             return load.bound
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))

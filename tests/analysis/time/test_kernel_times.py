@@ -130,11 +130,13 @@ def test_one_core_of_two(machine: Machine) -> None:
 
 
 def test_scalars_have_no_fixed_cost(machine: Machine) -> None:
-    """An addition of three numbers of 4 bytes, and one in the memory of scalars."""
+    """An addition of three numbers of 4 bytes, one in the memory of scalars, and arrays of one number."""
     lines = (parameter("f32[]{:T(128)}"), "%a = f32[]{:T(128)} add(%p0, %p0)", "ROOT %b = f32[]{:T(128)S(6)} negate(%a)")
     found = machine.times(*lines)
     assert found["a"][:2] == (pytest.approx(12e-12), pytest.approx(12e-12))
     assert found["b"][:2] == (pytest.approx(4e-12), pytest.approx(4e-12))
+    one = "f32[1]{0:T(128)}"
+    assert machine.times(parameter(one), f"ROOT %n = {one} negate(%p0)")["n"][1] == pytest.approx(8e-12)
 
 
 def test_copies_that_another_engine_makes(machine: Machine) -> None:
