@@ -9,6 +9,7 @@ from functools import cached_property
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
+from hlo_inspect.compare.difference_tables import axes_table, peak_table
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, fact_changes
 from hlo_inspect.report.facts import Facts
@@ -126,7 +127,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         command=COMMAND,
         input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes),
         facts=Facts(_module_facts(new.report) | own, (*_module_specs(new.report), *SPECS)),
-        tables=(_facts_table(facts), changes_table(changes)),
+        tables=(_facts_table(facts), changes_table(changes), *_more_tables(old, new, facts)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
         notes=tuple(_notes(old, new, verdict, changes)),
         profile=new.report.profile,
@@ -135,6 +136,15 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         headline=(*_warnings(old.report, new.report), *_headline(verdict, facts, changes)),
     )
     return ModuleComparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
+
+
+def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactChange]) -> Iterator[Table]:
+    """What is sent over each axis, and what is live at the peak, where these differ."""
+    names = {fact.name for fact in facts}
+    if any(name.startswith("collectives.axis.") and name.endswith(".executed_wire_bytes") for name in names):
+        yield axes_table(old.report, new.report)
+    if "memory.peak_bytes" in names and old.context is not None and new.context is not None:
+        yield peak_table(old.context.live_arrays, new.context.live_arrays)
 
 
 def _module_facts(report: Report) -> dict[str, Value]:

@@ -154,12 +154,15 @@ class InstructionChanges:
         """Kernels that hold together what other ones held."""
         old = [edit.old for edit in found.edits if edit.old is not None]
         new = [edit.new for edit in found.edits if edit.new is not None]
-        is_split = found.what == "split"
-        one = Edit("gone", old[0], None) if is_split else Edit("new", None, new[-1])
-        change = self._change("kernels", one, self._kind(one), ())
+        one = Edit("gone", old[0], None) if found.what == "split" else Edit("new", None, new[-1])
+        kinds = self._kind(Edit("gone", old[0], None)), self._kind(Edit("new", None, new[-1]))
+        aspects: tuple[Aspect, ...] = ()
+        if found.what == "rewritten":
+            aspects = (Aspect("kernel", *kinds) if kinds[0] != kinds[1] else Aspect("reads others"),)
+        what = {"split": f"split in {len(new)}", "merged": f"{len(old)} merged in one", "rewritten": "changed"}[found.what]
         return replace(
-            change,
-            what=f"split in {len(new)}" if is_split else f"merged of {len(old)}",
+            self._change("kernels", one, "" if kinds[0] != kinds[1] and aspects else self._kind(one), aspects),
+            what=what,
             size=self._figure("bytes", found.edits),
             flops=self._figure("flops", found.edits),
             old_line=self._line(0, old[0]),

@@ -1,4 +1,4 @@
-"""Fusions that were split or merged: neighbours among the edited kernels whose bodies hold together the same instructions."""
+"""Fusions that were split, merged or made anew: edited kernels whose bodies hold together the same instructions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Content = Counter[tuple[str, str]]
 class Reshaped(NamedTuple):
     """Kernels of OLD and NEW that hold the same instructions: one that was split, several that were merged."""
 
-    what: Literal["split", "merged"]
+    what: Literal["split", "merged", "rewritten"]
     edits: tuple[Edit, ...]
 
 
@@ -32,8 +32,13 @@ class Regions:
     def __init__(self, old: CanonicalModule, new: CanonicalModule, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
         self._edits = edits
-        self.reshaped = list(self._found())
-        self.explained = {edit for one in self.reshaped for edit in one.edits}
+        self.reshaped: list[Reshaped] = []
+        self.explained: set[Edit] = set()
+        for find in (self._found, self._in_two, self._rewritten):
+            for one in find():
+                if self.explained.isdisjoint(one.edits):
+                    self.reshaped.append(one)
+                    self.explained.update(one.edits)
 
     def _found(self) -> Iterator[Reshaped]:
         for group in self._groups():
@@ -45,6 +50,43 @@ class Regions:
             is_split = len(sides[0]) == 1
             if _holds(*held) if is_split else _holds(*reversed(held)):
                 yield Reshaped("split" if is_split else "merged", edits)
+
+    def _in_two(self) -> Iterator[Reshaped]:
+        """Kernels that are gone or new, and hold what two neighbours hold on the other side, whatever is around."""
+        for side in (0, 1):
+            whole = self._by_content(side)
+            rows = dict(self._alone(1 - side))
+            for place, edit in rows.items():
+                for other in self._read(1 - side, place):
+                    held = frozenset((self._content(1 - side, [place]) + self._content(1 - side, [other])).items())
+                    waiting = whole.get(held, ()) if other in rows else ()
+                    if waiting and other != place and self.explained.isdisjoint((edit, rows[other], waiting[0])):
+                        both = (rows[other], edit)
+                        yield Reshaped("split", (waiting[0], *both)) if side == 0 else Reshaped("merged", (*both, waiting[0]))
+                        whole[held] = waiting[1:]
+
+    def _rewritten(self) -> Iterator[Reshaped]:
+        """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
+        new = self._by_content(1)
+        for place, edit in self._alone(0):
+            waiting = new.get(frozenset(self._content(0, [place]).items()), [])
+            if waiting and edit not in self.explained:
+                yield Reshaped("rewritten", (edit, waiting.pop(0)))
+
+    def _by_content(self, side: int) -> dict[frozenset[tuple[tuple[str, str], int]], list[Edit]]:
+        found: dict[frozenset[tuple[tuple[str, str], int]], list[Edit]] = {}
+        for place, edit in self._alone(side):
+            held = frozenset(self._content(side, [place]).items())
+            if held and edit not in self.explained:
+                found.setdefault(held, []).append(edit)
+        return found
+
+    def _alone(self, side: int) -> Iterator[tuple[EditPlace, Edit]]:
+        """What is gone, or new, with its place."""
+        for edit in self._edits:
+            place = (edit.old, edit.new)[side]
+            if place is not None and edit.what != "changed":
+                yield place, edit
 
     def _groups(self) -> list[list[int]]:
         """Positions of edits that are neighbours: one reads what the other makes, or both hold the same."""
