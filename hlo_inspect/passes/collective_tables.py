@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.calls import Runs
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
@@ -271,6 +271,35 @@ def by_phase(context: Context) -> Table:
     met = {row.label for row in rows}
     rows += [_Together(phase, [], one) for phase, one in executed.items() if phase not in met]
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
+
+
+def by_size(context: Context) -> Table:
+    """One row a kind and class of sizes, where a profile is named: up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as
+    nccl-tests counts it (of an all-gather its result).
+    """
+    columns = (
+        Column("kind", get=lambda row: row.label[0]),
+        Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
+    )
+    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives]) if context.profile_is_named else []
+    rows.sort(key=_kind_and_size)
+    return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
+
+
+def _kind_and_size(row: _Together) -> tuple[str, int]:
+    kind, size = cast("tuple[str, int | None]", row.label)
+    return kind, size or 0
+
+
+_SMALLEST_CLASS = 1 << 12
+
+
+def _size_class(collective: Collective) -> int | None:
+    size = collective.result_bytes if collective.kind == "all-gather" else collective.operand_bytes
+    limit = _SMALLEST_CLASS
+    while size is not None and limit < size:
+        limit *= 4
+    return None if size is None else limit
 
 
 def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together], context: Context) -> Table:

@@ -79,7 +79,13 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.sites(context)
     yield collective_tables.groups(context)
     yield collective_tables.by_kind(context)
-    others = (collective_tables.point_to_point, collective_tables.by_axis, collective_tables.by_phase, loop_table.loops)
+    others = (
+        collective_tables.point_to_point,
+        collective_tables.by_axis,
+        collective_tables.by_size,
+        collective_tables.by_phase,
+        loop_table.loops,
+    )
     stacks = call_stacks(collective.origin for collective in context.collectives)
     told = differences(context, [one.inner for one in context.collectives], "collectives")
     yield from (table for table in (*(of(context) for of in others), stacks, told) if table.rows)

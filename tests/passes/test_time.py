@@ -91,6 +91,20 @@ def test_without_a_schedule_there_is_a_range() -> None:
     assert any("the text is no schedule" in str(part) for row in found.headline for part in row.parts)
 
 
+def test_collectives_by_size() -> None:
+    """Two gathers of 32 MiB, and a scatter of 16 MiB, which is the limit of its class; bytes over time of all together."""
+    found = hlo_inspect.inspect(GATHERED, ("collectives",), profile="h100-sxm")
+    rows = {(row["kind"], row["up_to_bytes"]): row for row in found.table("collectives_by_size").records()}
+    assert list(rows) == [("all-gather", 2**26), ("reduce-scatter", 2**24)]
+    gathers = rows["all-gather", 2**26]
+    likely = 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)
+    assert gathers["estimate_s"] == pytest.approx(2 * likely)
+    assert gathers["bus_bandwidth"] == pytest.approx(3 * 2**23 / likely)
+    without = hlo_inspect.inspect(GATHERED, ("collectives",))
+    assert "collectives_by_size" not in {table.name for table in without.tables}
+    assert "bound_s" not in {column.name for column in without.table("collectives").columns}
+
+
 def test_without_a_profile_there_is_no_time() -> None:
     found = hlo_inspect.inspect(BEFORE, ("time",))
     assert found.tables == ()
