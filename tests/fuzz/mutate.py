@@ -84,7 +84,7 @@ GARBAGE = MARKS + SNIPPETS
 LAYOUT = {ord(char): None for char in "\n\u00a0"}
 """What is not printable and is no control character of the input: pages keep a number and its unit together."""
 LIMIT_SECONDS = 60
-ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 0.5, 25e-6, 0.02
+ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
 """What one reading may take whatever the text is, and what a text may take by its size: three times what shapes of
 `benchmarks.scaling` take."""
 ALLOWED_BYTES, BYTES_PER_BYTE = 40 << 20, 600
@@ -101,7 +101,11 @@ class Mutator:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - damage, not secrets
 
-    def __call__(self, text: bytes) -> bytes:
+    def __call__(self, text: bytes, only: str = "") -> bytes:
+        """The damaged text; `only` by the damage of that name."""
+        if only:
+            damaged: bytes = getattr(self, only)(text)
+            return damaged
         for _ in range(self.chance.choice([1, 1, 2, 3, 8])):
             text = self.chance.choice(self._damages())(text)
         return self.hostile(text) if self.chance.random() < 0.04 else text
@@ -307,21 +311,21 @@ def allowed_seconds(dump: Dump, text: bytes, modules: int) -> float:
     return max(by_size, min(like_undamaged, 2 * by_size))
 
 
-def mutant(dump: Dump, seed: int, other: Dump) -> tuple[bytes, bytes | None]:
+def mutant(dump: Dump, seed: int, other: Dump, only: str = "") -> tuple[bytes, bytes | None]:
     """The text of a seed; some hold several modules, one of `other`. With a second text both are files of a directory."""
     mutator = Mutator(seed)
-    text = mutator(dump.text)
+    text = mutator(dump.text, only)
     chance = mutator.chance.random()
     if chance < 0.1:
         text += mutator(other.text) + text
     return text, mutator(other.text) if chance > 0.97 else None
 
 
-def failure(dump: Dump, seed: int, other: Dump) -> str | None:
+def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
     """What is wrong with the reading of one mutant, if anything is: by all passes, one in four also by one pass alone; as JSON
     and in one other format. Passes and formats take turns with the seeds.
     """
-    text, second = mutant(dump, seed, other)
+    text, second = mutant(dump, seed, other, only)
     try:
         with time_limit(LIMIT_SECONDS):
             if second is not None:
@@ -356,12 +360,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="mutations over all dumps")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--max-bytes", type=int, default=400_000, help="leave larger texts out")
+    damages = sorted({damage.__name__ for damage in (*Mutator(0)._damages(), Mutator(0).hostile)})
+    parser.add_argument("--only", default="", choices=damages, help="one kind of damage instead of all")
     options = parser.parse_args()
     dumps = [dump for path in files(options.dumps) if (dump := load(path, options.max_bytes)) is not None]
     failed = 0
     for number in range(options.count):
         seed, dump = options.first + number, dumps[(options.first + number) % len(dumps)]
-        trouble = failure(dump, seed, dumps[seed % 7 % len(dumps)])
+        trouble = failure(dump, seed, dumps[seed % 7 % len(dumps)], options.only)
         if trouble is not None:
             failed += 1
             sys.stdout.write(f"FAIL --first {seed} --count 1 {dump.path}\n{trouble}\n")
