@@ -167,7 +167,7 @@ class Keeper:
             computation.opcodes = opcodes[first:end]
             computation.root_opcode = opcodes[run.roots[number]]
             if self._wants.graph:
-                computation.keep_rows(run.rows[first:end], line + first_line)
+                computation.keep_rows(self._heads.with_shared_heads(run.rows[first:end]), line + first_line)
             self._register(computation)
         if self._wants.checked and not self._names.knows_callees(run.tails_of(calling_opcodes(set(opcodes)), opcodes)):
             for part in run.parts:
@@ -218,7 +218,7 @@ class Keeper:
             if not heads.special.isdisjoint(rows.heads):
                 self._note_unknown(rows)
         if wants.graph:
-            computation.keep_rows(list(rows.rows), rows.line)
+            computation.keep_rows(heads.with_shared_heads(rows.rows), rows.line)
         if wants.checked or (wants.entry and computation.is_entry):
             self._names.check(rows, opcodes)
         if wants.loops and not heads.scalars.isdisjoint(rows.heads):

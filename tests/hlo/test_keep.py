@@ -350,3 +350,11 @@ def test_shardings_once_each_in_order() -> None:
     module = Module(Header("m"), "path", 1, Wants())
     note_devices(module, MARKED, 0, len(MARKED), of_entry=True)
     assert list(module.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]
+
+
+def test_rows_share_the_text_of_their_heads() -> None:
+    """What rows hold of a large text is most of the memory of a reading: equal heads are one string."""
+    lines = "".join(f"  n{number} = f32[4,8]{{1,0}} negate(p)\n" for number in range(50))
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[4,8]{{1,0}} parameter(0)\n{lines}}}\n"
+    rows = [row for computation in module(text, Wants(graph=True)).computations.values() for row in computation.rows]
+    assert (len(rows), len({id(row[2]) for row in rows})) == (51, 2)
