@@ -16,8 +16,8 @@ class Fingerprint(Pass):
     Two texts of one program have the same first hash: it does not depend on the names of module, computations, instructions and
     channels, on metadata, on the order of independent lines, nor on whether the text is scheduled. The second one is that of
     the program with the order of its instructions; a module that is not scheduled has none. Both are the same on every machine.
-    `normalize` prints the text that they are made of; a version of hlo-inspect that spells that otherwise gives other hashes, and
-    its changelog says so.
+    `normalize` prints the text that they are made of; a version of hlo-inspect that spells that otherwise gives other hashes,
+    and its changelog says so.
     """
 
     name = "fingerprint"
