@@ -10,6 +10,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import StepTimes
 from hlo_inspect.analysis.time.what_if import bottleneck
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
+from hlo_inspect.passes.link_table import link_table
 from hlo_inspect.passes.time_comparison import comparison
 from hlo_inspect.passes.time_tables import (
     TimePart,
@@ -47,6 +48,8 @@ def time_tables(context: Context) -> Iterator[Table]:
     yield resources_table(busy_resources(context), times.step.least, likely)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
     yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
+    if context.collectives:
+        yield link_table(context)
     if timelines.is_scheduled:
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []

@@ -1,0 +1,61 @@
+"""Collectives of a step on their links, by kind, axis and size, summed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+
+ADD = """add (a: f32[], b: f32[]) -> f32[] {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+"""
+SUM = "use_global_device_ids=true, to_apply=add"
+ROWS, COLUMNS = "replica_groups={{0,1,2,3,4,5,6,7},{8,9,10,11,12,13,14,15}}", "replica_groups=[8,2]<=[2,8]T(1,0)"
+LAYOUT = "entry_computation_layout={(f32[1048576]{0})->f32[1048576]{0}}"
+PROGRAM = f"""HloModule m, is_scheduled=true, num_partitions=16, {LAYOUT}
+{ADD}
+ENTRY main {{
+  p = f32[1048576]{{0}} parameter(0)
+  a = f32[1048576]{{0}} all-reduce(p), channel_id=1, {ROWS}, {SUM}
+  b = f32[1048576]{{0}} all-reduce(a), channel_id=2, {ROWS}, {SUM}
+  c = f32[8]{{0}} slice(b), slice={{[0:8]}}
+  d = f32[8]{{0}} all-reduce(c), channel_id=3, {ROWS}, {SUM}
+  e = f32[1048576]{{0}} all-reduce(b), channel_id=4, {COLUMNS}, {SUM}
+  ROOT r = f32[1048576]{{0}} negate(e)
+}}
+"""
+
+
+def test_rows_and_total() -> None:
+    """4 MiB over 8 A100 in a node, twice: 2·7/8 of them over 300 GB/s; over 2 nodes 1 of them over 25 GB/s."""
+    report = hlo_inspect.inspect(PROGRAM, "time", profile="a100-sxm-80gb")
+    table = report.table("collective_links")
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    size = 4 * 2**20
+    assert [(row["kind"], row["axis"], row["level"], row["sent_a_run"], row["runs"]) for row in rows] == [
+        ("all-reduce", "d0", "network", "to 32 MiB", 1),
+        ("all-reduce", "d1", "nvlink", "to 32 MiB", 2),
+        ("all-reduce", "d1", "nvlink", "to 32 KiB", 1),
+    ]
+    assert [row["wire_bytes"] for row in rows] == [size, 2 * size * 7 // 4, 56]
+    assert [row["bound_s"] for row in rows] == pytest.approx([size / 25e9, 2 * size * 1.75 / 300e9, 56 / 300e9])
+    # LL128 on NVLink: 14 us, 14 steps of 1.9 us, 92 % of 240 GB/s; LL of 32 bytes: 6.6 us and 14 steps of 0.6 us
+    large = 2 * (40.6e-6 + size * 1.75 / (240e9 * 0.92))
+    small = 15e-6 + 56 / 87.7e9
+    assert [row["estimate_s"] for row in rows[1:]] == pytest.approx([large, small])
+    assert rows[1]["bus_bandwidth"] == pytest.approx(2 * size * 1.75 / large)
+    total = dict(zip(names, table.total or (), strict=True))
+    assert total["bound_s"] == pytest.approx(report.facts["time.collective_s"])
+
+
+def test_what_has_no_estimate_is_not_counted_as_nothing() -> None:
+    table = hlo_inspect.inspect(PROGRAM, "time", profile="mi300x").table("collective_links")
+    names = [column.name for column in table.columns]
+    found = [dict(zip(names, row, strict=True)) for row in table.rows]
+    assert {row["estimate_s"] for row in found} == {None}
+    assert {row["bus_bandwidth"] for row in found} == {None}
+    assert all(row["bound_s"] for row in found)
