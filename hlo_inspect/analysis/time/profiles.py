@@ -13,6 +13,8 @@ from hlo_inspect.analysis.time.what_if import FigureChange, changed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 
+_PEAKS = ("matmul.", "vector.", "memory.", "links.")
+"""Figures that bounds rest on."""
 _OF_A_DEVICE = ("matmul.", "vector.", "memory.", "on_chip.")
 
 
@@ -51,12 +53,12 @@ def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[],
             return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by
     of_device, note = _of_a_device(profile, read_whole)
-    others = profile.not_primary
     notes = [note] if note else []
+    others = [name for name in profile.not_primary if name.startswith(_PEAKS) and not name.startswith("links.host.")]
+    others = [name for name in others if not name.startswith("links.") or name.endswith((".bandwidth", ".count"))]
     if others:
-        figures = "figure is" if len(others) == 1 else "figures are"
         command = f"`hlo-inspect profiles {profile.name}` lists them"
-        notes.append(f"{len(others)} {figures} not from documents of the maker: {command}")
+        notes.append(f"{len(others)} of its peaks are not from documents of the maker: {command}")
     return ProfileChoice(changed(of_device, asked.changes), chosen_by, tuple(notes))
 
 

@@ -127,10 +127,11 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
         assert any("half a chip" in note for note in found.profile_choice.notes) is is_half
 
 
-def test_figures_that_no_maker_states_are_counted() -> None:
+def test_peaks_that_no_maker_states_are_counted() -> None:
+    """Of H200 eleven rates, capacity and bandwidth of the memory, bandwidth and count of NVLink; of H100 none."""
     notes = context(PLAIN, "h200").profile_choice.notes
-    assert notes[-1].endswith("figures are not from documents of the maker: `hlo-inspect profiles h200` lists them")
-    assert int(notes[-1].split()[0]) == len(load_profile("h200").not_primary)
+    assert notes == ("15 of its peaks are not from documents of the maker: `hlo-inspect profiles h200` lists them",)
+    assert context(PLAIN, "h100-sxm").profile_choice.notes == ()
 
 
 # -- what-if ----------------------------------------------------------------------------------------------------------------
