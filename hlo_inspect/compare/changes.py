@@ -152,7 +152,12 @@ def _short(text: str) -> str:
 
 def changes_table(changes: Sequence[ModuleChange]) -> Table:
     """One row for equal changes."""
-    return Table("changes", "What changed", _COLUMNS, tuple(map(_row, changes)))
+    return Table("changes", "What changed", _COLUMNS, tuple(map(_row, changes)), on_page=bool(changes))
+
+
+def _joined(values: Sequence[str]) -> str:
+    """The values of several aspects, in their order."""
+    return ", ".join(value or "none" for value in values) if len(values) > 1 else "".join(values)
 
 
 def _row(change: ModuleChange) -> Row:
@@ -163,8 +168,8 @@ def _row(change: ModuleChange) -> Row:
         change.name,
         change.kind,
         ", ".join(aspect.name for aspect in change.aspects),
-        ", ".join(aspect.was for aspect in change.aspects),
-        ", ".join(aspect.now for aspect in change.aspects),
+        _joined([aspect.was for aspect in change.aspects]),
+        _joined([aspect.now for aspect in change.aspects]),
         change.size,
         change.flops,
         change.phase,

@@ -237,7 +237,7 @@ def _says_the_same(one: FactChange, other: FactChange) -> bool:
 
 def _facts_table(changes: Sequence[FactChange]) -> Table:
     rows = tuple((one.name, one.old, one.new, one.difference, one.share, one.unit) for one in changes)
-    return Table("facts", "Facts that differ", _FACT_COLUMNS, rows, page_rows=15)
+    return Table("facts", "Facts that differ", _FACT_COLUMNS, rows, page_rows=15, on_page=bool(rows))
 
 
 def _new_findings(old: Sequence[Finding], new: Sequence[Finding]) -> list[Finding]:

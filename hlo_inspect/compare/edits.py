@@ -100,7 +100,7 @@ class ProgramEdits:
     def _edits(self, matched: RowMatcher, first: str, second: str, depth: int = 0) -> Iterator[Edit]:
         old, new = matched.old, matched.new
         for row, mate in matched.pairs:
-            aspects = tuple(self._aspects(matched, row, mate))
+            aspects = tuple(self._aspects(matched, row, mate)) or tuple(_other_operands(matched, row, mate))
             is_other = old.local[row] != new.local[mate] and depth < _MAX_DEPTH
             inside = tuple(self._inside(old, new, row, mate, depth)) if is_other else ()
             if aspects or inside:
@@ -109,6 +109,7 @@ class ProgramEdits:
         yield from (Edit("new", None, EditPlace(second, row)) for row in new.unmatched())
 
     def _aspects(self, matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
+        """What an instruction says otherwise, apart from its operands."""
         old, new = matched.old, matched.new
         if old.local[row] != new.local[mate]:
             before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
@@ -119,7 +120,6 @@ class ProgramEdits:
                 if not (has_other_shape and aspect.name in _FOLLOWING):
                     yield aspect
             yield from self._applied(old, new, row, mate)
-        yield from _other_operands(matched, row, mate)
 
     def _applied(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
         """What a reduction, a sort or a scatter applies, where its root is another opcode."""

@@ -91,11 +91,19 @@ def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iter
             "changed",
             (_name(new),),
             kind=area.removesuffix("s"),
-            aspects=tuple(Aspect(name, _spelled(name, old), _spelled(name, new)) for name in differing),
+            aspects=tuple(_aspect(name, old, new) for name in differing),
             size=more(old.get("bytes"), new.get("bytes")),
             old_line=_line(old),
             new_line=_line(new),
         )
+
+
+def _aspect(name: str, old: Record, new: Record) -> Aspect:
+    """One aspect; of a shape the type, where that is all that differs."""
+    shapes = [text(record["shape"]).partition("[") for record in (old, new)]
+    if name == "shape" and shapes[0][0] != shapes[1][0] and shapes[0][2] == shapes[1][2]:
+        return Aspect("type", shapes[0][0], shapes[1][0])
+    return Aspect(name, _spelled(name, old), _spelled(name, new))
 
 
 def _array(record: Record) -> tuple[str, int]:
@@ -117,8 +125,8 @@ def _one(
 
 
 def _name(record: Record) -> str:
-    """The path of a parameter, else its number."""
-    return text(record.get("path") or record.get("number") or record.get("index") or record.get("name") or "0")
+    """The path of a parameter, else its number; of an output its index."""
+    return text(record.get("path")) or text(record.get("number", record.get("index")))
 
 
 def _path(record: Record) -> str:

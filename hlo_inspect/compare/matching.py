@@ -24,6 +24,7 @@ _ROUNDS = 12
 
 _PLAIN, _ROOT = 1, 2
 
+_RUNNERS = frozenset({"while", "conditional"})
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]++|\\.)*+)"')
 _NUMBERS = re.compile(r"\d++", re.ASCII)
 
@@ -135,7 +136,7 @@ class RowMatcher:
 
     def _match(self) -> None:
         self._all_that_is_equal()
-        for key in (_place, _operands, _readers, _kind_and_scope):
+        for key in (_place, _operands, _readers, _kind_and_scope, _running):
             while self._by(key):
                 self._alike()
         self._as_many_as_there_are()
@@ -237,3 +238,8 @@ def _kind_and_scope(side: MatchingSide, row: int) -> Colour | None:
     """Its opcode and its op_name, where it has one."""
     scope = side.scope(row)
     return (side.kind(row), scope) if scope else None
+
+
+def _running(side: MatchingSide, row: int) -> Colour | None:
+    """Its opcode, of what runs other computations: a loop that carries other values is still that loop."""
+    return side.kind(row) if side.opcodes[row] in _RUNNERS else None

@@ -8,6 +8,7 @@ import pytest
 
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.comparison import compare
+from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from tests.compare.sides import changes, dump, module, words
 
@@ -166,3 +167,66 @@ def test_the_first_lines_name_the_cause() -> None:
     assert rows[0] == "different programs"
     assert any("not donated any more" in row for row in rows[1:3])
     assert words(changes(module(text), module(without))[0]).startswith("not donated any more: ")
+
+
+def test_a_loop_that_carries_another_value_is_still_that_loop() -> None:
+    """Recomputation in a scan: the loop of the backward pass carries fewer values, and no loop is new or gone."""
+    found = changes(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_remat.hlo")))
+    assert [change for change in found if change.area == "loops"] == []
+
+
+def test_checkpoint_that_changes_the_order_alone() -> None:
+    """XLA joins what is computed twice in one computation: of unrolled layers nothing but the schedule is another one."""
+    found = compare(module(dump("memory/cpu_unrolled.hlo")), module(dump("memory/cpu_unrolled_remat.hlo")))
+    assert found.report.facts["diff.same_program"]
+    assert not found.report.facts["diff.same_schedule"]
+    assert found.is_different
+    names = [row[0] for row in found.report.table("facts").rows]
+    assert "memory.peak_bytes" in names
+
+
+def test_parameters_of_another_type_are_one_change() -> None:
+    first = changes(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_bf16.hlo")))[0]
+    assert (first.area, first.aspects, len(first.names)) == ("parameters", (Aspect("type", "f32", "bf16"),), 3)
+
+
+DOT = """HloModule m, is_scheduled=true
+
+FUSED
+ENTRY e {
+  a = f32[4,8]{1,0} parameter(0)
+  b = f32[8,2]{1,0} parameter(1)
+  c = f32[4,2]{1,0} KERNEL
+  ROOT n = f32[4,2]{1,0} negate(c)
+}
+"""
+PRODUCT = "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def test_a_dot_that_is_in_a_fusion_of_its_own_is_the_same_kernel() -> None:
+    parameters = "  a = f32[4,8]{1,0} parameter(0)\n  b = f32[8,2]{1,0} parameter(1)\n"
+    fused = f"f {{\n{parameters}  ROOT c = f32[4,2]{{1,0}} {PRODUCT}\n}}\n"
+    old = module(DOT.replace("FUSED\n", "").replace("KERNEL", PRODUCT))
+    new = module(DOT.replace("FUSED", fused).replace("KERNEL", "fusion(a, b), kind=kCustom, calls=f"))
+    (change,) = changes(old, new)
+    assert (change.what, change.aspects) == ("changed", (Aspect("kernel", "dot", "kCustom fusion"),))
+
+
+def test_what_saved_reports_say_of_collectives_is_enough_to_match_them() -> None:
+    apart, together = module(MERGED.replace("BODY", APART)), module(MERGED.replace("BODY", TOGETHER))
+    (change,) = Explanation(apart.report, together.report, None).changes()
+    assert (change.area, change.what) == ("collectives", "2 merged in one")
+
+
+def test_tables_of_sums_before_and_after() -> None:
+    """The peak of a scan falls by two stacks of 4 × 16 MiB with recomputation."""
+    report = compare(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_remat.hlo"))).report
+    first = report.table("peak").records()[0]
+    assert (first["shape"], first["old_arrays"], first["new_arrays"], first["difference"]) == (
+        "f32[4,2048,2048]",
+        2,
+        0,
+        -2 * 4 * 2048 * 2048 * 4,
+    )
+    moved = compare(module(loop(inside=False)), module(loop(inside=True))).report
+    assert moved.table("axes").records() == [{"axis": "d0", "old_bytes": 48, "new_bytes": 480, "difference": 432}]
