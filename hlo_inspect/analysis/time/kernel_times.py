@@ -198,6 +198,8 @@ class KernelTimes:
         """TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of."""
         if self._is_tpu and kernel.labels.kind == "kCustom":
             return "there is no model of custom fusions"
+        if self.profile.kernel_overhead is None:
+            return f"the profile {self.profile.name} states no kernel_overhead"
         return ""
 
     def _only_waits(self, kernel: Kernel) -> bool:

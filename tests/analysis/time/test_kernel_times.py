@@ -245,6 +245,16 @@ def test_before_fusion_bytes_are_not_known(machine: Machine) -> None:
         assert times(report)["d"] == (pytest.approx(flops / devices), None, None, "compute")
 
 
+def test_a_profile_without_the_fixed_cost_of_a_kernel() -> None:
+    """No document states it of a TPU v2: what a model expects is a lower bound."""
+    vector = "f32[1024]{0:T(1024)}"
+    text = f"{HEADER}ENTRY %main {{\n  {parameter(vector)}\n  ROOT %n = {vector} negate(%p0)\n}}\n"
+    report = hlo_inspect.inspect(text, ("top", "cost"), profile="tpu-v2")
+    assert times(report)["n"][1] is None
+    assert report.facts["time.estimate_kernels_s"] is None
+    assert "time.estimate_kernels_s: the profile tpu-v2 states no kernel_overhead (1 kernel)" in report.notes
+
+
 def test_the_compilers_cycles_of_all_runs(machine: Machine) -> None:
     """Ten runs of a kernel of 2,000 cycles, and one copy of which nothing was estimated."""
     vector, state = "f32[1024]{0:T(1024)}", "(s32[], f32[1024]{0:T(1024)})"
