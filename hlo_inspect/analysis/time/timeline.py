@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import MAX_FIGURE, recursion
@@ -37,8 +38,10 @@ TICKS = 10**24
 MAX_ITERATIONS = 64
 """Iterations of a loop that are followed; the others count as the last of them."""
 
-MAX_STEPS = 4_000_000
-"""Steps that are followed; from then on a computation counts as in the state in which it was followed before."""
+MAX_STEPS, MAX_TIMES = 100_000, 20
+"""So many steps are followed, and each step of the program so many times; from then on a computation counts as in the state in
+which it was followed before.
+"""
 
 MOST_TICKS = MAX_FIGURE * TICKS
 """No text makes Python count with integers that grow with it."""
@@ -107,7 +110,8 @@ class TimedRun:
     """One run of a computation that was entered in a state of the streams that it uses, in ticks.
 
     `passed`: how long it takes, `compute` what kernels of the compute stream take of that; `lags`: how much longer than it the
-    streams are busy then. `sites`: runs, window and exposed of what it issues itself; `inner`: what it runs, and how often.
+    streams are busy then. `sites`: window and exposed of what it issues itself; `inner`: what it runs, and how often. `number`
+    is its place among all that were followed.
     """
 
     computation: str
@@ -117,6 +121,7 @@ class TimedRun:
     sites: dict[Place, tuple[int, int]] = field(default_factory=dict)
     inner: list[tuple[TimedRun, int]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    number: int = -1
 
 
 _Request = tuple[str, tuple[int, ...]]
@@ -146,7 +151,8 @@ class Timeline:
         self._known: dict[_Request, TimedRun] = {}
         self._last: dict[str, TimedRun] = {}
         self._made: list[TimedRun] = []
-        self._followed = 0
+        self._is_cut = False
+        self._left = MAX_STEPS + MAX_TIMES * sum(map(len, program.steps.values()))
         self.used = self._streams_used()
         self.whole = self.outcome(*self._alone(program.entry))
         self._runs = self.runs_within(self.whole)
@@ -167,6 +173,8 @@ class Timeline:
 
     @property
     def reason(self) -> str:
+        if self._is_cut:
+            return "computations run in more states of the streams than are followed"
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
     def site(self, place: Place) -> Site:
@@ -237,21 +245,26 @@ class Timeline:
                 waiting.pop()
                 running.discard(request[0])
                 answer = self._known[request] = self._last[request[0]] = stop.value
-                self._made.append(stop.value)
+                self._keep(stop.value)
                 continue
             answer = self._of_before(asked)
             if answer is None and asked[0] in running:
                 answer = TimedRun(asked[0], lags=asked[1], reasons=[recursion(asked[0])])
-                self._made.append(answer)
+                self._keep(answer)
             elif answer is None:
                 running.add(asked[0])
                 waiting.append((asked, self._walk(asked)))
         return self._known[wanted]
 
+    def _keep(self, run: TimedRun) -> None:
+        run.number = len(self._made)
+        self._made.append(run)
+
     def _of_before(self, request: _Request) -> TimedRun | None:
         known = self._known.get(request)
-        if known is None and self._followed > MAX_STEPS:
+        if known is None and self._left < 0:
             known = self._last.get(request[0])
+            self._is_cut = self._is_cut or known is not None
         return known
 
     def _walk(self, request: _Request) -> _Walk:
@@ -262,7 +275,7 @@ class Timeline:
         result = TimedRun(name)
         issued: dict[Place, tuple[int, int]] = {}
         steps = self.program.steps.get(name, ())
-        self._followed += len(steps)
+        self._left -= len(steps) + 1
         for step in steps:
             if isinstance(step, ComputeStep):
                 clock.work(self.ticks(step.place))
@@ -393,13 +406,16 @@ class Timeline:
         return {name: tuple(streams) for name, streams in used.items() if streams}
 
     def runs_within(self, whole: TimedRun) -> Counter[TimedRun]:
-        """How often each outcome comes in one; callees are made before their callers."""
+        """How often each outcome comes in one."""
+        reached, waiting = {whole}, [whole]
+        while waiting:
+            new = {inner for inner, _ in waiting.pop().inner} - reached
+            reached |= new
+            waiting += new
         runs: Counter[TimedRun] = Counter({whole: 1})
-        for outcome in reversed(self._made):
-            times = runs[outcome]
-            if times:
-                for inner, each in outcome.inner:
-                    runs[inner] = min(runs[inner] + times * each, MAX_FIGURE)
+        for outcome in sorted(reached, key=attrgetter("number"), reverse=True):  # callees are made before their callers
+            for inner, each in outcome.inner:
+                runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
         return runs
 
     def _computation_runs(self) -> Counter[str]:

@@ -155,8 +155,10 @@ def test_computations_that_each_call_the_next_one_twice_are_followed_once_for_ea
 
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit a computation counts as in the state in which it was followed before."""
-    monkeypatch.setattr(module, "MAX_STEPS", 10)
+    monkeypatch.setattr(module, "MAX_STEPS", 0)
+    monkeypatch.setattr(module, "MAX_TIMES", 1)
     body: list[Step] = [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))]
     steps: dict[str, Sequence[Step]] = {"main": [CallStep(at("call"), "body")] * 50, "body": body}
     found = run(steps, {"a": 3, "k": 2})
     assert (found.step, found.site(at("a", "body")).runs) == (100, 50)
+    assert found.reason == "computations run in more states of the streams than are followed"
