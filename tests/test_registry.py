@@ -47,6 +47,7 @@ NO_PASS = {
     "stack_table",
     "time_comparison",
     "time_facts",
+    "link_table",
     "time_page",
     "time_tables",
     "profiles",
