@@ -4,6 +4,7 @@ goes by phase, by scope and by line of source.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -75,11 +76,11 @@ class _Share(NamedTuple):
 
     @property
     def bound(self) -> float:
-        return sum(part.bound for part in self.parts)
+        return math.fsum(part.bound for part in self.parts)
 
     @property
     def estimate(self) -> float:
-        return sum(part.estimate for part in self.parts)
+        return math.fsum(part.estimate for part in self.parts)
 
 
 def _share(row: _Share, which: int) -> float | None:
@@ -141,7 +142,7 @@ def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[T
 
 def _of_collectives(row: _Share, *, busy: bool) -> float:
     """By the model: what is exposed, or how long collectives take."""
-    return sum(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
+    return math.fsum(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
 
 
 def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
