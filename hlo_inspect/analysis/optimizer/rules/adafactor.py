@@ -199,7 +199,8 @@ def _inside(update: Update, atom: int) -> Sum:
     if limited:
         return limited
     factors = update.reductions.factors(atom) if found.op == "opaque" else None
-    states = [_state_of(update, next(iter(factor), ONE)[0][0]) if any(factor) else None for factor in factors or ()]
+    firsts = [next(filter(None, factor), None) for factor in factors or ()]
+    states = [_state_of(update, first[0][0]) if first is not None else None for first in firsts]
     sizes = [state.array.shape.elements or 0 for state in states if state is not None]
     is_outer = len(sizes) == 2 and sizes[0] * sizes[1] == update.array.shape.elements
     return update.forms.multiply(*factors) if factors is not None and is_outer else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import hlo_inspect
 from tests.analysis.optimizer.programs import STAGES, changed, rules_of, text_of
 
 SQRT = (r" sqrt\(", " cbrt(")
@@ -56,3 +57,16 @@ def test_factors_of_nadam_go_together() -> None:
 def test_another_mixture_is_no_ademamix(pattern: str, by: str) -> None:
     """In the update of the bias, which comes first."""
     assert rules_of(changed(text_of("ademamix.before"), pattern, by)) == ["unknown", "ademamix"]
+
+
+def test_a_product_of_which_a_factor_begins_with_a_number() -> None:
+    """An operand that is defined nowhere, plus one, times a matrix: one factor of the product is `1 + x`."""
+    text = (
+        "HloModule m\n\nsilu {\n  c = f32[] constant(1)\n  b = f32[4,16]{1,0} broadcast(c), dimensions={}\n"
+        "  ROOT a = f32[4,16]{1,0} add(nobody, b)\n}\n\nENTRY e {\n  s = f32[4,16]{1,0} parameter(0)\n"
+        "  j = f32[4,16]{1,0} call(lost), to_apply=silu\n"
+        "  d = f32[4,16]{1,0} dot(j, none), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  m = f32[4,16]{1,0} multiply(d, more)\n  v = f32[4,16]{1,0} divide(m, other)\n"
+        "  n = f32[4,16]{1,0} subtract(s, v)\n  ROOT t = (f32[4,16]{1,0}, f32[4,16]{1,0}) tuple(n, last)\n}\n"
+    )
+    assert hlo_inspect.inspect(text, "optimizer").facts["optimizer.name"] in {"unknown", "none", None}
