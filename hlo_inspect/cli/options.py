@@ -153,7 +153,7 @@ _READ = (
         "result shape is accepted.",
     ),
     click.option(
-        "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default."
+        "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default, and where standard input is an input."
     ),
 )
 

@@ -73,7 +73,9 @@ class Traversal:
                 users.setdefault(one, []).append(row)
         colours = self._colours(rest, users)
         self._reach_users(users, colours, 0)
-        for row in sorted((row for row in rest if row not in users), key=lambda row: (colours[row], row)):
+        for row in sorted(rest, key=lambda row: (row in users, colours[row], row)):  # last rows that use one another
+            if row in self._places:
+                continue
             done = len(self._order)
             self._reach((row,))
             self._reach_users(users, colours, done)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hlo_inspect
 from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.order import Traversal
 from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.reader import read_modules
@@ -216,3 +218,11 @@ print(Context(module).canonical.program, Context(module).canonical.schedule)
     shell = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     here = canonical(path.read_text(encoding="utf-8"))
     assert shell.stdout.split() == [here.program, here.schedule]
+
+
+def test_rows_that_use_one_another_stay() -> None:
+    """No legal text has them; nothing of it is lost, and nothing fails."""
+    lines = "  a = f32[8]{0} negate(a)\n  b = f32[8]{0} add(c, p)\n  c = f32[8]{0} copy(b)\n"
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n{lines}  ROOT r = f32[8]{{0}} copy(p)\n}}\n"
+    hlo_inspect.inspect(text, "fingerprint")
+    assert sorted(Traversal([[], [1], [3, 0], [2], [0]], [0, 1, 2, 3, 4]).order([0, 4])) == [0, 1, 2, 3, 4]
