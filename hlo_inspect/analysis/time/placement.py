@@ -34,10 +34,6 @@ class Spread(NamedTuple):
     most: int
     part: Fraction
 
-    def on_one_node(self) -> Spread:
-        """The part of the group that is on a node where it has the most devices."""
-        return Spread(self.most, 1, self.most, self.most, Fraction(1))
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:
