@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.fusions import OPCODES
-from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, graph_around
+from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around
 from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
 from hlo_inspect.analysis.phases import phases
@@ -55,7 +55,7 @@ class Show(Pass):
             ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))
             return Section({}, way_tables(context, ways), (), ways_block(context, ways))
         if len(found) > 1:
-            graph = graph_around(context.module, context.views, found)
+            graph = graph_around(context.module, context.views, found, callers(context.views))
             return Section({}, [instructions_table(context, found, graph)], (), several_block(context, found))
         around = Neighbourhood(context.module, context.views, found[0], query.depth)
         notes = [] if around.graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]

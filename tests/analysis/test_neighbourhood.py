@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
@@ -175,3 +177,26 @@ def test_the_way_from_a_parameter_follows_its_array() -> None:
     found = module(LOOP)
     around = Neighbourhood(found, views_of(found), asked(found, "ez"), 2)
     assert [names(around, way) for way in around.from_parameters] == [["r", "w"]]
+
+
+def test_many_ends_take_time_in_their_number() -> None:
+    """Twenty thousand instructions that feed one, each an end of its own."""
+    rows = [f"  n{number} = f32[2] negate(p)" for number in range(20_000)]
+    names = ", ".join(f"n{number}" for number in range(20_000))
+    found = module(
+        "\n".join(
+            (
+                "HloModule m",
+                "ENTRY e {",
+                "  p = f32[2] parameter(0)",
+                *rows,
+                f"  ROOT c = f32[40000] concatenate({names}), dimensions={{0}}",
+                "}",
+            )
+        )
+    )
+    views = views_of(found)
+    start = process_time()
+    ways = Ways(found, views, find_rows(found, views, "negate"), find_rows(found, views, "c"))
+    assert len(ways.found) == 8
+    assert process_time() - start < 8

@@ -94,7 +94,14 @@ class InstructionGraph:
     def made_by(self, place: RowPlace) -> list[int]:
         """The nodes that an instruction makes; none of one that only names or hands on what others make."""
         number = self.number(place)
-        return [] if number is None else [node for node, one in enumerate(self.instruction_of) if one == number]
+        return [] if number is None else self._made[number]
+
+    @cached_property
+    def _made(self) -> list[list[int]]:
+        made: list[list[int]] = [[] for _ in self.places]
+        for node, number in enumerate(self.instruction_of):
+            made[number].append(node)
+        return made
 
     def handed_on_by(self, place: RowPlace) -> list[int]:
         """The nodes of what an instruction returns, in all calls of its computation."""

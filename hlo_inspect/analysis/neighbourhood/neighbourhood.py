@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class Neighbourhood:
     """What feeds and what reads one instruction, up to `depth` steps away.
 
     `feeds` and `reads` have the nearest first, the first `MAX_NEIGHBOURS` of them; `edges` says which of all feeds which.
+    `callers` are what calls the computation that it stands in.
     """
 
     def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
@@ -42,8 +43,9 @@ class Neighbourhood:
         self.depth = depth
         self.is_in_entry = module.entry is not None and place.computation == module.entry.name
         self.view = views.of(place.computation)
-        self._views = views
-        self.graph = graph_around(module, views, [place])
+        calling = callers(views)
+        self.callers = calling.get(place.computation, [])
+        self.graph = graph_around(module, views, [place], calling)
         made = self.graph.made_by(place)
         self._makes = bool(made)
         self._nodes = made or self.graph.handed_on_by(place)
@@ -88,11 +90,6 @@ class Neighbourhood:
     def instruction(self) -> Instruction | None:
         """The instruction; `None` where its operands are not closed."""
         return instruction_at(self.view, self.row)
-
-    @cached_property
-    def callers(self) -> list[Instruction]:
-        """What calls the computation that it stands in."""
-        return callers_of(self._views, self.place.computation)
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
@@ -147,7 +144,7 @@ class Ways:
 
     def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
         self.starts, self.goals = starts, goals
-        self.graph = graph_around(module, views, [*starts, *goals])
+        self.graph = graph_around(module, views, [*starts, *goals], callers(views))
         self.found, self.joined = self._between(starts, goals)
         self.is_backwards = False
         if not self.found:
@@ -179,37 +176,39 @@ def instruction_at(view: View, row: int) -> Instruction | None:
         return None
 
 
-def callers_of(views: Views, computation: str) -> list[Instruction]:
-    """The instructions that call a computation, in whatever role."""
-    found = []
+def callers(views: Views) -> dict[str, list[Instruction]]:
+    """The instructions that call each computation, in whatever role."""
+    found: dict[str, list[Instruction]] = {}
     for name in views.computations:
         view = views.of(name)
         for row, opcode in enumerate(view.opcodes):
-            if opcode in CALLING_OPCODES and computation in view.rows[row][3]:
-                instruction = instruction_at(view, row)
-                if instruction is not None and any(one.name == computation for one in instruction.called):
-                    found.append(instruction)
+            instruction = instruction_at(view, row) if opcode in CALLING_OPCODES else None
+            if instruction is not None:
+                for callee in dict.fromkeys(called.name for called in instruction.called):
+                    found.setdefault(callee, []).append(instruction)
     return found
 
 
-def graph_around(module: Module, views: Views, places: Sequence[RowPlace]) -> InstructionGraph:
-    """The graph of one run of the entry; of instructions that this does not run that of the computation of the first one. The
-    fused computations that they stand in are taken apart.
+def graph_around(
+    module: Module, views: Views, places: Sequence[RowPlace], calling: Mapping[str, Sequence[Instruction]]
+) -> InstructionGraph:
+    """The graph of one run of the entry; where this runs none of the instructions that of the computation of the first one. The
+    fused computations that they stand in are taken apart; `calling` has what calls each computation.
     """
-    opened = _fused_around(views, dict.fromkeys(place.computation for place in places))
+    opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
     if module.entry is not None:
         graph = InstructionGraph(views, module.entry.name, opened)
-        if all(graph.runs(place.computation) for place in places):
+        if any(graph.runs(place.computation) for place in places):
             return graph
     return InstructionGraph(views, places[0].computation, opened)
 
 
-def _fused_around(views: Views, computations: Iterable[str]) -> frozenset[str]:
+def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
     """The computations with those that call them as a part of one instruction."""
     found = dict.fromkeys(computations)
     waiting = list(found)
     for one in waiting:
-        for caller in callers_of(views, one):
+        for caller in calling.get(one, ()):
             around = caller.computation.name
             if around not in found and caller.opcode == "fusion":
                 found[around] = None
