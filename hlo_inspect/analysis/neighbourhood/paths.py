@@ -69,19 +69,19 @@ def shortest_ways(joined: Mapping[int, Sequence[int]], starts: Sequence[int], go
     """
     left = _distances(joined, goals)
     ends, order = frozenset(goals), count()
-    waiting = [(left[one], next(order), [one]) for one in dict.fromkeys(starts) if one in left]
+    waiting = [(left[one], left[one], next(order), [one]) for one in dict.fromkeys(starts) if one in left]  # nearly done first
     heapq.heapify(waiting)
     found: list[Way] = []
     for _ in range(MAX_BEGUN):
         if not waiting or len(found) >= limit:
             break
-        _, _, way = heapq.heappop(waiting)
+        *_, way = heapq.heappop(waiting)
         if way[-1] in ends:
             found.append(way)
             continue
         for other in joined.get(way[-1], ()):
             if other in left and other not in way:
-                heapq.heappush(waiting, (len(way) + left[other], next(order), [*way, other]))
+                heapq.heappush(waiting, (len(way) + left[other], left[other], next(order), [*way, other]))
     return found
 
 
