@@ -153,7 +153,12 @@ _READ = (
         "result shape is accepted.",
     ),
     click.option(
-        "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default, and where standard input is an input."
+        "-j",
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help="Read files in N processes; 1 by default, and where standard input is an input.",
     ),
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
+from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.analysis.time.dumped_device import NOTHING_TELLS, dumped_device, tpu_marks
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.time.what_if import FigureChange, changed
@@ -76,7 +77,9 @@ def _of_a_device(profile: HardwareProfile, read_whole: Callable[[], Module | Non
         cores, why = 1, "no kernel is split over the cores of a chip: a device is"
     share = on_chip // cores
     of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
-    figures = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
+    figures: dict[str, Figure | None] = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
+    whole = profile.figures["cores_per_device"]
+    figures["cores_per_device"] = replace(whole, value=cores) if whole is not None else None
     part = "half a chip" if share == 2 else f"1/{share} of a chip"
     note = f"{why} {cores} of {on_chip} cores, so that its figures are those of {part}, and devices of a chip share its links"
     return replace(profile.with_figures(figures, ()), devices_per_chip=share), note

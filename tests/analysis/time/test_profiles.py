@@ -124,6 +124,7 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
         assert found.profile is not None
         assert (found.profile.rate("matmul", "bf16"), found.profile.memory_bandwidth) == (matmul, memory)
         is_half = matmul < 459e12 or name == "tpu-7x"
+        assert found.profile.cores_per_device == (1 if is_half else 2)
         assert any("half a chip" in note for note in found.profile_choice.notes) is is_half
 
 
