@@ -18,6 +18,9 @@ from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
 
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
 _WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
+_MOST_MERGED = 1 << 7
+"""Of so many collectives it is asked what they were merged of."""
+
 _IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_pairs", "shape", "type", "to_apply"})
 _ARRAY = re.compile(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
 
@@ -58,8 +61,8 @@ def collective_changes(
 
 def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[ModuleChange]:
     """Collectives of which the arrays are together those of one on the other side: they are taken out of both lists."""
-    for whole in list(single):
-        parts = _parts(whole, many)
+    for whole in [one for one in single if text(one["shape"]).startswith("(")][:_MOST_MERGED]:
+        parts = _parts(whole, [one for one in many if _group(one) == _group(whole)])
         if len(parts) < 2:
             continue
         single.remove(whole)
@@ -73,12 +76,12 @@ def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[Mod
 
 
 def _parts(whole: Record, many: Sequence[Record]) -> list[Record]:
-    """Those that have exactly the arrays of `whole` together, over the same groups."""
+    """Those that have exactly the arrays of `whole` together."""
     wanted = Counter(_ARRAY.findall(text(whole["shape"])))
     found = []
     for one in many:
         arrays = Counter(_ARRAY.findall(text(one["shape"])))
-        if _group(one) == _group(whole) and arrays <= wanted:
+        if arrays <= wanted:
             wanted -= arrays
             found.append(one)
     return [] if wanted else found

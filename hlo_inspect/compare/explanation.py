@@ -13,7 +13,7 @@ from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
 from hlo_inspect.compare.interface_changes import output_changes, pair_in_order, pair_parameters, parameter_changes
 from hlo_inspect.compare.loop_changes import loop_changes
-from hlo_inspect.compare.optimizer_changes import explained, optimizer_changes
+from hlo_inspect.compare.optimizer_changes import explained, known_numbers, optimizer_changes
 from hlo_inspect.compare.records import Record, records_of
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.report.model import Report
@@ -47,7 +47,7 @@ class Explanation:
         ]
         if self._contexts is not None and self._edits is not None:
             instructions = InstructionChanges(*self._contexts, self._edits.found)
-            known = [aspect for one in found if one.area in ("optimizer", "loops") for aspect in one.aspects]
+            known = known_numbers(aspect for one in found if one.area in ("optimizer", "loops") for aspect in one.aspects)
             found += [one for one in instructions.found() if one.area != "constants" or not explained(one, known)]
             found = found or list(instructions.others())
         return grouped(found)

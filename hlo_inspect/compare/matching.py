@@ -10,6 +10,7 @@ many.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
@@ -137,8 +138,11 @@ class RowMatcher:
     def _match(self) -> None:
         self._all_that_is_equal()
         for key in (_place, _operands, _readers, _kind_and_scope, _running):
-            while self._by(key):
+            for _ in range(_ROUNDS):
+                if not self._by(key):
+                    break
                 self._alike()
+            self._walk()
         self._as_many_as_there_are()
 
     def _all_that_is_equal(self) -> None:
@@ -161,6 +165,23 @@ class RowMatcher:
             found = self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)
             if not found:
                 return
+
+    def _walk(self) -> None:
+        """From each pair to its operands at the same places, and to what alone reads it at the same place, where these are of
+        one opcode and have as many operands: along a chain of any length in one go.
+        """
+        old, new = self._sides
+        waiting = deque(old.mates.items()) if len(old.mates) < old.size and len(new.mates) < new.size else deque()
+        while waiting:
+            row, mate = waiting.popleft()
+            found = list(zip(old.operands[row], new.operands[mate], strict=False))
+            found += _only_readers(old, new, row, mate)
+            for one, other in found:
+                if one is None or other is None or one in old.mates or other in new.mates:
+                    continue
+                if old.kind(one) == new.kind(other) and len(old.operands[one]) == len(new.operands[other]):
+                    self._take(one, other)
+                    waiting.append((one, other))
 
     def _by_colours(self, old: Colours, new: Colours) -> int:
         return self._by(lambda side, row: (new if side is self.new else old)[row])
@@ -212,6 +233,20 @@ def _one_reader(side: MatchingSide, row: int) -> Colour | None:
     """What it says, and the first of its readers that is matched."""
     first = next((one for one in _numbers_below(side, row) if one[0] >= 0), None)
     return None if first is None else (side.local[row], first)
+
+
+def _only_readers(old: MatchingSide, new: MatchingSide, row: int, mate: int) -> list[tuple[int, int]]:
+    """What reads two rows and is the only such thing on its side that is not matched: by its opcode and the place."""
+    readers: list[dict[tuple[str, int], list[int]]] = [{}, {}]
+    for side, one, found in zip((old, new), (row, mate), readers, strict=True):
+        for user, position in side.users[one]:
+            if user not in side.mates:
+                found.setdefault((side.kind(user), position), []).append(user)
+    return [
+        (users[0], others[0])
+        for place, users in readers[0].items()
+        if len(users) == 1 == len(others := readers[1].get(place, []))
+    ]
 
 
 def _place(side: MatchingSide, row: int) -> Colour | None:

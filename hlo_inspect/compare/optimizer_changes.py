@@ -11,6 +11,7 @@ from hlo_inspect.compare.records import Record, RecordPairs, number, text
 _NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"})
 _PLACES = frozenset({"bytes", "fusion", "computation", "line"})
 _CLOSE = 1e-5
+_MOST_NUMBERS = 1 << 6
 
 
 def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: RecordPairs) -> Iterator[ModuleChange]:
@@ -42,17 +43,22 @@ def _name(record: Record) -> str:
     return text(record["path"]) or f"weight {text(record['weight'])}"
 
 
-def explained(change: ModuleChange, known: Iterable[Aspect]) -> bool:
-    """Whether a constant that changed is a hyper-parameter or a trip count that is known to have changed: as it is, negated
-    or as 1 - it.
-    """
+def known_numbers(aspects: Iterable[Aspect]) -> list[tuple[float, float]]:
+    """Hyper-parameters and trip counts before and after, where both are numbers: some, of those of which there are too many."""
+    found: dict[tuple[float, float], None] = {}
+    for aspect in aspects:
+        old, new = _number(aspect.was), _number(aspect.now)
+        if old is not None and new is not None and len(found) < _MOST_NUMBERS:
+            found[old, new] = None
+    return list(found)
+
+
+def explained(change: ModuleChange, known: Iterable[tuple[float, float]]) -> bool:
+    """Whether a constant that changed is a number that is known to have changed: as it is, negated, or as 1 - it."""
     was, now = (_number(value) for value in (change.aspects[0].was, change.aspects[0].now))
     if was is None or now is None:
         return False
-    for one in set(known):
-        old, new = _number(one.was), _number(one.now)
-        if old is None or new is None:
-            continue
+    for old, new in known:
         for first, second in ((old, new), (-old, -new), (1 - old, 1 - new), (old - 1, new - 1)):
             if math.isclose(was, first, rel_tol=_CLOSE) and math.isclose(now, second, rel_tol=_CLOSE):
                 return True

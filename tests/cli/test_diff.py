@@ -173,3 +173,23 @@ def test_every_format_renders_a_diff(files: tuple[str, str], capsys: pytest.Capt
         assert words in capsys.readouterr().out
     assert run(["diff", *files, "--table", "changes", "--format", "csv"]) == 0
     assert "kernels" in capsys.readouterr().out
+
+
+def test_findings_that_are_new_reach_fail_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A large parameter whose new value is an output is donated in OLD, and could be in NEW."""
+    text = (
+        "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, "
+        "entry_computation_layout={(f32[4194304]{0})->f32[4194304]{0}}\n\nENTRY e {\n  p = f32[4194304]{0} parameter(0)\n  ROOT n = f32[4194304]{0} negate(p)\n}\n"
+    )
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text(text)
+    new.write_text(text.replace(" input_output_alias={ {}: (0, {}, may-alias) },", ""))
+    assert run(["diff", str(old), str(new), "--fail-on", "error"]) == 0
+    capsys.readouterr()
+    assert run(["diff", str(old), str(new), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    found = [finding["severity"] for finding in report["findings"]]
+    assert run(["diff", str(old), str(new), "--fail-on", "info"]) == (1 if found else 0)
+    assert run(["diff", str(new), str(old), "--fail-on", "info"]) == 0
+    assert (report["facts"]["diff.same_program"], report["facts"]["diff.change_count"]) == (False, 1)
+    assert [table["name"] for table in report["tables"]][:2] == ["facts", "changes"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from time import process_time
 
 import pytest
 
+from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.comparison import compare
 from hlo_inspect.compare.explanation import Explanation
+from hlo_inspect.compare.matching import RowMatcher
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from tests.compare.sides import changes, dump, module, words
 
@@ -230,3 +238,19 @@ def test_tables_of_sums_before_and_after() -> None:
     )
     moved = compare(module(loop(inside=False)), module(loop(inside=True))).report
     assert moved.table("axes").records() == [{"axis": "d0", "old_bytes": 48, "new_bytes": 480, "difference": 432}]
+
+
+def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
+    """8,000 additions of another type, each of which reads the one before it: pairs follow pairs, not rounds rounds."""
+    links = "\n".join(f"  a{at} = f32[8] add(a{at - 1}, a{max(0, at - 2)})" for at in range(1, 8_000))
+    text = f"HloModule m\n\nENTRY e {{\n  a0 = f32[8] parameter(0)\n{links}\n  ROOT r = f32[8] negate(a7999)\n}}\n"
+    old, new = (CanonicalModule(*_read(text.replace("f32", dtype))) for dtype in ("f32", "bf16"))
+    begun = process_time()
+    matched = RowMatcher(old.of("e"), new.of("e"), [(0, 0)])
+    assert process_time() - begun < 3
+    assert matched.pairs == [(row, row) for row in range(8_001)]
+
+
+def _read(text: str) -> tuple[Module, Views]:
+    (found,) = read_modules(open_source(text), Wants(graph=True))
+    return found, Views(found.computations)
