@@ -9,21 +9,19 @@ All walks use explicit stacks, so neither deep nor cyclic text can exhaust Pytho
 from __future__ import annotations
 
 import math
-import re
-import struct
 from collections.abc import Callable, Hashable, Sequence
 from itertools import combinations
 
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
+from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import BackendConfig, SliceDimension
 
 MAX_SLICES = 64  # that are put together again
-MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
 
@@ -46,12 +44,6 @@ CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
-
-_EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
-"""Types whose constants are close to the number in the program; those of other types (bf16, float8) are rounded."""
-
-_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
-_WORDS = {"true": 1.0, "false": 0.0}
 
 
 class Dataflow:
@@ -461,34 +453,3 @@ _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
     **dict.fromkeys(SOME_VALUES, _some_values),
     **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
 }
-
-
-# -- constants ----------------------------------------------------------------------------------------------------------
-
-
-def constant_value(literal: str) -> float | None:
-    """The value of a scalar, or of an array whose elements are all equal; `None` where they differ or are not printed."""
-    text = literal.strip()
-    if text.startswith("{"):
-        if len(text) > MAX_LITERAL:
-            return None
-        elements = set(text.replace("{", " ").replace("}", " ").replace(",", " ").split())
-        if len(elements) != 1:
-            return None
-        (text,) = elements
-    if text in _WORDS:
-        return _WORDS[text]
-    return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def is_rounded(value: float, dtype: str) -> bool:
-    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it."""
-    if dtype not in _EXACT_TYPES:
-        return True
-    if dtype != "f32" or not math.isfinite(value) or float(f"{value:.4g}") == value:
-        return False
-    try:
-        (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    except OverflowError:
-        return False
-    return int(bits) & 0x1FFF == 0

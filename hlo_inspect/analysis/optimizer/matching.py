@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
+from hlo_inspect.analysis.optimizer.exclusions import Exclusions
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
@@ -16,33 +16,11 @@ from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
+from hlo_inspect.analysis.optimizer.weight import Weight
 from hlo_inspect.analysis.optimizer.weight_averages import weight_averages
 
 MAX_ROUNDS = 4
 MAX_STATES = 64  # of one array
-
-
-@dataclass(slots=True)
-class Weight:
-    """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
-    `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
-    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known.
-    """
-
-    array: StateArray
-    update: Update
-    claim: Claim | None
-    copy: StateArray | None = None
-    counters: list[StateArray] = field(default_factory=list)
-    accumulators: list[StateArray] = field(default_factory=list)
-    is_learnt: bool | None = None
-    is_frozen: bool = False
-
-    @property
-    def rule(self) -> str:
-        if self.is_frozen:
-            return "frozen"
-        return self.claim.rule if self.claim is not None else "unknown"
 
 
 class Matcher:
@@ -112,8 +90,10 @@ class Matcher:
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
-        found = self._without_unseen(self._without_doubtful(found + self._odd_ones()))
-        found = self._without_followers(found)
+        moved = [self.input_dependence.bit(array.source) for array in self.moving if array.shape.elements != 1]
+        exclusions = Exclusions(self.forms, self.dependence, moved)
+        found = exclusions.without_unseen(exclusions.without_doubtful(found + self._odd_ones()))
+        found = exclusions.without_followers(found)
         found += self._gradientless(without_gradient, found)
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found, key=lambda weight: order[id(weight.array)])
@@ -392,36 +372,6 @@ class Matcher:
         odd = [update for update in self._odd if learnt and kinds.of(update.form) in learnt]
         return [self._weight(update, None, is_learnt=True) for update in odd]
 
-    def _without_unseen(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out steps without a rule where no gradient is seen in the whole training step: those of simulations."""
-        if any(weight.claim is not None or weight.is_learnt for weight in found):
-            return found
-        return [weight for weight in found if weight.is_learnt is None]
-
-    def _without_doubtful(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out steps that are only perhaps those of a gradient, unless one beside them is learnt by the same rule."""
-        learnt = {weight.rule for weight in found if weight.is_learnt}
-        return [weight for weight in found if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
-
-    def _is_doubtful(self, weight: Weight) -> bool:
-        """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
-        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients. Or whether it
-        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for.
-        """
-        claim, update = weight.claim, weight.update
-        if claim is None or claim.roles:
-            return False
-        others = 0
-        for array in self.moving:
-            others |= self.input_dependence.bit(array.source) if array.shape.elements != 1 else 0
-        goes_up = not is_constant(claim.rate) and all(value < 0.0 for value in claim.rate.values())
-        return (
-            goes_up
-            or claim.hyperparameters["weight_decay"].value == 1.0
-            or bool(self.dependence.inputs(claim.rate) & others & ~update.own_inputs)
-            or not update.turns(claim.gradient)
-        )
-
     def _agrees(self, claim: Claim, update: Update) -> bool:
         """Whether the algebra holds in numbers; looked at once for each rule and set of constants."""
         kind = (claim.rule, tuple(claim.hyperparameters.items()))
@@ -468,38 +418,6 @@ class Matcher:
     def _working_copy(self, array: StateArray) -> StateArray | None:
         copies = [one for one in (*array.same_value, *self._copies.get(array.new, ())) if one.bytes < array.bytes]
         return copies[0] if copies else None
-
-    def _without_followers(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out what follows another weight (an average of it) or serves one as its state."""
-        serving = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
-        new = old = 0
-        for weight in found:
-            new |= self.dependence.bit(self.forms.leaf(weight.array.new))
-            if weight.claim is not None:
-                old |= self.dependence.bit(self.forms.leaf(weight.array.old))
-        kept = []
-        for weight in found:
-            form = weight.update.form
-            follows = self.dependence.values(form) & new or self._values_added(form) & old
-            if id(weight.array) in serving or (weight.claim is None and follows):
-                continue
-            kept.append(weight)
-        return kept
-
-    def _values_added(self, form: Sum) -> int:
-        """The values that are terms of a sum, or of a choice in it, with scalar factors: an average may take in what a weight
-        was before the step, while a gradient holds other weights as factors.
-        """
-        found = 0
-        stack = [form]
-        while stack:
-            for monomial in stack.pop():
-                arrays = [atom for atom, _ in monomial if not self.dependence.are_scalars(atom)]
-                if len(arrays) == 1:
-                    found |= self.dependence.bit(arrays[0])
-                    inner = self.forms.atoms[arrays[0]]
-                    stack += inner.parts[1:] if inner.op == "select" else inner.parts if inner.op == "sum" else ()
-        return found
 
 
 def _without_shared(form: Sum) -> Sum:

@@ -9,8 +9,9 @@ import pytest
 
 from hlo_inspect.analysis import view
 from hlo_inspect.analysis.optimizer import frames
-from hlo_inspect.analysis.optimizer.dataflow import carried_element, constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.dataflow import carried_element
 from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.operands import operand_names

@@ -1,0 +1,42 @@
+"""The numbers of constants: their values, and whether they were rounded to 16 bits."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
+_EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
+"""Types whose constants are close to the number in the program; those of other types (bf16, float8) are rounded."""
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+def constant_value(literal: str) -> float | None:
+    """The value of a scalar, or of an array whose elements are all equal; `None` where they differ or are not printed."""
+    text = literal.strip()
+    if text.startswith("{"):
+        if len(text) > MAX_LITERAL:
+            return None
+        elements = set(text.replace("{", " ").replace("}", " ").replace(",", " ").split())
+        if len(elements) != 1:
+            return None
+        (text,) = elements
+    if text in _WORDS:
+        return _WORDS[text]
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def is_rounded(value: float, dtype: str) -> bool:
+    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it."""
+    if dtype not in _EXACT_TYPES:
+        return True
+    if dtype != "f32" or not math.isfinite(value) or float(f"{value:.4g}") == value:
+        return False
+    try:
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    except OverflowError:
+        return False
+    return int(bits) & 0x1FFF == 0
