@@ -189,8 +189,24 @@ class Matcher:
         return found
 
     def _feeds_itself(self, array: StateArray) -> bool:
-        """Whether the new value depends on the old one through something opaque: a gradient does."""
-        return any(self._inputs_behind(one) & self._own(array) for one in self._chain_of(array))
+        """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in
+        the step is looked into where it holds that, not where it holds what they were.
+        """
+        own = self._own(array)
+        if self._inputs_behind(array) & own:
+            return True
+        seen = {array.new}
+        stack = [array]
+        while stack:
+            for atom in self.dependence.atoms(self._values_in(stack.pop())):
+                other = self._by_atom.get(atom)
+                if other is None or other.new in seen or self.forms.leaf(other.new) != atom:
+                    continue
+                if self._inputs_behind(other) & own:
+                    return True
+                seen.add(other.new)
+                stack.append(other)
+        return False
 
     def _is_state(self, array: StateArray) -> bool:
         """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
@@ -277,8 +293,8 @@ class Matcher:
         for weight in found:
             inputs = self.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
             read |= inputs if inputs > 0 else 0
-        for array in self.moving:
-            weights |= self.dependence.bit(self.forms.leaf(array.new)) if array.new in self._candidates else 0
+        for node in (node for array in self.moving if array.new in self._candidates for node in (array.new, array.old)):
+            weights |= self.dependence.bit(self.forms.leaf(node))
         own = [
             array
             for array in arrays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from hlo_inspect.analysis.optimizer.normal_form import Monomial, Sum, key_of
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, key_of, product
 from hlo_inspect.analysis.optimizer.norms import clip_of
 from hlo_inspect.analysis.optimizer.update import Update
 
@@ -15,6 +15,8 @@ def plain_rate(update: Update, form: Sum) -> Sum | None:
         return None
     factors = {monomial: {update.split_scalars(monomial)[0]: -value} for monomial, value in form.items()}
     kept = [monomial for monomial in form if _is_accumulator(update, monomial, form)]
+    if update.is_normalized:  # the other terms have numbers of their own
+        kept = [monomial for monomial in form if update.weight not in dict(monomial)]
     found = [factors[monomial] for monomial in kept or form]
     return found[0] if all(factor == found[0] for factor in found) else None
 
@@ -38,12 +40,15 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
     outer products; each may be clipped. No sign, and no root or divisor that is made of the gradient, a norm of it.
     """
+    if update.is_normalized:  # norms of the weight are repeated
+        monomial = _unrepeated(update, monomial)
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
     whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0]
     others = [atom for atom, exponent in bare if atom not in whole]
-    if not whole or not depth or any(_is_made_of(update, atom, whole) for atom in others):
+    parts_of_gradient = [atom for atom in whole if atom != update.weight or not update.is_normalized]
+    if not whole or not depth or any(_is_made_of(update, atom, parts_of_gradient) for atom in others):
         return False
     for atom in whole:
         found = update.forms.atoms[atom]
@@ -56,6 +61,17 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
         ):
             return False
     return True
+
+
+def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
+    """A product in which products that are repeated along a dimension stand as they are."""
+    opened: Monomial = ONE
+    for atom, exponent in monomial:
+        inner = update.forms.atoms[atom]
+        is_repeated = inner.op == "broadcast" and len(inner.parts[0]) == 1
+        factors = next(iter(inner.parts[0])) if is_repeated else ((atom, 1.0),)
+        opened = product(opened, tuple((one, power * exponent) for one, power in factors))
+    return opened
 
 
 def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
@@ -73,7 +89,7 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
         level = {leaf for form in below for leaf in update.forms.leaves(form)}
         if any(update.forms.atoms[leaf].op == "value" for leaf in level):
             return True  # the new value of a state
-    return update.weight in level
+    return update.weight in level and not update.is_normalized
 
 
 def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
@@ -152,6 +153,15 @@ class Update:
             return kept, rest
         rest |= {product(monomial, ((self.weight, 1.0),)): kept[monomial] for monomial in inner}
         return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
+
+    @cached_property
+    def is_normalized(self) -> bool:
+        """Whether the gradient holds the weight itself times something that depends on it: the loss reads `w / norm(w)`."""
+        for form in (self.form, *(state.form for state in self.states)):
+            factor, _ = split(form, self.weight)
+            if any(self.depends_on_itself({m: 1.0}) and not self.are_scalar({m: 1.0}) for m in factor):
+                return True
+        return False
 
     def _is_regularized(self, form: Sum) -> bool:
         """Whether a form is a gradient and a scalar times the weight."""

@@ -414,16 +414,35 @@ def test_a_gate_is_no_decay() -> None:
 
 
 def test_a_gradient_that_holds_another_weight_follows_none() -> None:
-    """Weight norm: the gradient is multiplied with the scale, a weight of its own, which comes first. The twin takes in some of
-    that weight, as an average does.
-    """
+    """Weight norm: the gradient is multiplied with the scale, a weight of its own, which comes first."""
     scaled = ("c = multiply m1 w", "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
     back = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     other = ("k = tanh d", "e = multiply k m1", "i = multiply e w", "j = sign i", "v = multiply j rate", "new = add w v")
     scale = ("l = multiply d w", "n = multiply l rate", "m = add m1 n")
     assert sorted(rules_of(step_of(*scaled, back, *other, *scale, outputs="new m", states=1))) == ["sgd", "unknown"]
-    average = ("a = multiply w nine", "b = multiply m1 tenth", "new = add a b")
-    assert rules_of(step_of(*scaled, back, *average, *scale, outputs="new m", states=1)) == ["sgd"]
+
+
+BACK = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+
+
+def test_descent_of_a_normalized_weight() -> None:
+    """The loss reads c = w / norm(w), column by column, with the gradient d along c: that along w is
+    `d / norm(w) - w * sum(w * d) / norm(w) ** 3`. Divided by the norm without the other term it is no gradient of a loss.
+    """
+    repeated = "{} = f32[4,4]{{1,0}} broadcast(%{}), dimensions={{1}}"
+    norm = ("q = multiply w w", "n = f32[4]{0} reduce(%q, %zero_s), dimensions={0}, to_apply=%add", "ns = f32[4]{0} rsqrt(%n)")
+    forward = (
+        repeated.format("r", "ns"),
+        "c = multiply w r",
+        "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        BACK,
+    )
+    inner = ("e = multiply w d", "p = f32[4]{0} reduce(%e, %zero_s), dimensions={0}, to_apply=%add", repeated.format("ps", "p"))
+    back = ("a = multiply d r", *inner, "i = multiply w ps", "j = multiply r r", "k = multiply j r", "l = multiply i k")
+    descent = ("z = subtract a l", "u = multiply z rate", "new = add w u")
+    facts = facts_of(step_of(*norm, *forward, *back, *descent))
+    assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
+    assert rules_of(step_of(*norm, *forward, "a = multiply d r", "u = multiply a rate", "new = add w u")) == ["unknown"]
 
 
 def test_a_loop_that_leads_the_weights() -> None:
