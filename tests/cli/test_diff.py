@@ -179,7 +179,8 @@ def test_findings_that_are_new_reach_fail_on(tmp_path: Path, capsys: pytest.Capt
     """A large parameter whose new value is an output is donated in OLD, and could be in NEW."""
     text = (
         "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, "
-        "entry_computation_layout={(f32[4194304]{0})->f32[4194304]{0}}\n\nENTRY e {\n  p = f32[4194304]{0} parameter(0)\n  ROOT n = f32[4194304]{0} negate(p)\n}\n"
+        "entry_computation_layout={(f32[4194304]{0})->f32[4194304]{0}}\n\n"
+        "ENTRY e {\n  p = f32[4194304]{0} parameter(0)\n  ROOT n = f32[4194304]{0} negate(p)\n}\n"
     )
     old, new = tmp_path / "old.txt", tmp_path / "new.txt"
     old.write_text(text)
