@@ -87,8 +87,8 @@ LIMIT_SECONDS = 60
 ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
 """What one reading may take whatever the text is, and what a text may take by its size: three times what shapes of
 `benchmarks.scaling` take."""
-ALLOWED_BYTES, BYTES_PER_BYTE = 40 << 20, 1500
-"""The same for memory, above what the process had before."""
+ALLOWED_BYTES, BYTES_PER_BYTE, BYTES_PER_MODULE = 40 << 20, 1500, 1 << 20
+"""The same for memory, above what the process had before: all reports are held together."""
 HOSTILE_CHARS = [1 << 11] * 5 + [1 << 13] * 3 + [1 << 16, 1 << 17]
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 PASS_NAMES = [one.name for one in PASSES]
@@ -339,7 +339,7 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
             took, memory = time.process_time() - start, peak_bytes() - before
             if seed % 4 == 0:
                 reports(text, [PASS_NAMES[seed // 4 % len(PASS_NAMES)]])
-            if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text):
+            if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text) + BYTES_PER_MODULE * len(found):
                 return f"took {memory >> 20} MB, for {len(text):,} bytes"
             limit = allowed_seconds(dump, text, len(found))
             if took > limit:
