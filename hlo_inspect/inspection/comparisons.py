@@ -19,6 +19,7 @@ from hlo_inspect.hlo.dump_directory import is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
+from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes import MODULE_FACTS, PASSES
 from hlo_inspect.report.model import Report
 
@@ -85,13 +86,13 @@ class Comparisons:
                     break
                 waiting[found[0]] = found[1]
             if mate in waiting:
-                yield compare(module, waiting.pop(mate))
+                yield _compared(module, waiting.pop(mate))
             else:
                 old_left.append(module)
         new_left = [module for _, module in sorted((*waiting.items(), *coming))]
         left = pair_content(old_left, new_left, _CONTENTS)
         for at, other in left.pairs:
-            yield compare(old_left[at], new_left[other])
+            yield _compared(old_left[at], new_left[other])
         for at in left.old:
             yield only_in_old(old_left[at])
         for at in left.new:
@@ -181,6 +182,11 @@ class _ReadTwice:
             return not is_directory(source) and holds_report(open_source(source))
         except (HloInspectError, ValueError):
             return False
+
+
+def _compared(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
+    with without_collection():
+        return compare(old, new)
 
 
 def _name(report: Report) -> str:
