@@ -42,7 +42,7 @@ TEXTS = sorted(
     if path.suffix in {".txt", ".hlo"} and not path.name.endswith(NO_MODULES)
     if (name := path.relative_to(DATA).as_posix()) not in PRINTED_OTHERWISE
 )
-LOST = ("module.num_partitions", "module.replica_count")
+LOST = ("module.num_partitions", "module.replica_count", "fingerprint.program", "fingerprint.schedule")
 SMALL = "cpu/sgd_unused.after.txt"
 
 
@@ -73,7 +73,7 @@ def test_serialized_hlo_has_the_facts_of_its_text(inspection: Inspection, name: 
     assert facts(found) == facts(report_of(inspection, DATA / name))
     for fact in LOST:
         assert found.facts[fact] is None
-        assert f"{fact}: serialized HLO does not hold it" in found.notes
+        assert any(note.startswith(f"{fact}: serialized HLO does not hold") for note in found.notes)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ class TestProgramsThatJaxLowers:
     ) -> None:
         found = report_of(inspection, folder / f"{name}.{ending}")
         assert facts(found) == facts(report_of(inspection, folder / f"{name}.{text}"))
-        assert [found.facts[fact] for fact in LOST] == [None, None]
+        assert [found.facts[fact] for fact in LOST] == [None] * len(LOST)
 
     def test_what_xla_dumps(self, inspection: Inspection, folder: Path, tmp_path: Path) -> None:
         """A folder of text and serialized modules, and the same without the text."""
