@@ -383,7 +383,6 @@ def test_html_of_a_dump_s_text_is_escaped() -> None:
 def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are: the analyses of a module refer to one another, so that only a sweep frees them."""
     monkeypatch.setattr(source_reports, "SWEEP_BYTES", 4 * source_reports.MODULE_COST)
-    monkeypatch.setattr(source_reports, "_SWEEPER", source_reports._Sweeper())
     text = "".join(
         f"HloModule m{number}\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT n = f32[4]{{0}} negate(p)\n}}\n\n"
         for number in range(40)
@@ -398,7 +397,7 @@ def test_modules_that_are_done_with_are_let_go(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_modules_of_earlier_calls_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_reports, "SWEEP_BYTES", 4 * source_reports.MODULE_COST)
+    monkeypatch.setattr(source_reports, "SWEEP_BYTES_OF_CALLS", 4 * source_reports.MODULE_COST)
     gc.collect()
     before = sum(isinstance(one, Module) for one in gc.get_objects())
     for _ in range(40):
@@ -410,7 +409,7 @@ def test_an_input_of_one_module_needs_no_full_collection(monkeypatch: pytest.Mon
     """It would take as long as reading a few megabytes."""
     made: list[int] = []
     monkeypatch.setattr(source_reports, "SWEEP_BYTES", 0)
-    monkeypatch.setattr(source_reports, "_SWEEPER", source_reports._Sweeper())
+    monkeypatch.setattr(source_reports._Sweeper, "_of_all_calls", 0)
     monkeypatch.setattr(gc, "collect", lambda: made.append(1))
     hlo_inspect.inspect(COLLECTIVES, "collectives")
     assert made == []
