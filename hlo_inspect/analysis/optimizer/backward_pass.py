@@ -170,19 +170,30 @@ class BackwardPasses:
         if summed is not None:
             return self._sum(update, summed, depth - 1)
         if atom.node is not None:
-            return False if self._is_pairwise(update, number) else self._leaf(update, atom.node)
+            return False if self._is_pairwise(update, number, atom.node) else self._leaf(update, atom.node)
         if atom.op in _CHOSEN or atom.op in _LINEAR:
             return _every(self._sum(update, part, depth - 1) for part in _parts(atom) if not is_constant(part))
         inner = {self._sum(update, part, depth - 1) for part in atom.parts if update.depends_on_itself(part)}
         return False if inner == {False} else None
 
-    @staticmethod
-    def _is_pairwise(update: Update, number: int) -> bool:
+    def _is_pairwise(self, update: Update, number: int, node: int) -> bool:
         """Whether a value is a sum over pairs of rows of the weight, as of particles that attract each other."""
+        if not self._may_be_pairwise(update, node):
+            return False
         summed = update.reductions.summed(number) or {}
         repeated = [atom for one in update.forms.atoms_below(summed) if (atom := update.forms.atoms[one]).op == "broadcast"]
         along = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
         return len(along) > 1
+
+    def _may_be_pairwise(self, update: Update, node: int) -> bool:
+        """Whether what is summed has the size of such pairs, that of the weight times one of its dimensions. A sum over devices
+        alone does not show that: it may be.
+        """
+        place = update.forms.graph.places.get(node)
+        operands = self._frames.operands(self._frames.start(place)) if place is not None else ()
+        weight = update.array.shape
+        own, summed = weight.elements or 0, self._frames.size(operands[0]) if operands else 0
+        return summed in {own, *(own * (dimension or 0) for dimension in weight.dimensions)}
 
     def _leaf(self, update: Update, node: int) -> bool | None:
         """An opaque value."""
