@@ -461,7 +461,8 @@ class Context:
         from hlo_inspect.analysis.time.step_times import find_step_times
 
         alone = self.collective_seconds.get(ALL, Seconds(0.0))
-        return find_step_times(self.cost, self.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
+        found = find_step_times(self.cost, self.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
+        return found if self.module.entry is not None else found.without_entry()
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""

@@ -17,9 +17,10 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 
 _METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
-_UP_TO_A_BRACE = re.compile(r", metadata=\{[^}]*+\}")
+_UP_TO_A_BRACE = re.compile(r", metadata=\{[^}\n]*+\}")
 """Metadata up to its first brace, which is nearly always its last."""
-_STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+")|{_METADATA.pattern}')
+_STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+"?+)|{_METADATA.pattern}')
+"""A string that is not closed goes to the end of its line: looked for at each quote in it, it would be read over and over."""
 _NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
 _CALLING = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
@@ -58,7 +59,7 @@ class Fingerprints:
         if computation is None or not computation.rows:
             return None
         roots, names, heads, tails = zip(*computation.rows, strict=True)
-        spelled_heads, text = "\n".join(heads), _without_metadata("\n".join(tails))
+        spelled_heads, text = "\n".join(heads), without_metadata("\n".join(tails))
         if _COUNTED_ONE_BY_ONE in spelled_heads:
             return None
         is_marked = "%" in text or all(head.endswith(_LITERALS) for head in heads)
@@ -102,7 +103,8 @@ class Fingerprints:
         return called
 
 
-def _without_metadata(text: str) -> str:
+def without_metadata(text: str) -> str:
+    """The lines of a text without their metadata; what stands in a string is none."""
     bare = _UP_TO_A_BRACE.sub("", text)
     if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it
         return _STRING_OR_METADATA.sub(r"\1", text)

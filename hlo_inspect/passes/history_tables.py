@@ -75,8 +75,9 @@ def _change(row: PassRow) -> str:
         ("async", new.async_collectives - old.async_collectives),
         ("fusion", new.fusions - old.fusions),
         ("copy", new.copies - old.copies),
-        ("instruction", new.instructions - old.instructions),
     ]
+    more = new.instructions - old.instructions
+    counts.append(("instruction" if abs(more) == 1 else "instructions", more))
     changes = [f"{difference:+,} {name}" for name, difference in counts if difference]
     return ", ".join([*changes, "scheduled"] if new.is_scheduled and not old.is_scheduled else changes)
 

@@ -38,6 +38,9 @@ def time_tables(context: Context) -> Iterator[Table]:
     times, timelines = context.step_times, context.timelines
     if times is None or timelines is None:
         return
+    if context.module.entry is None:  # nothing says what runs
+        yield kernels_table(context)
+        return
     compared = comparison(context)
     if compared is not None:
         yield compared
@@ -65,6 +68,9 @@ def time_headline(context: Context) -> Iterator[HeadlineRow]:
     if times is None or timelines is None:
         reason = "; ".join(context.profile_choice.notes)
         yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
+        return
+    if context.module.entry is None:
+        yield HeadlineRow("step", (f"not known: {times.step.reason}",))
         return
     if timelines.is_scheduled:
         parts = time_parts(context, timelines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.analysis import fingerprints
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from tests.analysis.cost.small import module_of
 
@@ -127,3 +128,8 @@ def test_strings_are_no_metadata() -> None:
     assert not alike((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
     same = line + ', metadata={op_name="OTHER"}'
     assert alike((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))
+
+
+def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
+    text = 'a="it \\" holds \\" this, metadata={op_name=1}'
+    assert fingerprints.without_metadata(text) == text

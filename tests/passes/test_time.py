@@ -224,3 +224,13 @@ def test_the_step_is_its_kernels_and_what_is_exposed(name: str) -> None:
         parts = least(f"time.{kind}kernels_s") + least(f"time.{kind}exposed_collective_s")
         assert least(f"time.{kind}step_s") == pytest.approx(parts, rel=1e-9)
     assert least("time.step_s") <= least("time.estimate_step_s")
+
+
+def test_a_text_without_its_entry_has_no_times() -> None:
+    fused = "fused {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}"
+    text = f"HloModule m, is_scheduled=true\n\n{fused}\n\nother {{\n  p = f32[8]"
+    found = hlo_inspect.inspect(text, ("time",), profile="h100-sxm")
+    assert [found.facts[name] for name in ("time.compute_s", "time.step_s", "time.estimate_step_s")] == [None] * 3
+    assert ["".join(map(str, row.parts)) for row in found.headline if row.label == "step"] == [
+        "not known: the module has no entry computation"
+    ]

@@ -190,7 +190,7 @@ class BackwardPasses:
         alone does not show that: it may be.
         """
         place = update.forms.graph.places.get(node)
-        operands = self._frames.operands(self._frames.start(place)) if place is not None else ()
+        operands = self._frames.operands(self._frames.start(place)) if place is not None and place[1] >= 0 else ()
         weight = update.array.shape
         own, summed = weight.elements or 0, self._frames.size(operands[0]) if operands else 0
         return summed in {own, *(own * (dimension or 0) for dimension in weight.dimensions)}

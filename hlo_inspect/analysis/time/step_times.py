@@ -91,6 +91,10 @@ class StepTimes(NamedTuple):
     estimate_exposed: Seconds
     estimate_step: Seconds
 
+    def without_entry(self) -> StepTimes:
+        """The same of a text that does not hold the entry computation: nothing says what runs."""
+        return StepTimes(*(one._replace(reason=one.reason or "the module has no entry computation") for one in self))
+
 
 def find_step_times(
     cost: ModuleCost,
