@@ -63,7 +63,9 @@ def _rows(context: Context) -> Iterator[_Fusions]:
         kernel = kernels.get(fusion.instruction)
         parts = () if kernel is None else kernel.parts
         figures = known.get(id(parts))
-        if figures is None:
+        if context.module.entry is None:  # nothing says what runs
+            figures = runs[name], runs[name]
+        elif figures is None:
             figures = known[id(parts)] = sum_of_step(parts, "flops"), sum_of_step(parts, "bytes")
         callee = fusion.callee
         root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))

@@ -246,3 +246,11 @@ def test_what_is_updated_in_place_counts_the_part() -> None:
         ("whole", 64, 64 * 2 * 65_536, 65_536, 65_536),
         ("in_place", 64, 64 * (2 * 4096 + 4), 262_144 + 4096 + 4, 262_144),
     ]
+
+
+def test_without_the_entry_nothing_is_known_of_a_step() -> None:
+    fused = "fused {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}"
+    calling = "calling {\n  q = f32[8] parameter(0)\n  ROOT f = f32[8] fusion(q), kind=kLoop, calls=fused\n}"
+    found = hlo_inspect.inspect(f"HloModule m\n\n{fused}\n\n{calling}\n\nother {{\n  p = f32[8]", "fusions")
+    assert rows(found, "fusions", "runs", "flops", "bytes") == [(None, None, None)]
+    assert rows(found, "fusions_by_kind", "kind", "runs", "flops", "bytes") == [("kLoop", None, None, None)]
