@@ -124,7 +124,7 @@ def _attention(context: Context) -> Parts:
 def _time(context: Context) -> Parts:
     """How long a step takes at least and by the model; of a large program its FLOPs and bytes alone."""
     profile, times = context.profile, context.kernel_times
-    if profile is None or times is None or not context.profile_is_named:
+    if profile is None or times is None:
         return
     alone = {
         "compute": flops_time(context.cost.opcodes, times).least,
@@ -143,7 +143,7 @@ def _time(context: Context) -> Parts:
         yield ", by the model "
         yield Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
     if not found.estimate_exposed.reason:
-        yield ", of it "
+        yield ", of it at most " if found.estimate_step.reason else ", of it "
         yield Amount(found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0, "share")
         yield " exposed collectives"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Amount, Report, Value
 from hlo_inspect.report.page import NO_BREAK, headline_text
 
 DATA = Path(__file__).parents[1] / "data"
@@ -290,3 +290,17 @@ def seed_001() -> Report:
     if not path.exists():
         pytest.skip("the samples are not there")
     return hlo_inspect.inspect(path, also=("cost", "optimizer"))
+
+
+def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
+    """With what costs are asked for, and with no other command's choice of a profile."""
+    path = DATA / "tpu/scan_forward.after.txt"
+    found = hlo_inspect.inspect(path, "summary", also=("cost", "optimizer"))
+    (row,) = [one for one in found.headline if one.label == "time"]
+    step = hlo_inspect.inspect(path, "time").facts["time.step_s"]
+    assert isinstance(row.parts[0], Amount)
+    assert row.parts[0].at_least == step
+    assert " a step on tpu-v5e" in row.parts
+    assert [one for one in hlo_inspect.inspect(path, "summary").headline if one.label == "time"] == []
+    unmarked = hlo_inspect.inspect(DATA / "gpu/bf16_master.after.txt", "summary", also=("cost",))
+    assert [one for one in unmarked.headline if one.label == "time"] == []
