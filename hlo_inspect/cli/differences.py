@@ -31,10 +31,13 @@ class PairedModules:
         asked = asdict(self._read)
         asked.pop("jobs")
         asked.pop("cost_model")
-        refuse_to_overwrite(self._output.output, [*(str(one.source) for one in self._inputs), self._read.custom_calls])
+        inputs = [str(one.source) for one in self._inputs]
+        refuse_to_overwrite(self._output.output, [*inputs, *self._read.profile, self._read.custom_calls])
         with ReadingBar(wanted=not self._output.quiet) as bar:
             comparisons = Comparisons(watch=lambda inspection: inspection.watch(bar), **asked)
             for one in comparisons.of(*self._inputs):
+                read = [side.report.input.path for side in (one.old, one.new) if side is not None]
+                refuse_to_overwrite(self._output.output, read)
                 with bar.out_of_the_way():
                     yield one
             for error in comparisons.errors:

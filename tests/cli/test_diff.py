@@ -109,6 +109,13 @@ def test_modules_of_directories_are_paired(tmp_path: Path, capsys: pytest.Captur
 
 def test_the_output_is_not_written_over_an_input(files: tuple[str, str]) -> None:
     assert run(["diff", *files, "-o", files[1]]) == 2
+    folder = str(Path(files[1]).parent)
+    before = Path(files[1]).read_bytes()
+    assert run(["diff", files[0], folder, "-o", files[1]]) == 2
+    profile = Path(folder) / "mine.yaml"
+    profile.write_text("extends: h100-sxm\nname: mine\n")
+    assert run(["diff", *files, "--profile", str(profile), "-o", str(profile)]) == 2
+    assert (Path(files[1]).read_bytes(), profile.read_text()) == (before, "extends: h100-sxm\nname: mine\n")
 
 
 def test_what_is_not_compared_is_said_in_the_first_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
