@@ -27,6 +27,7 @@ from hlo_inspect.report.model import (
     Value,
     Verdict,
     most_severe_first,
+    reaching,
 )
 from hlo_inspect.rules.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
 from hlo_inspect.rules.reading_problems import truncation
@@ -170,7 +171,7 @@ def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[Che
     """A failed result for each finding of severity `fail_on` or above, or one that passed."""
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     expected = f"no {' or '.join(failing)}"
-    reached = [finding for finding in findings if finding.severity in failing]
+    reached = reaching(findings, fail_on)
     if not reached:
         return [CheckResult("findings", None, 0, "count", expected, passed=True)]
     return [

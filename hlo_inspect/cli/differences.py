@@ -15,7 +15,7 @@ from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
-from hlo_inspect.report.model import SEVERITIES, Report, Severity, Verdict
+from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 
 
 class PairedModules:
@@ -67,7 +67,7 @@ class Compared:
     def __iter__(self) -> Iterator[Report]:
         for one in self._paired:
             report = one.report
-            if self._reaches(report):
+            if self._fail_on is not None and reaching(report.findings, self._fail_on):
                 self._status = FAILED
             if self._conditions and one.old is not None and one.new is not None:
                 report = self._judged(report, one.old.report, one.new.report, is_different=one.is_different)
@@ -83,9 +83,3 @@ class Compared:
             self._status = FAILED
         text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
         return replace(report, tables=(*report.tables, conditions_table(results)), verdict=Verdict(text, passed=not met))
-
-    def _reaches(self, report: Report) -> bool:
-        if self._fail_on is None:
-            return False
-        limit = SEVERITIES.index(self._fail_on)
-        return any(SEVERITIES.index(finding.severity) <= limit for finding in report.findings)

@@ -62,6 +62,7 @@ class Inspected:
 
     def __iter__(self) -> Iterator[Report]:
         from hlo_inspect.inspection.inspection import Inspection
+        from hlo_inspect.report.model import reaching
 
         options = asdict(self._read)
         jobs = options.pop("jobs")
@@ -79,7 +80,7 @@ class Inspected:
                         self._tell(one)
                     continue
                 refuse_to_overwrite(self._output, [one.input.path])
-                if self._reaches(one):
+                if self._fail_on is not None and reaching(one.findings, self._fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
                     yield one
@@ -99,11 +100,3 @@ class Inspected:
         """Says what cannot be read."""
         tell(f"hlo-inspect: {error}")
         self.status = max(self.status, UNREADABLE if isinstance(error, InputError) else USAGE)
-
-    def _reaches(self, report: Report) -> bool:
-        from hlo_inspect.report.model import SEVERITIES
-
-        if self._fail_on is None:
-            return False
-        limit = SEVERITIES.index(self._fail_on)
-        return any(SEVERITIES.index(finding.severity) <= limit for finding in report.findings)

@@ -374,6 +374,11 @@ class Report(Shown):
         )
 
 
+def reaching(findings: Iterable[Finding], least: Severity) -> list[Finding]:
+    """The findings of a severity or above."""
+    return [finding for finding in findings if SEVERITIES.index(finding.severity) <= SEVERITIES.index(least)]
+
+
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Findings by severity, then by the bytes at stake, then as they came."""
     return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.bytes_at_stake))
