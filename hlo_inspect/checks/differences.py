@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue
+from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, within
 from hlo_inspect.checks.policy import Assertion, parse_assertion
 from hlo_inspect.checks.resolve import find_fact
 from hlo_inspect.checks.runner import CheckResult
@@ -69,8 +69,7 @@ class DifferenceCondition:
             return None
         amounts = [_as_part(change, old) if bound.is_share else change for bound in self.bounds]
         if self.form == "in":
-            above, below = COMPARE[">=" if self.brackets[0] == "[" else ">"], COMPARE["<=" if self.brackets[1] == "]" else "<"]
-            return above(amounts[0], self.bounds[0].number) and below(amounts[1], self.bounds[1].number)
+            return within(amounts[0], self.bounds[0].number, amounts[1], self.bounds[1].number, self.brackets)
         return COMPARE[self.form](amounts[0], self.bounds[0].number)
 
 
@@ -103,8 +102,10 @@ def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:
     if expression.form in ("known", "null", "one of"):
         raise ValueError(f"`{expression.form}` says nothing of a difference; there are {', '.join(COMPARE)}, in, different")
     bounds = tuple(_bound(written, unit) for written in expression.values)
-    if expression.form == "in" and bounds[0].is_share == bounds[1].is_share and bounds[0].number > bounds[1].number:
-        raise ValueError(f"the range `{expression}` is empty")
+    if expression.form == "in":
+        low, high = bounds
+        if low.is_share == high.is_share and is_empty(low.number, high.number, expression.brackets):
+            raise ValueError(f"the range `{expression}` is empty")
     return expression.form, bounds
 
 

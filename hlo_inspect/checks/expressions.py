@@ -95,14 +95,20 @@ class Condition:
             return actual in self.values
         if self.form == "in":
             low, high = self.values
-            return _within(actual, low, high, self.brackets)
+            return within(actual, low, actual, high, self.brackets)
         return COMPARE[self.form](actual, self.values[0])
 
 
-def _within(actual: Known, low: Known, high: Known, brackets: str) -> bool:
-    above = COMPARE[">=" if brackets[0] == "[" else ">"]
-    below = COMPARE["<=" if brackets[1] == "]" else "<"]
-    return above(actual, low) and below(actual, high)
+def within(above: Known, low: Known, below: Known, high: Known, brackets: str) -> bool:
+    """Whether a value, or two forms of one, is above one end of a range and below the other."""
+    return COMPARE[">=" if brackets[0] == "[" else ">"](above, low) and COMPARE["<=" if brackets[1] == "]" else "<"](
+        below, high
+    )
+
+
+def is_empty(low: Known, high: Known, brackets: str) -> bool:
+    """Whether no value is in a range."""
+    return COMPARE[">"](low, high) or (low == high and brackets != "[]")
 
 
 def parse_expression(text: str) -> Expression:
@@ -165,7 +171,7 @@ def bind(expression: Expression, unit: Unit) -> Condition:
     values = tuple(_value(written, unit) for written in expression.values)
     if form == "in":
         low, high = values
-        if COMPARE[">"](low, high) or (low == high and expression.brackets != "[]"):
+        if is_empty(low, high, expression.brackets):
             raise ValueError(f"the range `{expression}` is empty")
     return Condition(form, values, expression.brackets)
 
