@@ -196,8 +196,8 @@ def test_findings_that_are_new_reach_fail_on(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert run(["diff", str(old), str(new), "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    found = [finding["severity"] for finding in report["findings"]]
-    assert run(["diff", str(old), str(new), "--fail-on", "info"]) == (1 if found else 0)
+    assert [(finding["rule"], finding["severity"]) for finding in report["findings"]] == [("HI101", "warning")]
+    assert run(["diff", str(old), str(new), "--fail-on", "warning"]) == 1
     assert run(["diff", str(new), str(old), "--fail-on", "info"]) == 0
     assert (report["facts"]["diff.same_program"], report["facts"]["diff.change_count"]) == (False, 1)
     assert [table["name"] for table in report["tables"]][:2] == ["facts", "changes"]

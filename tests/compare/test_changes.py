@@ -162,8 +162,9 @@ def test_there_and_back_are_mirror_images(old: str, new: str) -> None:
         assert after == second.report.facts[name]
     shared = set(first.report.facts) & set(second.report.facts)
     assert {name for name in shared if first.report.facts[name] != second.report.facts[name]} <= facts.keys()
-    areas = [sorted({(row[0], row[2]) for row in report.table("changes").rows}) for report in (there, back)]
-    assert len(areas[0]) == len(areas[1])
+    areas = [sorted(str(row[0]) for row in report.table("changes").rows) for report in (there, back)]
+    assert areas[0]
+    assert set(areas[0]) == set(areas[1])
 
 
 def test_the_first_lines_name_the_cause() -> None:
@@ -180,6 +181,7 @@ def test_the_first_lines_name_the_cause() -> None:
 def test_a_loop_that_carries_another_value_is_still_that_loop() -> None:
     """Recomputation in a scan: the loop of the backward pass carries fewer values, and no loop is new or gone."""
     found = changes(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_remat.hlo")))
+    assert found
     assert [change for change in found if change.area == "loops"] == []
 
 
