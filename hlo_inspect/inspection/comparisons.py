@@ -23,7 +23,6 @@ from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes import MODULE_FACTS, PASSES
 from hlo_inspect.report.model import Report
 
-COMMAND = "diff"
 WITH_TABLES = ("params", "collectives", "optimizer")
 """The passes whose tables are compared beside their facts."""
 

@@ -16,6 +16,7 @@ from hlo_inspect.hlo.source import START_CHARS, Source
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD_PASSES
 from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import (
+    SCHEMA_VERSION,
     SEVERITIES,
     Column,
     FactSpec,
@@ -27,9 +28,6 @@ from hlo_inspect.report.model import (
     Unit,
     Value,
 )
-
-SCHEMA_VERSION = 1
-"""The schema that is read, as `report/json.py` writes it."""
 
 MAX_DEPTH = 64
 """Deeper nesting than any report has."""

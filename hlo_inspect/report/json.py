@@ -13,11 +13,9 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, TextIO
 
-from hlo_inspect.report.model import Finding, Report, Row, Table, Value
+from hlo_inspect.report.model import SCHEMA_VERSION, Finding, Report, Row, Table, Value
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.version import __version__
-
-SCHEMA_VERSION = 1
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 

@@ -20,6 +20,9 @@ Severity = Literal["error", "warning", "info"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # most severe first
 
+SCHEMA_VERSION = 1
+"""The schema of JSON reports, as they are written and read."""
+
 LOWER_BOUND = ".lower_bound"
 """What the name of a fact ends in that is a lower bound of the fact before it, which is `None` then."""
 

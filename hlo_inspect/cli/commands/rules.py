@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from hlo_inspect.cli.options import (
     take_output,
 )
 from hlo_inspect.cli.output import deliver
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("rules")
