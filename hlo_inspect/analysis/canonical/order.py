@@ -15,6 +15,9 @@ _ROUNDS = 8
 
 _T = TypeVar("_T")
 
+_Users = dict[int, dict[int, list[int]]]
+"""The users of each row, with the numbers of those of their operands that it is."""
+
 
 def operands_first(starts: Iterable[_T], operands: Callable[[_T], Sequence[_T]]) -> list[_T]:
     """What is reached from `starts`, each behind its operands, in post-order. Where things use one another, the first one that
@@ -67,10 +70,10 @@ class Traversal:
 
     def _reach_rest(self) -> None:
         rest = [row for row in range(len(self._before)) if row not in self._places]
-        users: dict[int, list[int]] = {}
+        users: _Users = {}
         for row in rest:
-            for one in dict.fromkeys(self._before[row]):
-                users.setdefault(one, []).append(row)
+            for number, one in enumerate(self._before[row]):
+                users.setdefault(one, {}).setdefault(row, []).append(number)
         colours = self._colours(rest, users)
         self._reach_users(users, colours, 0)
         for row in sorted(rest, key=lambda row: (row in users, colours[row], row)):  # last rows that use one another
@@ -80,7 +83,7 @@ class Traversal:
             self._reach((row,))
             self._reach_users(users, colours, done)
 
-    def _reach_users(self, users: dict[int, list[int]], colours: dict[int, int], done: int) -> None:
+    def _reach_users(self, users: _Users, colours: dict[int, int], done: int) -> None:
         """What uses the rows from number `done` of the order on, and what uses these users, to the end."""
         while done < len(self._order):
             waiting = [row for row in users.get(self._order[done], ()) if row not in self._places]
@@ -88,10 +91,10 @@ class Traversal:
                 self._reach((row,))
             done += 1
 
-    def _colours(self, rows: Sequence[int], users: dict[int, list[int]]) -> dict[int, int]:
+    def _colours(self, rows: Sequence[int], users: _Users) -> dict[int, int]:
         """What tells rows that are not reached from one another: what they are made of, and what becomes of them."""
         upwards = [row for row in operands_first(rows, self._before.__getitem__) if row not in self._places]
-        downwards = operands_first(rows, lambda row: users.get(row, ()))
+        downwards = operands_first(rows, lambda row: list(users.get(row, ())))
         colours = {row: self._dataflow[row] for row in rows}
         told_apart = 0
         for _ in range(_ROUNDS):
@@ -99,7 +102,8 @@ class Traversal:
                 before = [colours.get(one, self._places.get(one, 0)) for one in self._before[row]]
                 colours[row] = numbers_hash([colours[row], *before])
             for row in downwards:
-                colours[row] = numbers_hash([colours[row], *sorted(map(colours.__getitem__, users.get(row, ())))])
+                used = [numbers_hash([colours[user], *numbers]) for user, numbers in users.get(row, {}).items()]
+                colours[row] = numbers_hash([colours[row], *sorted(used)])
             if len(set(colours.values())) == told_apart:
                 break
             told_apart = len(set(colours.values()))

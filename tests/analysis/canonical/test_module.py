@@ -103,6 +103,12 @@ def graphs(draw: st.DrawFn) -> str:
     return entry(*lines)
 
 
+def test_equal_rows_are_told_apart_by_which_operand_they_are() -> None:
+    lines = ["ROOT %i0 = f32[] constant(0)", "%i1 = f32[] negate(%i0)", "%i2 = f32[] negate(%i0)", "%i3 = f32[] add(%i1, %i2)"]
+    swapped = [lines[0], lines[2], lines[1], lines[3]]
+    assert normal(entry(*swapped)) == normal(entry(*lines))
+
+
 @settings(max_examples=150)
 @given(graphs(), st.integers(0, 2**32))
 def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> None:
