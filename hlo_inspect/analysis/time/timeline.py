@@ -328,6 +328,11 @@ class Timeline:
         for done in range(trips):
             before, lags = lags, clock.lags(used)
             if lags == before or done == MAX_ITERATIONS:
+                if lags != before:
+                    place = f"{step.place[2]} (line {step.place[1]})"
+                    result.reasons.append(
+                        f"the iterations of {place} still differ after {done:,}: the rest is taken as the next one"
+                    )
                 yield from self._rest_of_loop(step, clock, result, trips - done)
                 break
             yield from self._run(step.condition, clock, result)
@@ -336,7 +341,7 @@ class Timeline:
     def _rest_of_loop(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, times: int
     ) -> Generator[_Request, TimedRun, None]:
-        """So many iterations that all are as the next one."""
+        """So many iterations that all are as the next one, by which a stream falls behind or catches up each time."""
         iteration = TimedRun(step.place[0])
         at = StreamClock(dict(clock.free), clock.now)
         yield from self._run(step.condition, at, iteration)
@@ -344,7 +349,10 @@ class Timeline:
         result.inner += [(outcome, times) for outcome, _ in iteration.inner]
         passed = min((at.now - clock.now) * times, MOST_TICKS)
         used = {*self.used.get(step.condition, ()), *self.used.get(step.body, ())}
-        behind = {stream: at.free.get(stream, 0) - at.now for stream in used}
+        lags = {
+            stream: (max(0, clock.free.get(stream, 0) - clock.now), max(0, at.free.get(stream, 0) - at.now)) for stream in used
+        }
+        behind = {stream: max(0, after + (after - before) * (times - 1)) for stream, (before, after) in lags.items()}
         clock.now += passed
         clock.compute += min(at.compute * times, MOST_TICKS)
         clock.free |= {stream: clock.now + lag for stream, lag in behind.items()}

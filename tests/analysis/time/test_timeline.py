@@ -94,15 +94,19 @@ def test_a_loop_of_an_unknown_count_is_taken_once_and_says_so() -> None:
 
 
 def test_a_lag_that_never_repeats_is_extrapolated() -> None:
-    """Each iteration issues more than it computes and waits for nothing: the lag grows by one each time."""
+    """Each iteration issues more than it computes and waits for nothing: the lag grows by one each time. With less than it
+    computes the lag of what was issued before the loop shrinks by one, and is gone at the end.
+    """
     steps: dict[str, Sequence[Step]] = {
-        "main": [LoopStep(at("while"), "cond", "body", 1000), IssueStep(at("last"), True)],
+        "main": [IssueStep(at("outer"), False), LoopStep(at("while"), "cond", "body", 1000), IssueStep(at("last"), True)],
         "cond": [],
         "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))],
     }
-    found = run(steps, {"a": 3, "k": 2, "last": 0})
-    assert found.compute == 2000
+    found = run(steps, {"outer": 0, "a": 3, "k": 2, "last": 0})
+    assert (found.step, found.compute) == (3000, 2000)
     assert found.site(at("a", "body")) == (1000, 3000, 0, 0)
+    assert found.reason.startswith("the iterations of while (line 1) still differ after ")
+    assert run(steps, {"outer": 200, "a": 1, "k": 2, "last": 0}).step == 2000
 
 
 def test_of_a_conditional_the_branch_that_ends_first_or_last() -> None:
