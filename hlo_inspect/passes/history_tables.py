@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
 from hlo_inspect.analysis.pass_history.traces import PassTrace
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -130,10 +130,10 @@ def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:
 
 
 def _is_like(state: Followed, pattern: str) -> bool:
-    plain = pattern.removesuffix("-start").removesuffix("-done")
-    if fnmatchcase(state.kind, plain) or fnmatchcase(state.name, pattern):
+    plain, parts = pattern.removesuffix("-start").removesuffix("-done"), pattern.split(WILDCARD)
+    if fits(state.kind, plain.split(WILDCARD)) or fits(state.name, parts):
         return True
-    return fnmatchcase(state.op_name, f"*{pattern}*") if state.op_name else False
+    return bool(state.op_name) and fits(state.op_name, ["", *parts, ""])
 
 
 def history_report(

@@ -112,11 +112,9 @@ def dump(folder: Path, file: str, name: str, body: str) -> None:
     (folder / f"module_{file}.txt").write_text(text, encoding="utf-8")
 
 
-GATHER = 'ROOT %g = f32[16]{0} all-gather(%p), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="scope/x"}'
-ASYNC = (
-    '%s = (f32[8]{0}, f32[16]{0}) all-gather-start(%p), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="scope/x"}\n'
-    "  ROOT %d = f32[16]{0} all-gather-done(%s)"
-)
+WHERE = """replica_groups={{0,1}}, dimensions={0}, metadata={op_name="scope/w['a']/x"}"""
+GATHER = f"ROOT %g = f32[16]{{0}} all-gather(%p), {WHERE}"
+ASYNC = f"%s = (f32[8]{{0}}, f32[16]{{0}}) all-gather-start(%p), {WHERE}\n  ROOT %d = f32[16]{{0}} all-gather-done(%s)"
 
 
 @pytest.fixture
@@ -142,9 +140,11 @@ def test_the_pass_that_made_one_asynchronous(capsys: pytest.CaptureFixture[str],
         ("all-*", {"all-gather"}),
         ("all-gather-start", {"all-gather"}),
         ("%g", {"all-gather"}),
-        ("scope/x", {"all-gather"}),
+        ("scope/w['a']/x", {"all-gather"}),
         ("negate", {"negate"}),
         ("negate.7", {"negate"}),
+        ("scope/w['a']", {"all-gather"}),
+        ("w['*']", {"all-gather"}),
     ],
 )
 def test_patterns(capsys: pytest.CaptureFixture[str], small: Path, pattern: str, kinds: set[str]) -> None:
