@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions, scalar_text
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
-from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbour, Neighbourhood, Ways, instruction_at
+from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways, instruction_at
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import array_leaves, total
@@ -238,7 +238,7 @@ def _direct(context: Context, around: Neighbourhood) -> Iterator[Table]:
 
 
 def _title(words: str, around: Neighbourhood, count: int) -> str:
-    more = " or more" if around.is_cut else ""
+    more = " or more" if count >= MAX_NEIGHBOURS else ""
     depth = f"{around.depth} step{'' if around.depth == 1 else 's'}"
     return f"{words}, within {depth}: {count:,}{more} instruction{'' if count == 1 else 's'}"
 

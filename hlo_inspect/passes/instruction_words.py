@@ -93,10 +93,11 @@ def groups_text(collective: Collective, axis: str | None) -> str:
         return f"groups of an unknown size{along}: {short(collective.replica_groups)}"
     if members.listed is None:
         return f"one group of all {members.size} devices{along}"
-    number = max(members.listed.count // max(members.listed.sizes), 1)
+    listed = members.listed  # compact groups are of one size: nothing has to be written out
+    number = max(listed.count // max(listed.sizes), 1) if members.uniform else len(listed.groups)
     at_most = "" if members.uniform else "up to "
     groups = f"{number} group{'s' if number > 1 else ''} of {at_most}{members.size} devices"
-    return f"{groups}{along}: {_printed_groups(collective, members.listed)}"
+    return f"{groups}{along}: {_printed_groups(collective, listed)}"
 
 
 def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:

@@ -118,6 +118,28 @@ def test_a_collective_in_words() -> None:
     assert block(show("gather"))["groups"] == "1 group of 4 devices along d0: {{0,1,2,3}}; takes 128 B, sends 384 B"
 
 
+def test_groups_of_several_sizes_are_counted() -> None:
+    text = (
+        "HloModule m, num_partitions=5\n\nadd {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
+        "  ROOT z = f32[] add(x, y)\n}\n\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), "
+        "channel_id=1, replica_groups={{0,1,2},{3},{4}}, use_global_device_ids=true, to_apply=add\n}\n"
+    )
+    said = block(hlo_inspect.inspect(text, "show", name="r"))["groups"]
+    assert said.startswith("3 groups of up to 3 devices")
+
+
+def test_how_many_are_around_is_said_for_each_side() -> None:
+    """More operands than are kept, and one reader: only of the operands there are more."""
+    operands = "".join(f"  p{number} = f32[] parameter({number})\n" for number in range(2_100))
+    names = ", ".join(f"p{number}" for number in range(2_100))
+    shapes = ", ".join(["f32[]"] * 2_100)
+    using = 'ROOT o = token[] custom-call(t), custom_call_target="x"'
+    text = f"HloModule m\n\nENTRY e {{\n{operands}  t = ({shapes}) tuple({names})\n  {using}\n}}\n"
+    titles = {table.name: table.title for table in hlo_inspect.inspect(text, "show", name="t").tables}
+    assert titles["feeds"] == "What feeds it, within 2 steps: 2,000 or more instructions"
+    assert titles["reads"] == "What reads it, within 2 steps: 1 instruction"
+
+
 def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
     feeds, reads = around(show("loop", depth=1))
     assert feeds == {"zero", "v", "next", "twice"}

@@ -70,11 +70,6 @@ class Neighbourhood:
         return list(found.values()), nodes
 
     @property
-    def is_cut(self) -> bool:
-        """Whether more is within the depth than is kept."""
-        return max(len(self.feeds), len(self.reads)) >= MAX_NEIGHBOURS
-
-    @property
     def row(self) -> int:
         return self.place.row
 
