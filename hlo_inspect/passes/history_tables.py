@@ -166,8 +166,9 @@ def _headline(module: CompiledModule, rows: Sequence[PassRow]) -> Iterator[Headl
             more = count - (row.before.collectives[kind] if row.before is not None else 0)
             if more > 0:
                 brought[row.file.label] += more
-    passes = len(rows) - 1
-    yield HeadlineRow("passes", (f"{passes:,} changed something; {module.passes:,} files of passes",))
+    passes = sum(row.before is not None and row.file.number is not None for row in rows)
+    files = f"{module.passes:,} file{'' if module.passes == 1 else 's'} of passes"
+    yield HeadlineRow("passes", (f"{passes:,} changed something, of {files}",))
     if brought:
         listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
         yield HeadlineRow("collectives", (f"come from {listed}",))
