@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.fusions import OPCODES
+from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around
 from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
@@ -53,14 +54,17 @@ class Show(Pass):
         found = find_rows(context.module, context.views, query.name)
         if query.to is not None:
             ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))
-            return Section({}, way_tables(context, ways), (), ways_block(context, ways))
+            return Section({}, way_tables(context, ways), _notes(ways.graph), ways_block(context, ways))
         if len(found) > 1:
             graph = graph_around(context.module, context.views, found, callers(context.views))
-            return Section({}, [instructions_table(context, found, graph)], (), several_block(context, found))
+            return Section({}, [instructions_table(context, found, graph)], _notes(graph), several_block(context, found))
         around = Neighbourhood(context.module, context.views, found[0], query.depth)
-        notes = [] if around.graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
         about = None if query.quick else (around.line, around.name)
-        return Section({}, _tables(context, around), notes, instruction_block(context, around), about=about)
+        return Section({}, _tables(context, around), _notes(around.graph), instruction_block(context, around), about=about)
+
+
+def _notes(graph: InstructionGraph) -> list[str]:
+    return [] if graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
 
 
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
