@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign
 from hlo_inspect.analysis.memory.buffers import Buffers, find_buffers
 from hlo_inspect.analysis.memory.heap import Trace, simulate
@@ -15,7 +16,7 @@ from hlo_inspect.analysis.memory.live_ranges import LiveRanges, clip_shared, fin
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
-from hlo_inspect.analysis.memory.post_order import computation_order, depth_first_post_order, post_orders
+from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
 from hlo_inspect.analysis.memory.preset_heap import PRESET_SPACES, simulate_preset
 from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
@@ -405,4 +406,4 @@ def _callers_first(schedule: Schedule) -> list[ComputationRun]:
     for time in sorted(schedule.called):
         runs = schedule.called[time]
         calls.setdefault(schedule.run_at[time], []).extend(sorted(runs, key=lambda run: run.role == "condition"))
-    return depth_first_post_order(schedule.runs[:1], lambda run: calls.get(run, []))[::-1]
+    return operands_first(schedule.runs[:1], lambda run: calls.get(run, []))[::-1]

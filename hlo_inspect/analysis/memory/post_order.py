@@ -6,13 +6,11 @@ operands from left to right, control predecessors before them. `HloModule::MakeC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
+from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.memory.schedule import ComputationRun, Schedule
 from hlo_inspect.hlo import tokens
-
-Node = TypeVar("Node", bound=Hashable)
 
 
 def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
@@ -33,27 +31,7 @@ def _post_order(
     def before(time: int) -> list[int]:
         return [*reversed(predecessors.get(time, ())), *(one for one in operands[time] if one >= 0)]
 
-    return depth_first_post_order((time for time in times if not is_used[time]), before)
-
-
-def depth_first_post_order(starts: Iterable[Node], before: Callable[[Node], Sequence[Node]]) -> list[Node]:
-    """What is reached from some nodes, each behind what stands `before` it, of which the first is gone into first."""
-    order: list[Node] = []
-    entered: set[Node] = set()
-    left: set[Node] = set()
-    for start in starts:
-        stack = [start]
-        while stack:
-            node = stack[-1]
-            if node in entered:
-                stack.pop()
-                if node not in left:
-                    left.add(node)
-                    order.append(node)
-                continue
-            entered.add(node)
-            stack += [one for one in reversed(before(node)) if one not in entered]
-    return order
+    return operands_first((time for time in times if not is_used[time]), before)
 
 
 def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
