@@ -110,6 +110,11 @@ def size(of_bytes: int) -> str:
     return format_value(of_bytes, "bytes")
 
 
+def share(part: float) -> str:
+    """A share of 1 as the messages of findings have it: `33 %`."""
+    return format_value(part, "share")
+
+
 def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:
     """`parameters 3, 5 and 7`; of more than `limit` the first."""
     numbers = list(dict.fromkeys(str(leaf.number) for leaf in leaves))

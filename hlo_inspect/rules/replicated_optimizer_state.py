@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.state_savings import ReplicatedState, bytes_of_a_device, replicated_state
 from hlo_inspect.report.model import Finding
-from hlo_inspect.rules.base import Rule, counted, entry_line, size
+from hlo_inspect.rules.base import Rule, counted, entry_line, share, size
 
 WORTH_DIVIDING = 16 << 20  # bytes on each device: below that nobody changes a sharding for it
 WORTH_SHARE = 0.01  # of the bytes of the parameters on each device, for the same reason
@@ -54,8 +54,8 @@ class ReplicatedOptimizerState(Rule):
             if found.saved >= max(WORTH_DIVIDING, WORTH_SHARE * held):
                 message = (
                     f"the optimizer's state is the same on {_devices(context, found)}: "
-                    f"{counted(kind for _, kind in found.members)}; divided among them, as parameter {found.among} is, it "
-                    f"would take {size(found.saved)} less on each, {found.saved / held:.0%} of its {size(held)} of parameters"
+                    f"{counted(kind for _, kind in found.members)}; divided among them, as parameter {found.among} is, it would "
+                    f"take {size(found.saved)} less on each, {share(found.saved / held)} of its {size(held)} of parameters"
                 )
                 yield self.finding(context, message, entry_line(context), found.members[0][0].name, found.saved)
 

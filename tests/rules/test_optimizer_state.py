@@ -61,7 +61,7 @@ def test_replicated_state_with_a_divided_batch() -> None:
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
         "the optimizer's state is the same on the 8 data-parallel devices (mesh axis d0): 1 first moment and 1 second moment; "
-        "divided among them, as parameter 4 is, it would take 112.0 MiB less on each, 58% of its 192.0 MiB of parameters"
+        "divided among them, as parameter 4 is, it would take 112.0 MiB less on each, 58 % of its 192.0 MiB of parameters"
     )
 
 
