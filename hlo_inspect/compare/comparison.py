@@ -29,6 +29,7 @@ from hlo_inspect.rules.reading_problems import is_part, truncation
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
 SAME_FACTS, DIFFERENT_FACTS = "same facts", "different facts"
+ONLY_IN_OLD, ONLY_IN_NEW = "only in OLD", "only in NEW"
 
 SPECS = (
     FactSpec("diff.same_program", "bool", "the same but for numbering, metadata and the order of independent lines"),
@@ -92,22 +93,27 @@ class ComparedModule:
 
 @dataclass(frozen=True, slots=True)
 class ModuleComparison:
-    """Two modules, or one that the other side does not have, and the report on what differs."""
+    """Two modules, or one that the other side does not have; the report on what differs; in a few words how they compare."""
 
     old: ComparedModule | None
     new: ComparedModule | None
     report: Report
-    is_different: bool
+    verdict: str
+
+    @property
+    def is_different(self) -> bool:
+        """Whether they differ in more than numbering, metadata and order."""
+        return self.verdict not in (SAME, SAME_FACTS)
 
 
 def only_in_old(old: ComparedModule) -> ModuleComparison:
     """What is to say of a module of OLD without a mate."""
-    return ModuleComparison(old, None, _unpaired(old.report, "OLD", "NEW"), is_different=True)
+    return ModuleComparison(old, None, _unpaired(old.report, ONLY_IN_OLD, "NEW"), ONLY_IN_OLD)
 
 
 def only_in_new(new: ComparedModule) -> ModuleComparison:
     """What is to say of a module of NEW without a mate."""
-    return ModuleComparison(None, new, _unpaired(new.report, "NEW", "OLD"), is_different=True)
+    return ModuleComparison(None, new, _unpaired(new.report, ONLY_IN_NEW, "OLD"), ONLY_IN_NEW)
 
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
@@ -135,7 +141,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         title=new.report.title,
         headline=(*_warnings(old.report, new.report), *_headline(verdict, facts, changes)),
     )
-    return ModuleComparison(old, new, report, is_different=verdict not in (SAME, SAME_FACTS))
+    return ModuleComparison(old, new, report, verdict)
 
 
 def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactChange]) -> Iterator[Table]:
@@ -257,8 +263,8 @@ def _alike(finding: Finding) -> Hashable:
     return finding.rule, "".join("0" if char.isdigit() else char for char in finding.message)
 
 
-def _unpaired(report: Report, name: str, other: str) -> Report:
-    """The report on a module that only the side of that name has."""
+def _unpaired(report: Report, verdict: str, other: str) -> Report:
+    """The report on a module that the side `other` lacks."""
     return Report(
         command=COMMAND,
         input=report.input,
@@ -266,5 +272,5 @@ def _unpaired(report: Report, name: str, other: str) -> Report:
         profile=report.profile,
         specs=(*_module_specs(report), *SPECS),
         title=report.title,
-        headline=(HeadlineRow("", (f"only in {name}: {other} has no module that belongs to it",), "warning"),),
+        headline=(HeadlineRow("", (f"{verdict}: {other} has no module that belongs to it",), "warning"),),
     )

@@ -1,0 +1,33 @@
+"""Many comparisons in one table."""
+
+from __future__ import annotations
+
+from hlo_inspect.compare.comparison import DIFFERENT, ONLY_IN_NEW, ONLY_IN_OLD, SAME
+from hlo_inspect.compare.pair_list import PairList
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+
+MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  ROOT n = f32[8]{{0}} {opcode}(p)
+}}
+
+"""
+
+
+def test_a_pair_is_a_row_and_so_is_a_module_without_a_mate() -> None:
+    old = "".join(MODULE.format(name=name, opcode="negate") for name in ("a", "b", "gone"))
+    new = "".join(MODULE.format(name=name, opcode=opcode) for name, opcode in (("a", "negate"), ("b", "cosine")))
+    new += MODULE.format(name="fresh", opcode="tanh").replace("[8]", "[9]")
+    pairs = PairList()
+    for one in Comparisons().of(ComparedInput(old), ComparedInput(new)):
+        pairs.add(one)
+    rows = pairs.report("old -> new").table("pairs").records()
+    assert len(pairs) == 4
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("a", SAME), ("b", DIFFERENT), ("gone", ONLY_IN_OLD), ("fresh", ONLY_IN_NEW)
+    ]  # fmt: skip
+    # of b the cosine is new and the negate is gone
+    assert [row["changes"] for row in rows] == [0, 2, None, None]
+    assert rows[0]["facts"] == 0
