@@ -54,8 +54,9 @@ class ReplicatedOptimizerState(Rule):
             if found.saved >= max(WORTH_DIVIDING, WORTH_SHARE * held):
                 message = (
                     f"the optimizer's state is the same on {_devices(context, found)}: "
-                    f"{counted(kind for _, kind in found.members)}; divided among them, as parameter {found.among} is, it would "
-                    f"take {size(found.saved)} less on each, {share(found.saved / held)} of its {size(held)} of parameters"
+                    f"{counted(kind for _, kind in found.members)}; divided among them, as parameter {found.among} is, it "
+                    f"would take {size(found.saved)} less on each, {share(found.saved / held)} of its {size(held)} "
+                    "of parameters"
                 )
                 yield self.finding(context, message, entry_line(context), found.members[0][0].name, found.saved)
 
