@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from benchmarks import scaling
 from benchmarks.scaling import Cost, Row, exponent
 from benchmarks.shapes import SHAPES, TextShape
 
@@ -24,6 +25,22 @@ def test_what_is_near_the_floor_has_none() -> None:
 
 def test_what_does_not_end_is_infinite() -> None:
     assert Row("x", SIZES[:2], [Cost(1, 1), None], [Cost(1, 1)]).exponents == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("power", "runs"), [(1, 3), (2, 12)])
+def test_what_seems_to_grow_too_fast_is_run_more_often(monkeypatch: pytest.MonkeyPatch, power: int, runs: int) -> None:
+    """The least of all runs counts: the second of each text is disturbed less than the others."""
+    seen: list[int] = []
+
+    def measured(text: str, _passes: object, *, traced: bool = False) -> Cost:
+        if not traced:
+            seen.append(len(text))
+        return Cost((len(text) / 1000) ** power * (1 if seen.count(len(text)) == 2 else 3), 0)
+
+    monkeypatch.setattr(scaling, "measured", measured)
+    found = scaling.row(TextShape("x", lambda n: "x" * n, 1000), [], 3, Cost(0, 0))
+    assert [seen.count(size) for size in SIZES] == [runs] * 4
+    assert found.exponents[0] == pytest.approx(power)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

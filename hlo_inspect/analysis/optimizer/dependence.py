@@ -118,6 +118,13 @@ class AtomDependence:
         """The bit of an old or new value of the training state."""
         return self._bits.get(atom, 0)
 
+    def bits(self, atoms: Iterable[int]) -> int:
+        """The bits of several of these values."""
+        found = 0
+        for atom in atoms:
+            found |= self.bit(atom)
+        return found
+
     def atoms(self, bits: int) -> Iterator[int]:
         """The atoms of bits."""
         while bits:

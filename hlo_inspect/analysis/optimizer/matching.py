@@ -52,6 +52,7 @@ class Matcher:
         self._inputs: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
+        self._new_values = self.dependence.bits(a for a, array in self._by_atom.items() if self.forms.leaf(array.new) == a)
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
@@ -193,19 +194,15 @@ class Matcher:
         the step is looked into where it holds that, not where it holds what they were.
         """
         own = self._own(array)
-        if self._inputs_behind(array) & own:
-            return True
-        seen = {array.new}
         stack = [array]
+        unseen = self._new_values & ~self.dependence.bit(self.forms.leaf(array.new))
         while stack:
-            for atom in self.dependence.atoms(self._values_in(stack.pop())):
-                other = self._by_atom.get(atom)
-                if other is None or other.new in seen or self.forms.leaf(other.new) != atom:
-                    continue
-                if self._inputs_behind(other) & own:
-                    return True
-                seen.add(other.new)
-                stack.append(other)
+            one = stack.pop()
+            if self._inputs_behind(one) & own:
+                return True
+            values = self._values_in(one) & unseen
+            unseen ^= values
+            stack += [self._by_atom[atom] for atom in self.dependence.atoms(values)]
         return False
 
     def _is_state(self, array: StateArray) -> bool:
@@ -215,8 +212,8 @@ class Matcher:
         if array.shape.elements == 1:
             return False
         factor, _ = split(self.definition(array), self.forms.leaf(array.old))
-        sizes = [self.flow.graph.sizes[self.forms.atoms[leaf].node or 0] for leaf in self.forms.leaves(factor)]
-        return array.is_given or (bool(factor) and all(size == 1 for size in sizes))
+        atoms = (atom for monomial in factor for atom, _ in monomial)
+        return array.is_given or (bool(factor) and all(self.dependence.are_scalars(atom) for atom in atoms))
 
     def _is_kept(self, array: StateArray) -> bool:
         """Whether a new value is the old one, all or most of it, and something added."""

@@ -29,6 +29,7 @@ Sum = dict[Monomial, float]
 ONE: Monomial = ()
 MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
 MAX_OPENED = 4096  # factors of a sum that is multiplied out
+MAX_MULTIPLIED = 100  # factors of a product
 LEAST_WORK = 100_000  # factors of all forms together
 MAX_FACTORS = 50  # of each node of the graph, beside these
 
@@ -225,9 +226,10 @@ class NormalForms:
             form = added(parts[0], parts[1], 1.0 if op == "add" else -1.0)
             return form if len(form) <= MAX_TERMS else self.function(op, parts)
         if op in {"multiply", "divide"}:
-            if op == "divide":
-                return self.multiply(parts[0], self.power(parts[1], -1.0))
-            return self.power(parts[0], 2.0) if parts[0] == parts[1] else self.multiply(parts[0], parts[1])
+            if op == "multiply" and parts[0] == parts[1]:
+                return self.power(parts[0], 2.0)
+            form = self.multiply(parts[0], parts[1] if op == "multiply" else self.power(parts[1], -1.0))
+            return form if len(next(iter(form), ONE)) <= MAX_MULTIPLIED else self.function(op, parts)
         simple = self._unary(op, parts)
         return simple if simple is not None else self.function(op, parts, self.graph.attributes[node])
 

@@ -227,3 +227,18 @@ def test_products_of_shared_sums_stay_small() -> None:
     forms = NormalForms(graph, live=live)
     assert len(forms.form(a)) < 20_000
     assert not forms.is_cut_short
+
+
+@pytest.mark.parametrize("op", ["multiply", "divide"])
+def test_products_of_hundreds_stay_short(op: str) -> None:
+    """Each product of a chain would hold all factors of those before it."""
+    graph, nodes = leaves(450)
+    chain = [nodes[0]]
+    for node in nodes[1:]:
+        chain.append(graph.make(op, (chain[-1], node)))
+    forms = NormalForms(graph)
+    lengths = [len(monomial) for node in chain for monomial in forms.form(node)]
+    assert lengths[:100] == list(range(1, 101))
+    assert max(lengths) == 100
+    assert agrees(forms, chain[-1], forms.form(chain[-1]))
+    assert not forms.is_cut_short
