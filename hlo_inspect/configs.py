@@ -13,13 +13,13 @@ dates) are text. A caller that expects a quantity reads it from `scalar`, the te
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.errors import Location, UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     import yaml
@@ -29,9 +29,9 @@ Kind = Literal["text", "number", "bool", "null", "list", "mapping"]
 MAX_DEPTH = 20
 MAX_BYTES = 1 << 20
 MAX_SHOWN = 60
-_KEY = re.compile(r"[ \t]*+(?:-[ \t]++)*+[\w.\-]{1,60}[ \t]*+:(?=[ \t]|$)")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as the end of a line
+_KEY = lazy_pattern(r"[ \t]*+(?:-[ \t]++)*+[\w.\-]{1,60}[ \t]*+:(?=[ \t]|$)")
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as the end of a line
 
 
 @dataclass(frozen=True, slots=True)

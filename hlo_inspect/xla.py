@@ -18,15 +18,16 @@ from hlo_inspect.hlo.protobuf import find_module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.xla_worker import Worker, XlaAbortError, XlaError
 
 INSTALL = "pip install 'hlo-inspect[xla]'"
 UPGRADE = "pip install --upgrade 'hlo-inspect[xla]'"
 
-_PLACE = re.compile(r"^was parsing (\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)
-_MLIR_PLACE = re.compile(r"^(?:[A-Z_]+: )?-:(\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)
-_STATUS = re.compile(r"[A-Z_]+: ", re.ASCII)
-_STRAY = re.compile(
+_PLACE = lazy_pattern(r"^was parsing (\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)
+_MLIR_PLACE = lazy_pattern(r"^(?:[A-Z_]+: )?-:(\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)
+_STATUS = lazy_pattern(r"[A-Z_]+: ", re.ASCII)
+_STRAY = lazy_pattern(
     r"^[ \t]*+((?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+=[ \t]++\(*+[a-z][a-z0-9]*+\[[^\n]*\()", re.ASCII | re.MULTILINE
 )
 """An instruction with its shape."""

@@ -27,6 +27,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 CALL = "custom-call"
 _WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}
@@ -146,7 +147,7 @@ def _elements(collective: Instruction, rank: int) -> int | None:
 
 MODELS = ("alpa-search", "alpa-mesh")
 
-_PAIR = re.compile(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
+_PAIR = lazy_pattern(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
 _TIES = {"all-gather": 0.1, "all-reduce": 0.01, "reduce-scatter": 0.001, "all-to-all": 0.001}
 
 

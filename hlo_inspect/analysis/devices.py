@@ -6,7 +6,6 @@ partitions or flattened ids, by whether there is a channel and whether `use_glob
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.sharding import parse_sharding
 from hlo_inspect.hlo.values import MalformedValue
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _WITHOUT_GLOBAL_IDS = frozenset(
     {"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all", "send", "recv"}
@@ -228,7 +228,7 @@ def _parts(group: Sequence[int], part: dict[int, int]) -> int:
 
 ShapesAre = Literal["per_device", "global", "mixed"]
 
-_REGION = re.compile(r"SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\.(?:GlobalToLocal|LocalToGlobal)Shape")
+_REGION = lazy_pattern(r"SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\.(?:GlobalToLocal|LocalToGlobal)Shape")
 _PARTITIONED = "_spmd"
 """What XLA's partitioner adds to the name of the entry."""
 

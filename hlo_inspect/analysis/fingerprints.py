@@ -15,19 +15,20 @@ from itertools import count
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_METADATA = re.compile(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
-_UP_TO_A_BRACE = re.compile(r", metadata=\{[^}\n]*+\}")
+_METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
+_UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 """Metadata up to its first brace, which is nearly always its last."""
-_STRING_OR_METADATA = re.compile(rf'("(?:[^"\\\n]++|\\.)*+"?+)|{_METADATA.pattern}')
+_STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+)|{_METADATA.pattern}')
 """A string that is not closed goes to the end of its line: looked for at each quote in it, it would be read over and over."""
-_NAMES = re.compile(r"%([A-Za-z0-9_.\-]++)")
-_NUMBERS = re.compile(r"(\.\d++)", re.ASCII)
-_CALLING = re.compile("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
-_CALLS = re.compile(
+_NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
+_NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
+_CALLING = lazy_pattern("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
+_CALLS = lazy_pattern(
     r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
 )
-_NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
+_NAME = lazy_pattern(r"%?([\w.\-]+)", re.ASCII)
 _LITERALS = tuple(f" {opcode}" for opcode in LITERAL_OPCODES)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""

@@ -6,7 +6,6 @@ another replaces whole figures and never half of one. The format is described in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,6 +14,7 @@ from typing import Literal
 
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count", "hertz", "seconds", "ratio", "flag"]
 
@@ -73,9 +73,9 @@ _EXAMPLES: dict[Unit, str] = {
     "ratio": "a share such as 0.8",
     "flag": "true or false",
 }
-_QUANTITY = re.compile(r"(?P<number>[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?) ?(?P<unit>[A-Za-z/]*)")
-_AXES = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5})+")
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_QUANTITY = lazy_pattern(r"(?P<number>[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?) ?(?P<unit>[A-Za-z/]*)")
+_AXES = lazy_pattern(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5})+")
+_NAME = lazy_pattern(r"[a-z0-9][a-z0-9_-]*")
 _LARGEST = 10**24
 _NEED_UNITS = frozenset({"bytes_per_s", "hertz", "seconds"})
 _FRACTIONS = frozenset({"hertz", "seconds", "ratio"})

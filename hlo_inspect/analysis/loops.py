@@ -25,6 +25,7 @@ from hlo_inspect.hlo.open_computation import PASSING_OPCODES
 from hlo_inspect.hlo.operands import Operand
 from hlo_inspect.hlo.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.hlo.values import BackendConfig
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_STEPS = 150
 """So many instructions are followed for one loop; real ones take about twenty."""
@@ -35,9 +36,9 @@ RUNNING_OPCODES = opcodes_that_call("run", "body", "condition", "branch")
 Path = tuple[int, ...]
 
 _LOOPS = opcodes_that_call("body")
-_PRINTED = re.compile(r'"known_trip_count"\s*:\s*(\{[^{}]*\}|[^,}]*)')
-_COUNT = re.compile(r'\{\s*"n"\s*:\s*("?)(\d{1,18})\1\s*\}', re.ASCII)
-_INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
+_PRINTED = lazy_pattern(r'"known_trip_count"\s*:\s*(\{[^{}]*\}|[^,}]*)')
+_COUNT = lazy_pattern(r'\{\s*"n"\s*:\s*("?)(\d{1,18})\1\s*\}', re.ASCII)
+_INTEGER = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

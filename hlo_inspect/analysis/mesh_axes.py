@@ -43,10 +43,11 @@ from hlo_inspect.hlo.device_groups import (
 )
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_MADE_UP = re.compile(r"_?axis_\d+", re.ASCII)
-_NAME = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
-_GIVEN_AXIS = re.compile(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
+_MADE_UP = lazy_pattern(r"_?axis_\d+", re.ASCII)
+_NAME = lazy_pattern(r"[A-Za-z_][\w.\-]*", re.ASCII)
+_GIVEN_AXIS = lazy_pattern(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", re.ASCII)
 
 
 LEAST_NAMED, MOST_NAMED = 1 << 17, 1 << 21

@@ -16,23 +16,24 @@ from dataclasses import dataclass, field
 from hlo_inspect.hlo.header import SourceLine, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
 
 _OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # an operation in one of these is in all before it, or in none of them
 
-_BRACKET = re.compile(r"[()\[\]{}]")
-_TRANSPOSE = re.compile(r"(?<![\w.])transpose\(")
-_JVP = re.compile(r"(?<![\w.])jvp\(")
-_FUNCTION = re.compile(r"\w+\([^()]*\)")
-_NAMED = re.compile(r"(?:transpose\()?jvp\((\w[\w.\-]*)\)+|(\w[\w.\-]*)")
-_NOT_NAMES = re.compile(
+_BRACKET = lazy_pattern(r"[()\[\]{}]")
+_TRANSPOSE = lazy_pattern(r"(?<![\w.])transpose\(")
+_JVP = lazy_pattern(r"(?<![\w.])jvp\(")
+_FUNCTION = lazy_pattern(r"\w+\([^()]*\)")
+_NAMED = lazy_pattern(r"(?:transpose\()?jvp\((\w[\w.\-]*)\)+|(\w[\w.\-]*)")
+_NOT_NAMES = lazy_pattern(
     r"main|while|body|cond|scan|branch_\d+_fun|closed_call|core_call|xla_call|p?jit|shard_map|custom_[jv][jv]p_call\w*"
     r"|remat2?|checkpoint|rematted_computation"
 )
-_INNERMOST = re.compile(r"([\w.\-]+)\)*")
-_NUMBER = re.compile(r"\d+(?![^\W_])")  # not that of `conv2d`
+_INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
+_NUMBER = lazy_pattern(r"\d+(?![^\W_])")  # not that of `conv2d`
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def _differentiation(path: list[str]) -> str:
 
 # -- sources ----------------------------------------------------------------------------------------------------------------
 
-_INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|third_party/py|lib/python\d\.\d+)/|^<frozen ", re.ASCII)
-_FRAMEWORK = re.compile(
+_INSTALLED = lazy_pattern(r"(?:^|/)(?:site-packages|dist-packages|third_party/py|lib/python\d\.\d+)/|^<frozen ", re.ASCII)
+_FRAMEWORK = lazy_pattern(
     r"/jax/(?:_src|experimental|nn|numpy|lax|example_libraries)/|/flax/(?:linen|nnx|core|training|optim)/|/haiku/_src/"
     r"|/optax/(?:_src|contrib|losses|projections|schedules|transforms|tree_utils)/|/equinox/(?:nn|internal|_\w+\.py)"
     r"|/keras/src/|/tensorflow/python/|/torch/(?:_\w+|autograd|distributed|nn|optim|utils)/|/torch_xla/",
@@ -189,8 +190,8 @@ def _user_line(stack: Sequence[SourceLine]) -> str:
 
 # -- phases -----------------------------------------------------------------------------------------------------------------
 
-_LOSS_SCOPE = re.compile(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
-_OPTIMIZER_SCOPE = re.compile(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
+_LOSS_SCOPE = lazy_pattern(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
+_OPTIMIZER_SCOPE = lazy_pattern(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
 _LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
 _OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
 

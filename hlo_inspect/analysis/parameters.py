@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +14,9 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import Sharding
 from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_SCOPE = re.compile(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
+_SCOPE = lazy_pattern(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
 
 
 @dataclass(frozen=True, slots=True)

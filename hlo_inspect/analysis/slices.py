@@ -20,6 +20,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 DCN = "dcn"
 """The name of the axis between slices: data-centre network."""
@@ -33,9 +34,9 @@ _KINDS = {
     "ONE_TO_ONE": "collective-permute",
 }
 _DEVICES_OF_SLICE = 100_000
-_PRODUCT = re.compile(r"\{([\d,\s]{1,4000})\}\s*x\s*\{", re.ASCII)
-_LIST = re.compile(r"\{([\d,\s]+|\s*\d+\s*->\s*\d+\s*)\}", re.ASCII)
-_ID = re.compile(r"\d{1,12}", re.ASCII)
+_PRODUCT = lazy_pattern(r"\{([\d,\s]{1,4000})\}\s*x\s*\{", re.ASCII)
+_LIST = lazy_pattern(r"\{([\d,\s]+|\s*\d+\s*->\s*\d+\s*)\}", re.ASCII)
+_ID = lazy_pattern(r"\d{1,12}", re.ASCII)
 
 
 class Transfer(NamedTuple):

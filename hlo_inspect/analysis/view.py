@@ -19,10 +19,11 @@ from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
-_NUMBER = re.compile(r"(\d{1,9}+)\)", re.ASCII)
-_ELEMENT = re.compile(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
+_NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
+_ELEMENT = lazy_pattern(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
 
 

@@ -20,18 +20,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.units import parse_quantity
 
 Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null", "different"]
 Known = int | float | bool | str
 
-_COMPARISON = re.compile(r"(==|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
-_RANGE = re.compile(r"in\s*([\[(])(.*)([\])])", re.DOTALL)
-_CHOICE = re.compile(r"one\s+of\s*\{(.*)\}", re.DOTALL)
-_BEGUN = re.compile(r"in\s*[\[({]|one\s+of\b")
-_ITEM = re.compile(r"""\s*("[^"]*"|'[^']*'|[^,"'\s](?:[^,"']*[^,"'\s])?)\s*(,|\Z)""")
-_QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
+_COMPARISON = lazy_pattern(r"(==|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
+_RANGE = lazy_pattern(r"in\s*([\[(])(.*)([\])])", re.DOTALL)
+_CHOICE = lazy_pattern(r"one\s+of\s*\{(.*)\}", re.DOTALL)
+_BEGUN = lazy_pattern(r"in\s*[\[({]|one\s+of\b")
+_ITEM = lazy_pattern(r"""\s*("[^"]*"|'[^']*'|[^,"'\s](?:[^,"']*[^,"'\s])?)\s*(,|\Z)""")
+_QUOTED = lazy_pattern(r""""[^"]*"|'[^']*'""")
 
 _ALONE: tuple[Form, ...] = ("known", "null", "different")
 COMPARE: dict[Form, Callable[[Any, Any], bool]] = {

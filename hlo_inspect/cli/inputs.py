@@ -13,6 +13,7 @@ from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import HloInspectError, InputError
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from hlo_inspect.inspection.inspection import Inspection
@@ -22,7 +23,7 @@ FAILED, USAGE, UNREADABLE = 1, 2, 3
 
 _STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 
-_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
+_NAME = lazy_pattern(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 
 
 def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.records import Record, folded, number, pair_by, pair_lines, text
 from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
 _WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
@@ -22,7 +23,7 @@ _MOST_MERGED = 1 << 7
 """Of so many collectives it is asked what they were merged of."""
 
 _IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_pairs", "shape", "type", "to_apply"})
-_ARRAY = re.compile(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
+_ARRAY = lazy_pattern(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
 
 _KEYS: tuple[Callable[[Record], Hashable | None], ...] = (
     lambda one: (*_what(one), one["replica_groups"], one["source_target_pairs"], folded(one["op_name"]), one["runs"]),

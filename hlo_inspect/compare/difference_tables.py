@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Column, Report, Table, Value
 
-_AXIS = re.compile(r"collectives\.axis\.(.+)\.executed_wire_bytes")
+_AXIS = lazy_pattern(r"collectives\.axis\.(.+)\.executed_wire_bytes")
 
 
 class _BeforeAndAfter(NamedTuple):

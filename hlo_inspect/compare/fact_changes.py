@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import exact_name, find_spec
 from hlo_inspect.report.model import FactSpec, Report, Unit, Value
 
 IMPORTANCE = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         r"memory\.(?:needed|peak)_bytes",
         r"time\.(?:estimate_)?step_s",

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
 from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, TABLE
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 Colour = Hashable
 Colours = Sequence[Colour] | Mapping[int, Colour]
@@ -26,8 +27,8 @@ _ROUNDS = 12
 _PLAIN, _ROOT = 1, 2
 
 _RUNNERS = frozenset({"while", "conditional"})
-_OP_NAME = re.compile(r'op_name="((?:[^"\\]++|\\.)*+)"')
-_NUMBERS = re.compile(r"\d++", re.ASCII)
+_OP_NAME = lazy_pattern(r'op_name="((?:[^"\\]++|\\.)*+)"')
+_NUMBERS = lazy_pattern(r"\d++", re.ASCII)
 
 
 class MatchingSide:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Value
 
 Record = Mapping[str, Value]
 
-_DIGITS = re.compile(r"\d++", re.ASCII)
+_DIGITS = lazy_pattern(r"\d++", re.ASCII)
 
 
 class RecordPairs(NamedTuple):

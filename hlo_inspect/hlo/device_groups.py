@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 Groups = tuple[tuple[int, ...], ...]
 """Lists of device ids."""
 
@@ -26,18 +28,18 @@ NUMBERS = rf"\s*{NUMBER}(?:\s*,\s*{NUMBER})*\s*"
 IOTA_TEXT = rf"\[({NUMBERS})\]\s*(?:T\s*\(({NUMBERS})\))?"
 """What an iota is made of: its shape and its permutation."""
 
-NAMED_MESH = re.compile(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
+NAMED_MESH = lazy_pattern(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
 """A mesh whose axes have names; `named_mesh` makes the value of a match."""
 
-_LIST = re.compile(r"\{([\d,\s]*)\}", re.ASCII)
-_NESTED_LIST = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
-_IOTA_GROUPS = re.compile(rf"\[({NUMBERS})\]\s*<=\s*{IOTA_TEXT}", re.ASCII)
-_IOTA = re.compile(rf"\s*{IOTA_TEXT}\s*", re.ASCII)
-_AXIS = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({NUMBER})", re.ASCII)
-_SHARDY_MESH = re.compile(
+_LIST = lazy_pattern(r"\{([\d,\s]*)\}", re.ASCII)
+_NESTED_LIST = lazy_pattern(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
+_IOTA_GROUPS = lazy_pattern(rf"\[({NUMBERS})\]\s*<=\s*{IOTA_TEXT}", re.ASCII)
+_IOTA = lazy_pattern(rf"\s*{IOTA_TEXT}\s*", re.ASCII)
+_AXIS = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({NUMBER})", re.ASCII)
+_SHARDY_MESH = lazy_pattern(
     r"(?:\b(\w++)\s*+=\s*+)?+#?sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII
 )
-_AXIS_REFERENCE = re.compile(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({NUMBER})\s*\)\s*({NUMBER}))?", re.ASCII)
+_AXIS_REFERENCE = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({NUMBER})\s*\)\s*({NUMBER}))?", re.ASCII)
 
 
 class DeviceListError(ValueError):

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import split_sharding
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_TILING = re.compile(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
-_NAMED_MESH = re.compile(r"sharding=\{mesh\[[^\]\n]*+\]")
-_SHARDING = re.compile(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
+_TILING = lazy_pattern(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
+_NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]\n]*+\]")
+_SHARDING = lazy_pattern(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _ATTRIBUTE = ", sharding={"
 _TARGET = 'custom_call_target="'
 _CROSS_MESH = "__builtin$CrossMeshAllReduce"
 """Alpa's sum over the devices of several meshes, the only thing that tells that a stage of its pipelines is for several."""
-_TELLING = re.compile(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
+_TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
 
 
 def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:

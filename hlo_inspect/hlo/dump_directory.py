@@ -16,21 +16,23 @@ from pathlib import Path
 
 from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
 from hlo_inspect.hlo.source import Openable
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
-_FILE = re.compile(
+_FILE = lazy_pattern(
     r"(?:\d+\.)?module_(?P<number>\d{4,18})\.(?P<stem>.*)"
     rf"\.(?:txt|hlo|(?P<serialized>hlo(?:_unoptimized_snapshot|_snapshot)?\.pb)){_COMPRESSED}",
     re.ASCII,
 )
-_TEXT = re.compile(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII)
-_SIDECAR = re.compile(
+_TEXT = lazy_pattern(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII)
+_SIDECAR = lazy_pattern(
     r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
-_PASS = re.compile(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
-_BEFORE_STAGE = re.compile(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)  # the end of a module's name that has a dot, and a TPU's build
+_PASS = lazy_pattern(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
+# the end of a module's name that has a dot, and a TPU's build
+_BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
 AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 

@@ -16,12 +16,13 @@ from operator import not_
 from typing import NamedTuple
 
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
 _NAME = r"[A-Za-z_][\w.\-]*+"
 _HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
 
-_ITEM = re.compile(
+_ITEM = lazy_pattern(
     rf"\n(?:[ \t]*+(ROOT )?+%?({_NAME}) = ({_HEAD})\(|"
     r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)([^\n]*+)(?<![,=\s])',
     re.ASCII,
@@ -30,21 +31,21 @@ _ITEM = re.compile(
 before it. It starts at the line end before it. What ends in a comma or an equal sign goes on in the next line.
 """
 
-_START = re.compile(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
+_START = lazy_pattern(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
 """The first line of a computation: `"ENTRY "` or nothing, and its name."""
 
-_CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
-_FRESH = re.compile(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
+_CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
+_FRESH = lazy_pattern(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
 """A line that does not continue the one before it."""
 
-_TIGHT_DEFINITION = re.compile(r"%[\w.\-]++=", re.ASCII)
-_INNER_OPCODE = re.compile(r'(?=[^()"\n]*+\()(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
+_TIGHT_DEFINITION = lazy_pattern(r"%[\w.\-]++=", re.ASCII)
+_INNER_OPCODE = lazy_pattern(r'(?=[^()"\n]*+\()(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
 """The parenthesis of another opcode in operands that hold brackets; that of `nan(0x1)` is none."""
 
-DEFINITION = re.compile(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
+DEFINITION = lazy_pattern(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
 """Name and head of an instruction; starts at the line end before it."""
 
-CALLS = re.compile(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+CALLS = lazy_pattern(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 _NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*/'))
 _MAX_DEPTH = 8

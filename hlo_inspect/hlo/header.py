@@ -11,15 +11,16 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shape_text import ShapeError, scan_shape
 from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 ShapeIndex = tuple[int, ...]
 
 _INDEX = r"\{([\d,\s]*)\}"
-_ALIAS = re.compile(rf"{_INDEX}\s*:\s*\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*(?:,\s*([a-z]+-alias)\s*)?\)", re.ASCII)
-_DONOR = re.compile(rf"\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*\)", re.ASCII)
-_COUNT = re.compile(r"\d{1,18}", re.ASCII)
+_ALIAS = lazy_pattern(rf"{_INDEX}\s*:\s*\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*(?:,\s*([a-z]+-alias)\s*)?\)", re.ASCII)
+_DONOR = lazy_pattern(rf"\(\s*(\d{{1,18}})\s*,\s*{_INDEX}\s*\)", re.ASCII)
+_COUNT = lazy_pattern(r"\d{1,18}", re.ASCII)
 _COUNTS = ("num_partitions", "replica_count")
-_FLAG = re.compile(r"([A-Za-z_][\w.\-]*+)(?=[ \t]*+[,\n])", re.ASCII)
+_FLAG = lazy_pattern(r"([A-Za-z_][\w.\-]*+)(?=[ \t]*+[,\n])", re.ASCII)
 
 
 class Alias(NamedTuple):
@@ -180,10 +181,10 @@ def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> in
 
 
 TABLE_NAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-TABLE = re.compile(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:[ \t]*+\d+[ \t][^\n]*\n)*+", re.ASCII)
+TABLE = lazy_pattern(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:[ \t]*+\d+[ \t][^\n]*\n)*+", re.ASCII)
 
-_ROW = re.compile(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
-_FIELD = re.compile(r"(\w+)=(\d{1,18})", re.ASCII)
+_ROW = lazy_pattern(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
+_FIELD = lazy_pattern(r"(\w+)=(\d{1,18})", re.ASCII)
 
 MAX_FRAMES = 32
 """JAX writes ten; of more the innermost are kept."""

@@ -11,9 +11,10 @@ from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, distinct_arrays
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _MAX_HEADS = 1 << 17
-_SCALAR = re.compile(r"[su]\d{1,2}|pred", re.ASCII)
+_SCALAR = lazy_pattern(r"[su]\d{1,2}|pred", re.ASCII)
 _MAY_HOLD_WANTED = frozenset(
     opcode.name for opcode in TABLE.values() if opcode.base in {"async", "call", "custom-call", "fusion"}
 )

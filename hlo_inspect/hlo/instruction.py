@@ -36,10 +36,12 @@ from hlo_inspect.hlo.values import (
     WindowDimension,
     WordAttribute,
 )
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_PRINTED_NAMES = re.compile(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
-_PRINTED_SHAPE = re.compile(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)  # and the operand's name
-_PRINTED_OPERANDS = re.compile(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
+_PRINTED_NAMES = lazy_pattern(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
+# a shape and the operand's name
+_PRINTED_SHAPE = lazy_pattern(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)
+_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 _NO_VALUES: dict[str, Value | MalformedValue] = {}  # shared by all instructions of which no attribute was asked for
 
 

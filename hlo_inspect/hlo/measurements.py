@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 MAX_KEPT = 1 << 17
 """So many measurements of the text between two modules are kept."""
 
@@ -21,22 +23,22 @@ _UNIT = (
     r"|[KMGTP]i?B|[KMGT](?![A-Za-z])|[Bb]ytes?|B"
     r"|(?:[KMGTP]i?)?B/s|[KMGTP]?FLOPS?(?:/s)?|[KMGTP]?FLOPs|(?:tokens?|samples?|steps?|it|images?|examples?)/s(?:ec)?|W)\b"
 )
-_PAIR = re.compile(
+_PAIR = lazy_pattern(
     r"(?:^|[,;|(\[\]]|:(?=[ \t])|[ \t](?=[\w./\-]+=))[ \t]*+"
     rf"(?P<key>[A-Za-z_][^:=,;|(){{}}\[\]\"'`<>\n]{{0,80}}?)[ \t]*+[:=][ \t]*+"
     rf"(?P<value>(?=[+-]?\.?\d){_NUMBER})(?:/(?P<of>\d{{1,18}}))?(?:[ \t]?(?P<unit>{_UNIT}))?(?![\w:/\-]|\.\d)",
     re.ASCII,
 )
-_CANDIDATE = re.compile(r"[:=][ \t]*+[+-]?\.?\d|^[ \t]*+\[[ \t]*+[+-]?\.?\d", re.ASCII | re.MULTILINE)
-_LIST_START = re.compile(r"[ \t]*+\[(?=[ \t]*+[+-]?\.?\d)", re.ASCII)
-_NUMBERS = re.compile(rf"(?:[ \t,]*+(?=[+-]?\.?\d){_NUMBER}(?=[ \t,\]]|$))*+[ \t,]*+", re.ASCII)
-_ELEMENT = re.compile(rf"(?=[+-]?\.?\d){_NUMBER}", re.ASCII)
-_CODE = re.compile(
+_CANDIDATE = lazy_pattern(r"[:=][ \t]*+[+-]?\.?\d|^[ \t]*+\[[ \t]*+[+-]?\.?\d", re.ASCII | re.MULTILINE)
+_LIST_START = lazy_pattern(r"[ \t]*+\[(?=[ \t]*+[+-]?\.?\d)", re.ASCII)
+_NUMBERS = lazy_pattern(rf"(?:[ \t,]*+(?=[+-]?\.?\d){_NUMBER}(?=[ \t,\]]|$))*+[ \t,]*+", re.ASCII)
+_ELEMENT = lazy_pattern(rf"(?=[+-]?\.?\d){_NUMBER}", re.ASCII)
+_CODE = lazy_pattern(
     r"[ \t]*+(?:def|class|return|import|from|for|while|if|elif|else|with|assert|@|>>>|#include|//|/\*|raise|print)\b"
     r"|[ \t]*+[\w.]++[ \t]++=[ \t]++[+-]?[\d.]++[ \t]*+(?:#|;|$)|.*\w\([^()]*=[^()]*\)|[ \t]*+(?:ROOT )?%[\w.\-]++ = ",
     re.ASCII,
 )
-_FILE = re.compile(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
+_FILE = lazy_pattern(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-MENTION = re.compile(
+MENTION = lazy_pattern(
     r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
     r"|(?i:out of memory)(?: while trying to allocate| allocating) "
 )

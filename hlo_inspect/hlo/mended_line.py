@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
-_ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
-_ESCAPES = re.compile(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
+_COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
+_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
+_ESCAPES = lazy_pattern(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
 
 NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 _SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))

@@ -26,23 +26,24 @@ from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
 from hlo_inspect.hlo.places import Places
 from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
 from hlo_inspect.hlo.wrapped_lines import FRESH, continues, wrapped_width
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
 MAX_TRIED = 100
 PLAIN_STEP = 1 << 15
 WIDTH_WINDOW, WIDTH_CHARS = 200, 1 << 15
 
-_PLAIN_HEADER = re.compile(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
-_BREAKS = re.compile(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
-_CODE = re.compile(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
-_ENTITY = re.compile(r"(?:(?<=\) )-|(?<=\))-|-)&gt;|=&quot;|&lt;=\[|&nbsp;")
-_ESCAPE_CODE = re.compile(r"\x1b[\[(]")
-_ESCAPED = re.compile(
+_PLAIN_HEADER = lazy_pattern(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
+_BREAKS = lazy_pattern(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
+_CODE = lazy_pattern(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
+_ENTITY = lazy_pattern(r"(?:(?<=\) )-|(?<=\))-|-)&gt;|=&quot;|&lt;=\[|&nbsp;")
+_ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
+_ESCAPED = lazy_pattern(
     r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
     re.ASCII,
 )
-_STRING = re.compile(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
-_BODY = {quote: re.compile(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
+_STRING = lazy_pattern(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
+_BODY = {quote: lazy_pattern(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
 
 
 class _Lines:

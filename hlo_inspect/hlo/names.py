@@ -14,15 +14,16 @@ from hlo_inspect.hlo.fast_path import LineRun, Rows
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operand_names, operands_end, operands_of
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_CALLEES = re.compile(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
-_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
-_COUNTER = re.compile(r"/\*[^*]*+\*/")  # `/*index=5*/`
-_MARKED = re.compile(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_PRINTED_SHAPE = re.compile(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
-_TWO_NAMES = re.compile(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, which is found fast
-_TUPLE_INDEX = re.compile(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
-_INDEX = re.compile(r", index=(\d{1,9})", re.ASCII)
+_CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
+_NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_COUNTER = lazy_pattern(r"/\*[^*]*+\*/")  # `/*index=5*/`
+_MARKED = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
+_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, which is found fast
+_TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
+_INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
 
 _WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
 

@@ -12,12 +12,13 @@ from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_DEPTH = 64
 """Instructions and computations that are in more others than this stay text: each is read once more for what it is in."""
 
-_BODY = re.compile(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
-_OPERATION = re.compile(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
+_BODY = lazy_pattern(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
+_OPERATION = lazy_pattern(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
 
 
 class NestedComputation(NamedTuple):

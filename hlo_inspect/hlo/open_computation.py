@@ -24,6 +24,7 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_DEFINITIONS = 1 << 20
 
@@ -38,10 +39,10 @@ _FOLLOWED = HANDING_OPCODES | PASSING_OPCODES | {"add", "compare", "fusion", "ge
 CONDITION_ROOTS = PASSING_OPCODES | {"call", "compare", "fusion"}
 """What the root of a loop's condition can be if the loop's trips can be counted."""
 
-SCALAR_ROOT = re.compile(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
+SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
 
-_SCALAR = re.compile(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
+_SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
 
 
 @dataclass(slots=True)

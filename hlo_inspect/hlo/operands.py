@@ -9,20 +9,21 @@ import re
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
-_NAMES = re.compile(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
-_PRINTED_OPERANDS = re.compile(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
-_MARKED = re.compile(rf"%({_NAME})")
-_PRINTED_OPERAND = re.compile(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
+_NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
+_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
+_MARKED = lazy_pattern(rf"%({_NAME})")
+_PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
-_USE = re.compile(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
-_QUOTE = re.compile(r"[\"']|//")
-_PLAIN = re.compile(r"[^()\[{\"'/]*+\)")
-_END = re.compile(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
+_USE = lazy_pattern(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
+_QUOTE = lazy_pattern(r"[\"']|//")
+_PLAIN = lazy_pattern(r"[^()\[{\"'/]*+\)")
+_END = lazy_pattern(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
 
 
 class Operand(NamedTuple):

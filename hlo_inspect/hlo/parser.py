@@ -12,13 +12,14 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_OPCODE = re.compile(r"[a-z][a-z0-9\-]*+", re.ASCII)
-_LAYOUT_START = re.compile(r"[0-9:}]", re.ASCII)
-_THREAD = re.compile(
+_OPCODE = lazy_pattern(r"[a-z][a-z0-9\-]*+", re.ASCII)
+_LAYOUT_START = lazy_pattern(r"[0-9:}]", re.ASCII)
+_THREAD = lazy_pattern(
     r"\s*+,\s*+execution_thread\s*+=\s*+(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')(?!\s*+,)", re.ASCII
 )
-_FIRST_LINE = re.compile(r"(ENTRY )?+%?([A-Za-z_][\w.\-]*+) (?:\([^\n]*\) -> [^\n]* )?\{(?=[ \t]*\n)", re.ASCII)
+_FIRST_LINE = lazy_pattern(r"(ENTRY )?+%?([A-Za-z_][\w.\-]*+) (?:\([^\n]*\) -> [^\n]* )?\{(?=[ \t]*\n)", re.ASCII)
 """The first line of a computation as printers write it."""
 
 

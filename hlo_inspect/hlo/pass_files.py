@@ -13,8 +13,9 @@ from pathlib import Path
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.dump_directory import AFTER, BEFORE, modules_of_dump
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_PASS = re.compile(
+_PASS = lazy_pattern(
     r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
     re.ASCII,
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TIME = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _KEY, _NUMBER = "(?P<key>", "(?P<number>"
@@ -47,13 +48,13 @@ MAX_PREFIX = 400
 WINDOW = 64
 """So many lines are looked at ahead to learn a prefix."""
 
-_FORMS = tuple(re.compile(pattern, re.ASCII) for _, pattern in FORMS)
-_BLANKS = re.compile(r"[ \t]++")
-_DIGITS = re.compile(r"\d++", re.ASCII)
-_GROUP = re.compile(r"\(\?P<(key|number)>")
+_FORMS = tuple(lazy_pattern(pattern, re.ASCII) for _, pattern in FORMS)
+_BLANKS = lazy_pattern(r"[ \t]++")
+_DIGITS = lazy_pattern(r"\d++", re.ASCII)
+_GROUP = lazy_pattern(r"\(\?P<(key|number)>")
 
 _NAME = r"%?[A-Za-z_][\w.\-]*+"
-CONTENT = re.compile(
+CONTENT = lazy_pattern(
     rf"(?<![\w.%\-])(?:HloModule[ \t]++{_NAME}(?=,|:|[ \t]*+(?:$|//|\\n))"
     rf"|ENTRY[ \t]++{_NAME}[ \t]*+[({{]"
     rf"|{_NAME} (?:\{{$|\((?:{_NAME}: |\) -> ))"
@@ -63,7 +64,7 @@ CONTENT = re.compile(
 """Where HLO begins in a line: a header, the first line of a computation, or an instruction."""
 
 
-_BETWEEN = re.compile(r"[ \t]*+(?:\}|(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*+$)", re.ASCII)
+_BETWEEN = lazy_pattern(r"[ \t]*+(?:\}|(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*+$)", re.ASCII)
 """Other lines of a module: the end of a computation, and the names of tables."""
 
 

@@ -7,15 +7,16 @@ https://protobuf.dev/programming-guides/encoding describes the wire format.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_BYTES = (1 << 31) - 1
 """No protocol buffer is larger."""
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-_OPCODE = re.compile(rb"[a-z][a-z0-9\-]*+")
+_OPCODE = lazy_pattern(rb"[a-z][a-z0-9\-]*+")
 
 
 class WireError(ValueError):

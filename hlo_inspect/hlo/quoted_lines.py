@@ -22,6 +22,7 @@ from hlo_inspect.hlo.shape_text import ShapeError, UnknownTypeError, parse_shape
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 NAME = "quoted_lines"
 """What a module of quoted lines is called."""
@@ -30,18 +31,18 @@ MAX_CHARS = 1 << 16
 """An instruction that is written over several lines is followed so far."""
 
 _TYPES = "|".join(sorted({*BITS, *NOT_ARRAYS}, key=len, reverse=True))
-_EQUALS = re.compile(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{_TYPES})\[", re.ASCII)
-_NAME = re.compile(r"(?<![\w.%\-])(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+(?==)", re.ASCII)
-_DIRECTIVE = re.compile(r"[ \t]*+(?://|#|;)?[ \t]*+[A-Z0-9_\-]*CHECK[A-Z0-9_\-]*+:", re.ASCII)
+_EQUALS = lazy_pattern(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{_TYPES})\[", re.ASCII)
+_NAME = lazy_pattern(r"(?<![\w.%\-])(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+(?==)", re.ASCII)
+_DIRECTIVE = lazy_pattern(r"[ \t]*+(?://|#|;)?[ \t]*+[A-Z0-9_\-]*CHECK[A-Z0-9_\-]*+:", re.ASCII)
 """What a test of a compiler expects (LLVM's FileCheck): patterns, and no text that anything printed."""
-_STOP = re.compile(r"\n[ \t]*+(?:\n|```|~~~)")
+_STOP = lazy_pattern(r"\n[ \t]*+(?:\n|```|~~~)")
 _AROUND = "`;*<>."  # what may follow a word that is the value of the last attribute
-_ELLIPSIS = re.compile(r"(?:\.\.\.|…)[ \t`'\"]*+\Z")
-_ELIDED = re.compile(
+_ELLIPSIS = lazy_pattern(r"(?:\.\.\.|…)[ \t`'\"]*+\Z")
+_ELIDED = lazy_pattern(
     r", (?:[A-Za-z_][\w.\-]*+=(?:\{?(?:\.\.\.|…)\}?)|(?:\.\.\.|…))(?=,|$)", re.ASCII
 )  # an attribute, or several
-_LINE_END = re.compile(r"\s*\n\s*")
-_ONLY_BLANK = re.compile(r"[ \t\n,]*+\Z")
+_LINE_END = lazy_pattern(r"\s*\n\s*")
+_ONLY_BLANK = lazy_pattern(r"[ \t\n,]*+\Z")
 _WHOLE_MODULE = frozenset({CUT_OFF, "HI007", "HI008", "HI009", "HI010"})
 """What is wrong with a module and not with a part of one: names that are not defined, or that two computations have."""
 

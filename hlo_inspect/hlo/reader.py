@@ -27,6 +27,7 @@ from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_UNREADABLE_RUN = 20
 """So many lines in a row that are no HLO: the module was cut off before them."""
@@ -36,16 +37,16 @@ MAX_RUN_CHARS = 1 << 17
 MIN_LOADED_CHARS = 1 << 12
 
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
-_START = re.compile(
+_START = lazy_pattern(
     rf"\n[ \t]*+(?:(HloModule)(?=(?:[ \t]{_BLANK}%?[A-Za-z_][\w.\-]*+:?+)?{_BLANK}(?:,|\n|//|ENTRY[ \t]))"
     r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
-_MODULE = re.compile(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
-_LINE_END = re.compile(r"[ \t]*+\n")
-_CLOSE = re.compile(r"\n\}")  # found twice as fast as with `str.find`
-_PRINTED_CLOSER = re.compile(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
-_CUT_FIRST_LINE = re.compile(r"(?:ENTRY|%)[^\n]*+\n\Z")
+_MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
+_LINE_END = lazy_pattern(r"[ \t]*+\n")
+_CLOSE = lazy_pattern(r"\n\}")  # found twice as fast as with `str.find`
+_PRINTED_CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
+_CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
 OtherText = Callable[[str, int], None]

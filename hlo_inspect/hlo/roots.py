@@ -15,11 +15,12 @@ from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _GIVING = {"calls": "fusion", "to_apply": "call", "body": "while"}
 """The attributes that name a computation whose root is the instruction's result, by opcode."""
 
-_CALLEE = re.compile(rf", ({'|'.join(_GIVING)})=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_CALLEE = lazy_pattern(rf", ({'|'.join(_GIVING)})=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 
 class RootCheck:

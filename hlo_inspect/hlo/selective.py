@@ -18,6 +18,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_REDUCER_LINES = 16
 MAX_REDUCER_CHARS = 1 << 14
@@ -28,7 +29,7 @@ _NAME = r"[A-Za-z_][\w.\-]*+"
 _SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
 _FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
 _SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
-_SKIPPABLE = re.compile(
+_SKIPPABLE = lazy_pattern(
     rf"%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
     rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})',
     re.ASCII,
@@ -36,10 +37,10 @@ _SKIPPABLE = re.compile(
 """What begins with the first line of a computation and ends before another one, as printers write it: the computation's name
 and, where its root is a scalar or a tuple that starts with one, shape and opcode of that.
 """
-_STARTS_COMPUTATION = re.compile(_FIRST_LINE, re.ASCII)
-_ROOT_OPCODE = re.compile(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-_OPEN_COMMENT = re.compile(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
-_BACKSLASHES = re.compile(r"\\\\")
+_STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
+_ROOT_OPCODE = lazy_pattern(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+_OPEN_COMMENT = lazy_pattern(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
+_BACKSLASHES = lazy_pattern(r"\\\\")
 
 
 class Selection:

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_NESTING = 100
 MAX_KEPT = 1 << 16
 """So many texts of shapes are kept with what they spell; a module has a few hundred."""
 
 _MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
-_SPACE = re.compile(r"\s*+", re.ASCII)
-_ARRAY = re.compile(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
-_LAYOUT = re.compile(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
-_DIMENSION = re.compile(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
+_SPACE = lazy_pattern(r"\s*+", re.ASCII)
+_ARRAY = lazy_pattern(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
+_LAYOUT = lazy_pattern(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
+_DIMENSION = lazy_pattern(rf"\s*(?:(<=)?\s*(\d{{1,{_MAX_DIGITS}}})|(\?))\s*", re.ASCII)
 _INTEGERS = rf"\d{{1,{_MAX_DIGITS}}}(?:,\d{{1,{_MAX_DIGITS}}})*+"
-_PRINTED_ARRAY = re.compile(rf"([a-z][a-z0-9]*+)\[({_INTEGERS})?+\](?:\{{({_INTEGERS})\}})?+", re.ASCII)
-_TILE = re.compile(r"\(([^()]*)\)")
-_FIELD = re.compile(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|\*\((\w+)\)", re.ASCII)
+_PRINTED_ARRAY = lazy_pattern(rf"([a-z][a-z0-9]*+)\[({_INTEGERS})?+\](?:\{{({_INTEGERS})\}})?+", re.ASCII)
+_TILE = lazy_pattern(r"\(([^()]*)\)")
+_FIELD = lazy_pattern(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\)|\*\((\w+)\)", re.ASCII)
 
 
 class ShapeError(ValueError):

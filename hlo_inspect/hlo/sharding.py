@@ -27,20 +27,21 @@ from hlo_inspect.hlo.device_groups import (
     integers,
     named_mesh,
 )
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
 
-_TILES = re.compile(rf"devices=\[({NUMBERS})\]\s*(?:<=\s*{IOTA_TEXT}|({NUMBERS}))", re.ASCII)
-_SHARDY_SHARDING = re.compile(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
-_SUBGROUPS = re.compile(r"last_tile_dims=\{([^{}]*)\}")
-_METADATA = re.compile(r"\bmetadata=")
-_WORD = re.compile(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
-_DEVICE = re.compile(rf"\bdevice=({NUMBER})", re.ASCII)
-_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_AXES_OF_KIND = re.compile(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
-_LIST_OF_AXES = re.compile(r"\{([^{}]*+)\}")
-_PRINTED_ELEMENT = re.compile(r'\{[^{}"/]*+\}')
-_PRINTED_TUPLE = re.compile(
+_TILES = lazy_pattern(rf"devices=\[({NUMBERS})\]\s*(?:<=\s*{IOTA_TEXT}|({NUMBERS}))", re.ASCII)
+_SHARDY_SHARDING = lazy_pattern(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
+_SUBGROUPS = lazy_pattern(r"last_tile_dims=\{([^{}]*)\}")
+_METADATA = lazy_pattern(r"\bmetadata=")
+_WORD = lazy_pattern(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
+_DEVICE = lazy_pattern(rf"\bdevice=({NUMBER})", re.ASCII)
+_QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_AXES_OF_KIND = lazy_pattern(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
+_LIST_OF_AXES = lazy_pattern(r"\{([^{}]*+)\}")
+_PRINTED_ELEMENT = lazy_pattern(r'\{[^{}"/]*+\}')
+_PRINTED_TUPLE = lazy_pattern(
     rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
 )
 

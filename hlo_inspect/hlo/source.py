@@ -24,6 +24,7 @@ from hlo_inspect.errors import InputError, Location, MissingExtraError
 from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like, wide_encoding
 from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.protobuf import MAX_BYTES
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 PIECE_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 28
@@ -35,8 +36,8 @@ Converter = Callable[["Source", bytes], bytes]
 """HLO text for the bytes of a source of a convertible format."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_HLO_HEADER = re.compile(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
-_INVALID_LINE = re.compile("[\udc80-\udcff][^\n]*")  # one match a line
+_HLO_HEADER = lazy_pattern(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
+_INVALID_LINE = lazy_pattern("[\udc80-\udcff][^\n]*")  # one match a line
 
 
 class Source:

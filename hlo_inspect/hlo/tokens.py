@@ -8,41 +8,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 Row = tuple[str, str, str, str]
 """An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the tail, the text behind the opening parenthesis."""
 
-SPACE = re.compile(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
-IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
+SPACE = lazy_pattern(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
+IDENTIFIER = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 
 # What a row of attributes can start with after its comma; `device_ids=` continues a mesh.
-ATTRIBUTE = re.compile(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
+ATTRIBUTE = lazy_pattern(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
 
 DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
 """Attributes whose value in braces is free text but for its braces."""
 
 # A line that starts an instruction, a computation or a module: it never continues what stands before it.
-FRESH_LINE = re.compile(
+FRESH_LINE = lazy_pattern(
     r"[ \t]*+(?:(?:ROOT[ \t]++)?(?:%[A-Za-z_][\w.\-]*+[ \t]*+|[A-Za-z_][\w.\-]*+[ \t]++)=[ \t][^\n]*\("
     r"|ENTRY[ \t]|HloModule[ \t]"
     r"|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+|[()\[\]{}\n,]|["]|/\*',
     re.ASCII | re.DOTALL,
 )
-_WITHOUT_COMMAS = re.compile(
+_WITHOUT_COMMAS = lazy_pattern(
     r'\[[^()\[\]{}"\'\n/]*+\]|\{[^()\[\]{}"\'\n/]*+\}|' + _TOKEN.pattern.replace("\\n,]", "\\n]"), re.ASCII | re.DOTALL
 )
 """The same without commas, and with whole brackets that hold no others, which is what most are: `[2,3]`, `{1,0}`."""
 
-_STRING_OR_COMMENT = re.compile(
+_STRING_OR_COMMENT = lazy_pattern(
     r'("(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\')|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+', re.DOTALL
 )
-_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\n]', re.DOTALL)
+_BRACE = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"|[{}\n]', re.DOTALL)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
-_ATOM = re.compile(r"[^\s,(){}\[\]\"'/]++|/(?![*/])|'[^'\n]*'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+_ATOM = lazy_pattern(r"[^\s,(){}\[\]\"'/]++|/(?![*/])|'[^'\n]*'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 
 
 class ScanError(ValueError):
@@ -203,11 +205,11 @@ _COMMON_VALUES = (
     r"mesh\[['\w=,]++\](?:, device_ids=\(\[[\d,]++\](?:T\([\d,]++\))?\))? \{['\w,]*+\}",
 )
 _COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
-COMMON_ATTRIBUTE = re.compile(rf"{_COMMON}|$)", re.ASCII)
+COMMON_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|$)", re.ASCII)
 """The comma, name and value of an attribute as printers write most: a word, a string, braces nested at most once, groups.
 `attributes` reads the others by the grammar.
 """
-COMMON_HEADER_ATTRIBUTE = re.compile(rf"{_COMMON}|\n)", re.ASCII)
+COMMON_HEADER_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|\n)", re.ASCII)
 """The same of a module's header, which ends with its line."""
 
 
@@ -234,7 +236,7 @@ def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
         position = end
 
 
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(.))", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 

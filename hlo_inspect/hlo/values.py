@@ -18,6 +18,7 @@ from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.sharding import Sharding, parse_sharding
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 BooleanAttribute = Literal[
     "constrain_layout", "custom_call_has_side_effect", "indices_are_sorted", "is_associative", "is_composite",
@@ -89,12 +90,12 @@ class ConvolutionLabels(NamedTuple):
     output: str
 
 
-_INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_][\w.\-]*+", re.ASCII)
-_NAME = re.compile(rf"%?({_WORD.pattern})", re.ASCII)
-_WINDOW_FIELD = re.compile(r"(\w++)=([\dx_\-]++)", re.ASCII)
-_LABELS_BREAK = re.compile("_|->")
-_SLICE = re.compile(r"\[([^\]]*+)\]")
+_INTEGER = lazy_pattern(r"-?\d{1,19}", re.ASCII)
+_WORD = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
+_NAME = lazy_pattern(rf"%?({_WORD.pattern})", re.ASCII)
+_WINDOW_FIELD = lazy_pattern(r"(\w++)=([\dx_\-]++)", re.ASCII)
+_LABELS_BREAK = lazy_pattern("_|->")
+_SLICE = lazy_pattern(r"\[([^\]]*+)\]")
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -137,15 +138,15 @@ def _labels(text: str) -> ConvolutionLabels:
 # -- text about the instruction ---------------------------------------------------------------------------------------------
 
 # One field of the metadata. A string is matched as a whole: it may hold text that looks like a field.
-_FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
-_SMALL_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-_FFI_NAME = re.compile(r"[\w.$\-]++", re.ASCII)
+_FIELD = lazy_pattern(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
+_SMALL_NUMBER = lazy_pattern(r"\d{1,9}", re.ASCII)
+_FFI_NAME = lazy_pattern(r"[\w.$\-]++", re.ASCII)
 _BOOLS = {"true": True, "false": False}
 
 MAX_ATTRIBUTE_DEPTH = 8
 """Dictionaries within dictionaries of a typed FFI call; what nests deeper is not read."""
 
-_PRINTED_METADATA = re.compile(
+_PRINTED_METADATA = lazy_pattern(
     r'\{(?:op_type="([^"\\]*+)")?+(?: ?op_name="([^"\\]*+)")?+(?: source_file="([^"\\]*+)")?+(?: source_line=(\d{1,9}))?+'
     r"(?: source_end_line=\d++ source_column=\d++ source_end_column=\d++)?+(?: stack_frame_id=(\d{1,9}))?+\}",
     re.ASCII,
@@ -299,7 +300,7 @@ class AttributeKind(NamedTuple):
 
 
 def _kind(read: Callable[[str], Value], pattern: str, expected: str) -> AttributeKind:
-    return AttributeKind(read, re.compile(pattern, re.ASCII | re.DOTALL), expected)
+    return AttributeKind(read, lazy_pattern(pattern, re.ASCII | re.DOTALL), expected)
 
 
 def _listed(item: str) -> str:

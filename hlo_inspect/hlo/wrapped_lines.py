@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 MIN_WIDTH = 40
 
-FRESH = re.compile(
+FRESH = lazy_pattern(
     r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
     r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
     r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",

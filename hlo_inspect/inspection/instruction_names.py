@@ -8,11 +8,12 @@ from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MOST = 200
 MOST_READ = 1 << 26
 """Characters of a file in which names are sought: the shell waits."""
-_INSTRUCTION = re.compile(r"^[^\S\n]*+(?:ROOT )?+%?([A-Za-z_][\w.\-]*+) = ", re.ASCII | re.MULTILINE)
+_INSTRUCTION = lazy_pattern(r"^[^\S\n]*+(?:ROOT )?+%?([A-Za-z_][\w.\-]*+) = ", re.ASCII | re.MULTILINE)
 
 
 def names_like(source: str, beginning: str) -> list[str]:

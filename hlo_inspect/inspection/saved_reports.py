@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.source import START_CHARS, Source
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD_PASSES
 from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import (
@@ -32,8 +33,8 @@ from hlo_inspect.report.model import (
 MAX_DEPTH = 64
 """Deeper nesting than any report has."""
 
-_OBJECT = re.compile(rb"\s*+(?:\xef\xbb\xbf)?\{\s*+\"")
-_OPENING = re.compile(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_OBJECT = lazy_pattern(rb"\s*+(?:\xef\xbb\xbf)?\{\s*+\"")
+_OPENING = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 

@@ -6,8 +6,9 @@ import re
 
 from hlo_inspect.hlo.foreign_text import is_workload, what_text_looks_like
 from hlo_inspect.hlo.source import START_CHARS, Source
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_MEMORY_FILE = re.compile(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
+_MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
 
 
 def holds_workload(source: Source) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from os.path import commonprefix
 from typing import TypeVar
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 Item = TypeVar("Item")
 
-_NUMBERED = re.compile(r"(?:\.(?:[0-9]+|clone|remat[0-9]*))++$", re.ASCII)
+_NUMBERED = lazy_pattern(r"(?:\.(?:[0-9]+|clone|remat[0-9]*))++$", re.ASCII)
 _SHORTEST_STEM = 3
 
 

@@ -11,14 +11,15 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.parameters import FITS, Output, ParameterLeaf
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table
 
 _ROLES = ("weight", "frozen", "master_weight", "first_moment", "second_moment")
 """The first ones of a page; a role can go on, as `second_moment_of_steps`."""
 
-_NUMBERS = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?![^\W_])", re.ASCII)
-_BRACKETS = re.compile(r"[\[\].'\"/]")
+_NUMBERS = lazy_pattern(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?![^\W_])", re.ASCII)
+_BRACKETS = lazy_pattern(r"[\[\].'\"/]")
 
 
 class _Parameter(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table, Value
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
@@ -19,7 +20,7 @@ _CONVENTIONS = {
     "simai": "sizes are SimAI's: of an ALLGATHER the gathered array, of a REDUCESCATTER the whole input, of one device",
     "astra-sim": "sizes are ASTRA-sim's: of an ALLGATHER what one device gives, of a REDUCESCATTER the whole input",
 }
-_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+_DIGITS = lazy_pattern(r"[0-9]+", re.ASCII)
 
 
 def time_unit(totals: WorkloadTotals) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from hlo_inspect.errors import UnknownFactError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Value
 
-_FAMILY = re.compile(r"(.*)<(\w+)>(.*)")
-_WHOLE = re.compile(r"[1-9][0-9]*")
+_FAMILY = lazy_pattern(r"(.*)<(\w+)>(.*)")
+_WHOLE = lazy_pattern(r"[1-9][0-9]*")
 
 
 class Facts(dict[str, Value]):

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.columns import find_column
 from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.units import UNKNOWN, parse_quantity
 
-_HEAD = re.compile(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
+_QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'")
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

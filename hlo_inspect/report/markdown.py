@@ -6,11 +6,11 @@ GitHub.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from hlo_inspect.errors import printable
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
@@ -28,8 +28,8 @@ from hlo_inspect.report.page import (
     shown_findings,
 )
 
-_MARKUP = re.compile(r"[\\`*_{}\[\]<>|~&#$]")
-_REFERENCE = re.compile(r"@(?=\w)|#(?=[0-9])")
+_MARKUP = lazy_pattern(r"[\\`*_{}\[\]<>|~&#$]")
+_REFERENCE = lazy_pattern(r"@(?=\w)|#(?=[0-9])")
 
 
 def render_markdown(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.picture import COLORS, Picture, PictureNode, pictures
 
-_MARKUP = re.compile(r"[^\w .,:/()\[\]'=+\-…→]", re.ASCII)
+_MARKUP = lazy_pattern(r"[^\w .,:/()\[\]'=+\-…→]", re.ASCII)
 
 
 def render_mermaid(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:

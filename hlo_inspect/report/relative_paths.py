@@ -5,17 +5,17 @@ Facts, JSON and CSV hold whole paths. A file of an installed package is shown as
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os.path import commonprefix
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Row, Table, Value
 
 SOURCE_COLUMNS = frozenset({"source", "frame"})
 """Columns of lines of source: `/train/main.py:10`, several joined by commas, or a word where there is none."""
 
-_INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages)/")
+_INSTALLED = lazy_pattern(r"^.*/(?:site-packages|dist-packages)/")
 
 
 def with_relative_paths(tables: Sequence[Table]) -> tuple[Table, ...]:

@@ -8,11 +8,11 @@ when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from typing import get_args
 
 from hlo_inspect.errors import printable
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Unit, Value
 
 UNKNOWN = "?"
@@ -37,7 +37,7 @@ _ALSO_READ: dict[Unit, dict[str, Fraction]] = {
 }
 _READ: dict[Unit, dict[str, Fraction]] = {unit: scale | _ALSO_READ.get(unit, {}) for unit, scale in _PRINTED.items()}
 _READ["share"] = {"%": Fraction(1, 100)}
-_QUANTITY = re.compile(
+_QUANTITY = lazy_pattern(
     r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
 )
 _MOST_DECIMALS = 10

@@ -10,12 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
     from hlo_inspect.rules.base import Rule, RulePage
 
-_CODE = re.compile(r"HI[0-9]{3}", re.ASCII)
+_CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
 PASSES_OF_RULES: dict[str, tuple[str, ...]] = {
     "undonated-parameter": ("params", "memory"),

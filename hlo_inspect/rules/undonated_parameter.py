@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.state_savings import undonated_state
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, fitting
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Finding, Severity
 from hlo_inspect.rules.base import WORTH_DONATING, Rule, entry_line, numbered, size
 
-_STATE = re.compile(r"opt_?state|optimizer|momentum|velocity|(?<![a-z])(?:mu|nu|exp_avg|exp_avg_sq|trace)(?![a-z])", re.ASCII)
+_STATE = lazy_pattern(r"opt_?state|optimizer|momentum|velocity|(?<![a-z])(?:mu|nu|exp_avg|exp_avg_sq|trace)(?![a-z])", re.ASCII)
 
 
 class UndonatedParameter(Rule):

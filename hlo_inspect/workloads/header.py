@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.vocabulary import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS
 
 Dialect = Literal["simai", "astra-sim"]
@@ -48,8 +49,8 @@ MAX_INT = 2**31 - 1
 _MAX_DIGITS = 18
 _MAX_FAULTS = 20
 _SHOWN = 40
-_TOKEN = re.compile(r"[^ \t\r\f\v]+")
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_TOKEN = lazy_pattern(r"[^ \t\r\f\v]+")
+_INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from functools import cached_property
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.problems import CUT_OFF, Problem, Problems
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
 from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, field_column, mended_row, split_fields
 from hlo_inspect.workloads.vocabulary import CUSTOMIZED
@@ -20,7 +21,7 @@ ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
 
 _KEPT_LINES = 1 << 16
 """So many different lines are kept to recognise equal ones; of most files there are some twenty."""
-_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
+_COUNT = lazy_pattern(r"[0-9]{1,18}", re.ASCII)
 _INVALID_UTF8 = "HI005"
 
 

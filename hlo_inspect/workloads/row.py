@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.vocabulary import PASSES, POLICIES
 
 FIELDS = 12
@@ -18,9 +19,9 @@ MAX_NUMBER = 2**64 - 1
 """What the clients keep times and sizes in."""
 _MAX_DIGITS = 20
 _SHOWN = 24
-_TOKEN = re.compile(r"[^ \t\r\f\v]+")
-_DEPENDENCY = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_]")
+_TOKEN = lazy_pattern(r"[^ \t\r\f\v]+")
+_DEPENDENCY = lazy_pattern(r"-?[0-9]{1,18}", re.ASCII)
+_WORD = lazy_pattern(r"[A-Za-z_]")
 
 
 WorkloadCell = tuple[str, int | None, str | None, int | None]
@@ -89,8 +90,8 @@ _BLANKS = r"[ \t\r\f\v]"
 _DIGITS = r"([0-9]{1,19})"  # fewer than fill 64 bits
 _CELL = rf"{_DIGITS}{_BLANKS}++([A-Za-z_][^ \t\r\f\v]*+){_BLANKS}++{_DIGITS}{_BLANKS}++"
 _FIELDS = rf"{_BLANKS}*+([^ \t\r\f\v]++){_BLANKS}++(-?[0-9]{{1,18}}){_BLANKS}++{_CELL * 3}{_DIGITS}"
-_ROW = re.compile(rf"{_FIELDS}{_BLANKS}*+", re.ASCII)
-_ROW_WITH_POLICY = re.compile(rf"{_FIELDS}{_BLANKS}++([^ \t\r\f\v]++){_BLANKS}*+", re.ASCII)
+_ROW = lazy_pattern(rf"{_FIELDS}{_BLANKS}*+", re.ASCII)
+_ROW_WITH_POLICY = lazy_pattern(rf"{_FIELDS}{_BLANKS}++([^ \t\r\f\v]++){_BLANKS}*+", re.ASCII)
 
 
 def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[RowFault]] | None:

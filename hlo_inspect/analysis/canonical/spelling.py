@@ -14,17 +14,18 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.nested import nested_computations
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
 from hlo_inspect.hlo.operands import Operand, operands_end
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})
 """Attributes that say where an instruction comes from and how to draw it, not what it does."""
 
 _LAYOUTS = frozenset({"operand_layout_constraints"})
 _CALLS = {str(name): name for name in CALLEE_ATTRIBUTES}
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'', re.DOTALL)
-_GAP = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
-_INSIDE = re.compile(r"(?<=[({\[]) | (?=[)}\],])")
-_LOOSE = re.compile(r"/\*|//|[\t\r\n]|  |[({\[] | [)}\],]")
-_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_STRING = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'', re.DOTALL)
+_GAP = lazy_pattern(r"[ \t\r\n]{2,}+|[\t\r\n]")
+_INSIDE = lazy_pattern(r"(?<=[({\[]) | (?=[)}\],])")
+_LOOSE = lazy_pattern(r"/\*|//|[\t\r\n]|  |[({\[] | [)}\],]")
+_NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 
 _NO_OPERANDS: Sequence[Operand] = ()

@@ -20,15 +20,16 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import Role, callee_roles
 from hlo_inspect.hlo.operands import Operand
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 ENTRY = "main"
 UNUSED = "unused"
-_CHANNEL = re.compile(r"[1-9]\d{0,18}", re.ASCII)
+_CHANNEL = lazy_pattern(r"[1-9]\d{0,18}", re.ASCII)
 _MAIN_THREAD = "main"
 _THREAD = "async_execution_thread"
 _SCHEDULED = "is_scheduled"
 _ORIGINS = "origin_recovery_table"
-_OF_COMPILER = re.compile(r'fingerprint_before_lhs="[^"]*+"(?:, ?)?+')
+_OF_COMPILER = lazy_pattern(r'fingerprint_before_lhs="[^"]*+"(?:, ?)?+')
 """A hash that the compiler notes in the header, of a text with its names."""
 
 

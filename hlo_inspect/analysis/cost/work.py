@@ -13,6 +13,7 @@ from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, e
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute
 from hlo_inspect.hlo.shapes import BITS, TupleShape, array_leaves
 from hlo_inspect.hlo.values import WindowDimension
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 Applied = Callable[[Operation, CalleeAttribute], Work]
 """The work of one run of the computation that an attribute names."""
@@ -232,8 +233,8 @@ def matmul_unit(lhs: str, rhs: str) -> str:
 HIGHEST = "matmul.f32.highest"
 """Products of f32 that are asked for in full precision, which no matrix unit computes in one pass."""
 
-_ALGORITHM = re.compile(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.IGNORECASE)
-_GIVEN_PRECISION = re.compile(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
+_ALGORITHM = lazy_pattern(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.IGNORECASE)
+_GIVEN_PRECISION = lazy_pattern(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
 
 
 def _with_precision(unit: str, op: Operation) -> str:

@@ -15,6 +15,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 
 class Pair(NamedTuple):
@@ -26,7 +27,7 @@ class Pair(NamedTuple):
 
 
 _FIRST = (Pair(0, (), ()),)
-_ALIASED = re.compile(r"\{([\d,\s]*+)\}\s*+:\s*+\(\s*+(\d{1,9}+)\s*+,\s*+\{([\d,\s]*+)\}", re.ASCII)
+_ALIASED = lazy_pattern(r"\{([\d,\s]*+)\}\s*+:\s*+\(\s*+(\d{1,9}+)\s*+,\s*+\{([\d,\s]*+)\}", re.ASCII)
 
 
 def stated_aliases(instruction: Instruction) -> list[Pair]:

@@ -16,22 +16,23 @@ from typing import NamedTuple
 from hlo_inspect.hlo.memory_lines import MENTION
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}
 _SIZE = r"(\d{1,18}(?:\.\d{1,6})?) ?([BKMGTP])(?:iB|B)?(?!\w|\.\d)"
-_USED = re.compile(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
-_WANTED = re.compile(rf"(?i:out of memory)(?: while trying to allocate| allocating) (?:(\d{{1,18}}) bytes|{_SIZE})", re.ASCII)
-_STACK = re.compile(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
-_PART = re.compile(rf"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: allocation:| fragmentation:)?\s+{_SIZE}(?: \((.*)\))?\s*$", re.ASCII)
-_TOTAL = re.compile(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
-_OUTPUT = re.compile(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
-_FIRST = re.compile(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)
-_FIELD = re.compile(
+_USED = lazy_pattern(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
+_WANTED = lazy_pattern(rf"(?i:out of memory)(?: while trying to allocate| allocating) (?:(\d{{1,18}}) bytes|{_SIZE})", re.ASCII)
+_STACK = lazy_pattern(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
+_PART = lazy_pattern(rf"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: allocation:| fragmentation:)?\s+{_SIZE}(?: \((.*)\))?\s*$", re.ASCII)
+_TOTAL = lazy_pattern(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
+_OUTPUT = lazy_pattern(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
+_FIRST = lazy_pattern(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)
+_FIELD = lazy_pattern(
     r"\b(Operator|Entry Parameter Subshape|Shape|Unpadded size|XLA [Ll]abel|Allocation type): (.*)|(?:^|\s)(={10,})\s*$"
 )
-_LISTS = re.compile(r"Largest program allocations in (\w++)|Peak buffers:")
-_ATTRIBUTE = re.compile(r'(\w++)=(?:"((?:[^"\\]|\\.)*+)"|(\d{1,9}))', re.ASCII)
-_LABEL = re.compile(r"%?([A-Za-z_][\w.\-]*+)(?: = |$)", re.ASCII)
+_LISTS = lazy_pattern(r"Largest program allocations in (\w++)|Peak buffers:")
+_ATTRIBUTE = lazy_pattern(r'(\w++)=(?:"((?:[^"\\]|\\.)*+)"|(\d{1,9}))', re.ASCII)
+_LABEL = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)(?: = |$)", re.ASCII)
 
 _ROUNDING = 0.006
 """Sizes have at least two digits after the point from 1 on, one in KiB from 10 on."""

@@ -10,6 +10,7 @@ from typing import Literal, cast
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_SPACES = 16
 """Memory spaces have numbers below this one; no platform has so many."""
@@ -63,7 +64,7 @@ _GPU_MARKS = (
 )
 _TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
 _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", "TopK", "blas_", "lapack_")
-_GPU_FUSED = re.compile(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
+_GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
 """How GPU calls the computation of a fusion: by what it does."""
 
 

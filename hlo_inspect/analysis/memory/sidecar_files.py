@@ -13,25 +13,26 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 ValueName = tuple[str, ShapeIndex]
 """The instruction that defines a value, and the index into its result."""
 
-_ALLOCATION = re.compile(r"allocation (\d{1,18}): size (\d{1,18})(?:, (.*))?:\s*$", re.ASCII)
-_SHAPE = re.compile(r"\|[^|]*+\|")
-_COLOR = re.compile(r"(?:^|, )color (\d{1,9})", re.ASCII)
-_PARAMETER = re.compile(r"(?:^|, )parameter (\d{1,9}), shape (?: at ShapeIndex \{([\d,]*+)\})?", re.ASCII)
-_VALUE = re.compile(
+_ALLOCATION = lazy_pattern(r"allocation (\d{1,18}): size (\d{1,18})(?:, (.*))?:\s*$", re.ASCII)
+_SHAPE = lazy_pattern(r"\|[^|]*+\|")
+_COLOR = lazy_pattern(r"(?:^|, )color (\d{1,9})", re.ASCII)
+_PARAMETER = lazy_pattern(r"(?:^|, )parameter (\d{1,9}), shape (?: at ShapeIndex \{([\d,]*+)\})?", re.ASCII)
+_VALUE = lazy_pattern(
     r"\s*value: <(\d{1,18}) ([^\s{}<>]++)(?:\{([\d,]*+)\})?( \(phi\))?(?: @(\d{1,9}))?> "
     r"\(size=(\d{1,18}),offset=(\d{1,18})\): (.*)",
     re.ASCII,
 )
-_RANGE = re.compile(r"\s+([^\s{}]++)\{([\d,]*+)\}:(\d{1,18})-(\d{1,18})\s*$", re.ASCII)
-_ORDER = re.compile(r"\s+(\d{1,18}):(\S++)\s*$", re.ASCII)
-_AT_PEAK = re.compile(r"\s+([^\s{}]++)\{([\d,]*+)\}: (\d{1,18}) bytes", re.ASCII)
-_PEAK = re.compile(r"\s*Live ranges at (\d{1,18}) \(peak\)", re.ASCII)
-_SPACE = re.compile(r"Memory Space: (.*?) \(color=(\d{1,9})\)", re.ASCII)
-_TOTAL = re.compile(r"Total bytes(?: used)?: (\d{1,18})\b", re.ASCII)
+_RANGE = lazy_pattern(r"\s+([^\s{}]++)\{([\d,]*+)\}:(\d{1,18})-(\d{1,18})\s*$", re.ASCII)
+_ORDER = lazy_pattern(r"\s+(\d{1,18}):(\S++)\s*$", re.ASCII)
+_AT_PEAK = lazy_pattern(r"\s+([^\s{}]++)\{([\d,]*+)\}: (\d{1,18}) bytes", re.ASCII)
+_PEAK = lazy_pattern(r"\s*Live ranges at (\d{1,18}) \(peak\)", re.ASCII)
+_SPACE = lazy_pattern(r"Memory Space: (.*?) \(color=(\d{1,9})\)", re.ASCII)
+_TOTAL = lazy_pattern(r"Total bytes(?: used)?: (\d{1,18})\b", re.ASCII)
 
 
 class PlacedValue(NamedTuple):

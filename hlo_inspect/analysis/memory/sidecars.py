@@ -22,9 +22,10 @@ from hlo_inspect.analysis.view import Views
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
-_STEM = re.compile(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)
+_STEM = lazy_pattern(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)
 ASSIGNMENT, RANGES, USAGE = "-buffer-assignment.txt", "-live-range.txt", "-memory-usage-report.txt"
 
 _LEAST_KNOWN = 0.9

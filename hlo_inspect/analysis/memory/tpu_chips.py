@@ -13,10 +13,11 @@ from typing import NamedTuple
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
-_CYCLES = re.compile(r'"estimated_cycles":"(\d{4})"', re.ASCII)
-_CYCLES_OF_ANY = re.compile(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
+_CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{4})"', re.ASCII)
+_CYCLES_OF_ANY = lazy_pattern(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
 _PRODUCTS_A_CYCLE = 65536
 """What the four matrix units of v5e multiply and add in a cycle; those of v6e and TPU7x do twice as much."""
 _USUAL = frozenset((*range(1820, 1840), *range(2110, 2140)))

@@ -11,12 +11,13 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.tokens import ScanError
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 WILDCARD = "*"
-_AS_PRINTED_IN_TABLES = re.compile(r"%?(.*?)(?: × [\d,]+)?", re.ASCII | re.DOTALL)
-_ELEMENT = re.compile(r"\{[\d,]*+\}$", re.ASCII)
-_NUMBER = re.compile(r"(?:\.\d++)++$", re.ASCII)
-_PLAIN = re.compile(r"[\w./\- ]++", re.ASCII)
+_AS_PRINTED_IN_TABLES = lazy_pattern(r"%?(.*?)(?: × [\d,]+)?", re.ASCII | re.DOTALL)
+_ELEMENT = lazy_pattern(r"\{[\d,]*+\}$", re.ASCII)
+_NUMBER = lazy_pattern(r"(?:\.\d++)++$", re.ASCII)
+_PLAIN = lazy_pattern(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
 """The nearest of more names are sought among those that begin alike."""
 

@@ -6,11 +6,13 @@ import math
 import re
 import struct
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 _EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
 """Types whose constants are close to the number in the program; those of other types (bf16, float8) are rounded."""
 
-_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
+_NUMBER = lazy_pattern(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
 
 

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Sequence
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, Scope, phase_of, scope_of
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 # Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`; in some versions `checkpoint`.
-_OLD_REMAT = re.compile(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
+_OLD_REMAT = lazy_pattern(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
 
 
 def find_phases(collectives: Sequence[Collective]) -> list[str]:

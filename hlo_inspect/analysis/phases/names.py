@@ -20,10 +20,11 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_STEP_SCOPE = re.compile(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|custom_\w+)\(", re.ASCII)
-_FUNCTION = re.compile(r"p?jit\(([^()]*)\)", re.ASCII)
-_MODULE = re.compile(r"p?jit_(.*)", re.ASCII)
+_STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|custom_\w+)\(", re.ASCII)
+_FUNCTION = lazy_pattern(r"p?jit\(([^()]*)\)", re.ASCII)
+_MODULE = lazy_pattern(r"p?jit_(.*)", re.ASCII)
 _DIFFERENTIATED = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)
 """Phases that a caller hands on; of two the later one holds: what is computed again for a call in the backward pass."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 """Products of arrays: layers of a network, and what their gradients are made of."""
@@ -19,8 +20,8 @@ MOVING = frozenset(
 
 SUMMING = frozenset({"all-reduce", "reduce-scatter"})
 
-_PRODUCT = re.compile(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
-_NO_PRODUCT = re.compile(
+_PRODUCT = lazy_pattern(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
+_NO_PRODUCT = lazy_pattern(
     r"topk|partialreduce|sort|threefry|rng|random|callback|norm|softmax|quantize|transpose|cast|act_lu|dropout|barrier|padtostatic"
     r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|prefix|permut|rope|host_execute|resize|nccl|nvshmem|allocate",
     re.IGNORECASE | re.ASCII,

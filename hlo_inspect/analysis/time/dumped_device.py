@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_CYCLES = re.compile(r'"estimated_cycles":"(\d{3,4})"', re.ASCII)
+_CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{3,4})"', re.ASCII)
 _SPLIT = "megacore_config"
 _LEAST_CYCLES = {
     "tpu-v2": range(196, 218),
@@ -30,20 +31,20 @@ _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
 """Generations for whose programs no array is placed in a memory on the chip."""
 
 _GPUS = (
-    (re.compile(r"GB200\b"), "gb200"),
-    (re.compile(r"\bB200\b"), "b200"),
-    (re.compile(r"\bH200\b(?! NVL)"), "h200"),
-    (re.compile(r"\bH100 (?:80GB HBM3|SXM)"), "h100-sxm"),
-    (re.compile(r"\bH100 PCIe"), "h100-pcie"),
-    (re.compile(r"\bA100-SXM4?-80GB"), "a100-sxm-80gb"),
-    (re.compile(r"\bA100-SXM4?-40GB"), "a100-sxm-40gb"),
-    (re.compile(r"\bV100-SXM2"), "v100-sxm2"),
-    (re.compile(r"\bL40S\b"), "l40s"),
-    (re.compile(r"\bL4$"), "l4"),
-    (re.compile(r"\bMI300X\b"), "mi300x"),
-    (re.compile(r"\bMI250X\b"), "mi250x"),
+    (lazy_pattern(r"GB200\b"), "gb200"),
+    (lazy_pattern(r"\bB200\b"), "b200"),
+    (lazy_pattern(r"\bH200\b(?! NVL)"), "h200"),
+    (lazy_pattern(r"\bH100 (?:80GB HBM3|SXM)"), "h100-sxm"),
+    (lazy_pattern(r"\bH100 PCIe"), "h100-pcie"),
+    (lazy_pattern(r"\bA100-SXM4?-80GB"), "a100-sxm-80gb"),
+    (lazy_pattern(r"\bA100-SXM4?-40GB"), "a100-sxm-40gb"),
+    (lazy_pattern(r"\bV100-SXM2"), "v100-sxm2"),
+    (lazy_pattern(r"\bL40S\b"), "l40s"),
+    (lazy_pattern(r"\bL4$"), "l4"),
+    (lazy_pattern(r"\bMI300X\b"), "mi300x"),
+    (lazy_pattern(r"\bMI250X\b"), "mi250x"),
 )
-_DESCRIPTION = re.compile(r'^\s*(?:device_description_str|name):\s*"([^"\\\n]{1,100})"', re.ASCII | re.MULTILINE)
+_DESCRIPTION = lazy_pattern(r'^\s*(?:device_description_str|name):\s*"([^"\\\n]{1,100})"', re.ASCII | re.MULTILINE)
 _TARGET = ".gpu_target_config.pbtxt"
 _MOST_BYTES = 1 << 18
 _MOST_DOTS = 12

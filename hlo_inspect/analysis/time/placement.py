@@ -18,8 +18,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.mesh import Run, runs_of
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.device_groups import MAX_DEVICES, Groups
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_TOPOLOGY = re.compile(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
+_TOPOLOGY = lazy_pattern(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
 MAX_AXES = 6
 
 

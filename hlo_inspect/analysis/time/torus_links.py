@@ -12,11 +12,12 @@ from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
 from hlo_inspect.analysis.time.links import TorusAxis, along_torus, hops, most_crowded, torus_axes
 from hlo_inspect.analysis.time.placement import Placement, Spread, best_shapes, extents
 from hlo_inspect.analysis.time.ways import UnknownTimeError, Way, known, slowest, with_model
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"
 _MOST_STEPS = 1 << 18
 """So many steps from chip to chip are looked at for the most crowded link; longer lists of pairs have one array on each."""
-_COLOURS = re.compile(r"colors:(\d{1,2})\b", re.ASCII)
+_COLOURS = lazy_pattern(r"colors:(\d{1,2})\b", re.ASCII)
 
 
 class TorusLinks:

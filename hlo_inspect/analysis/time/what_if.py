@@ -11,8 +11,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
 
-_CHANGE = re.compile(r"([a-z0-9_.\-]{1,80}) ?= ?(\d{1,9}(?:\.\d{1,9})?|\d{1,9}/\d{1,9}) ?x", re.ASCII)
+_CHANGE = lazy_pattern(r"([a-z0-9_.\-]{1,80}) ?= ?(\d{1,9}(?:\.\d{1,9})?|\d{1,9}/\d{1,9}) ?x", re.ASCII)
 _PEAK, _MATMUL = "peak.", "matmul."
 
 

@@ -17,6 +17,7 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, cal
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 Kernel = Literal["forward", "backward", "kept_backward", "key_gradient", "query_gradient", "split_backward"]
 """What a kernel computes. `kept_backward` reads the scores that the forward kept; `split_backward` is a kernel of the gradients
@@ -175,7 +176,7 @@ _CUDNN_MASKS: dict[str, tuple[Mask, bool]] = {
 """`CudnnfMHAMaskKind` of `xla/service/gpu/backend_configs.proto`, and whether sequences are padded."""
 _CUDNN_NUMBERS = dict(zip("01234", _CUDNN_MASKS.values(), strict=True))
 
-_CUDNN = re.compile(r"__cudnn\$fmha\w*?(Backward)?(?:F8)?", re.ASCII)
+_CUDNN = lazy_pattern(r"__cudnn\$fmha\w*?(Backward)?(?:F8)?", re.ASCII)
 
 
 def _cudnn(op: Operation) -> CallCost:

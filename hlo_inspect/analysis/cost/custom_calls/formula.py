@@ -13,15 +13,17 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+from hlo_inspect.lazy_pattern import lazy_pattern
+
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"\s*(?:(?P<number>\d{1,18}(?:\.\d{1,9})?)|(?P<reference>config\.[\w.$\-]+|[A-Za-z_]\w*(?:\[\d{1,6}\]|\.\w+)*)"
     r"|(?P<sign>[-+*/(),]))",
     re.ASCII,
 )
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"(?:(?P<list>operands|results)\[(?P<at>\d{1,6})\]|result)\.(?:dims\[(?P<dimension>\d{1,6})\]|(?P<size>elements|bytes))"
     r"|config\.(?P<field>[\w.$\-]+)",
     re.ASCII,

@@ -28,6 +28,7 @@ from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 TPU_KERNEL = "tpu_custom_call"
 GPU_KERNELS = frozenset({"__gpu$xla.gpu.triton", "triton_kernel_call", "triton_kernel_call_ffi", "mosaic_gpu_v2", "mosaic_gpu"})
@@ -35,7 +36,7 @@ KERNEL_TARGETS = GPU_KERNELS | {TPU_KERNEL}
 """Targets that stand for kernels of many names."""
 
 _PALLAS_CALL = "pallas_call"
-_PALLAS_SCOPE = re.compile(rf"([\w.\-]+)\)*/{_PALLAS_CALL}$", re.ASCII)
+_PALLAS_SCOPE = lazy_pattern(rf"([\w.\-]+)\)*/{_PALLAS_CALL}$", re.ASCII)
 
 _FIGURES = ("flops", "transcendentals", "bytes_accessed")
 
@@ -149,7 +150,7 @@ def _row_sums(op: Operation) -> CallCost:
 
 
 _NAMED: tuple[tuple[re.Pattern[str], Callable[[Operation], CallCost]], ...] = tuple(
-    (re.compile(rf"(?<![A-Za-z0-9])(?<!ragged_){pattern}", re.ASCII), rule)
+    (lazy_pattern(rf"(?<![A-Za-z0-9])(?<!ragged_){pattern}", re.ASCII), rule)
     for pattern, rule in (
         ("flash_mha_bwd_dkv", partial(by_shapes, kernel="key_gradient", length_first=False)),
         ("flash_mha_bwd_dq", partial(by_shapes, kernel="query_gradient", length_first=False)),

@@ -1,0 +1,40 @@
+"""Expressions are compiled when they are used: what is wrong with one is found here and not by a user."""
+
+from __future__ import annotations
+
+import gc
+import pkgutil
+import re
+from importlib import import_module
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.lazy_pattern import _LazyPattern, lazy_pattern
+
+
+def test_every_expression_of_the_package_can_be_compiled() -> None:
+    for module in pkgutil.walk_packages(hlo_inspect.__path__, "hlo_inspect."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    found = [one for one in gc.get_objects() if type(one) is _LazyPattern]
+    assert len(found) > 200
+    for one in found:
+        re.compile(one.pattern, one._given_flags)
+
+
+def test_a_use_is_that_of_the_compiled_expression() -> None:
+    lazy, compiled = lazy_pattern("(a+)b", re.IGNORECASE), re.compile("(a+)b", re.IGNORECASE)
+    assert "match" not in vars(lazy)
+    matched = lazy.match("AAb")
+    assert matched is not None
+    assert matched.groups() == ("AA",)
+    assert matched.re == compiled
+    assert lazy.sub("x", "ab aab") == "x x"
+    assert [*lazy.split("1ab2")] == ["1", "a", "2"]
+    assert (lazy.pattern, lazy.flags, lazy.groups) == (compiled.pattern, compiled.flags, 1)
+
+
+def test_a_wrong_expression_says_so_at_its_use() -> None:
+    with pytest.raises(re.error):
+        lazy_pattern("(").search("")
