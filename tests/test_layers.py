@@ -90,7 +90,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
-WHEN_USED = {"numpy", "pandas", "pygraphviz", "rich", "zstandard"}
+WHEN_USED = {"jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

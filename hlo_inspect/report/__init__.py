@@ -31,7 +31,10 @@ FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "jsonl", "csv":
 OWN_FORMATS = Formats({"dot": "dot", "mermaid": "mermaid", "perfetto": "perfetto", "svg": "svg"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
-ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files})
+PAGE = Formats({"html": "html"})
+"""What the command `report` writes."""
+
+ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files, **PAGE.files})
 
 FORMATS_FOR_PEOPLE = ("table", "markdown")
 

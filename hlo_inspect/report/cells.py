@@ -40,8 +40,8 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
 
     def texts(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> Texts:
         own = [at for at in pages if table.columns[at].unit_of]
-        cells = {at: _cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages}
-        return tuple((cells | {at: _cell_in_own_unit(row, at, table.columns, raw_bytes) for at in own}).values())
+        cells = {at: cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages}
+        return tuple((cells | {at: cell_in_own_unit(row, at, table.columns, raw_bytes) for at in own}).values())
 
     rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
     if table.others:
@@ -96,7 +96,7 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
     return printable(" ".join(words))
 
 
-def _cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bool) -> str:
+def cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bool) -> str:
     """A cell of a column in which each row has its own unit."""
     others = {column.name: value for column, value in zip(columns, row, strict=True)}
     unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
@@ -105,7 +105,7 @@ def _cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: b
     return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
 
 
-def _cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
+def cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
     """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
     if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
         return ""

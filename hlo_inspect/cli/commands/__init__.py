@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "list": "List the modules: one row each, the largest first.",
     "check": "Check facts against a policy: exit status 1 when one fails.",
     "diff": "What changed from OLD to NEW: facts first, then what explains them.",
+    "report": "One HTML file with everything inside: where the step goes, kernels, collectives, memory, parameters, findings.",
     "show": "One instruction: what it is, what feeds it, what reads it, its line of Python; the ways between two.",
     "normalize": "Print the text in canonical names, for git diff and golden tests.",
     "history": "Which compiler pass changed what: of a dump directory with a file for each pass.",

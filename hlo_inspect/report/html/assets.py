@@ -1,0 +1,81 @@
+"""What a page holds beside its data: Plotly, DataTables, the page's own script and style, and the policy that allows these."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from hlo_inspect.errors import MissingExtraError
+
+EXTRA = "pip install 'hlo-inspect[html]'"
+_NEEDED = ("jinja2", "plotly", "itables")
+_OWN = Path(__file__).parent
+_EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")
+_DEFAULT = re.compile(r"([\w$]+)\s+as\s+default\b")
+
+
+def need_extra() -> None:
+    """`MissingExtraError` where a package of the extra is not installed."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(f"a page needs {', '.join(missing)}: {EXTRA}")
+
+
+@cache
+def plotly_script() -> str:
+    """Plotly's JavaScript, of its Python package. The Python of it is not imported."""
+    return _text(_package("plotly") / "package_data" / "plotly.min.js")
+
+
+@cache
+def tables_script() -> str:
+    """DataTables with its extensions, as itables ships it: a module whose default export becomes `window.DataTable`."""
+    text = _text(_package("itables") / "html" / "dt_bundle.js")
+    exports = _EXPORTS.search(text)
+    name = _DEFAULT.search(exports[1]) if exports else None
+    if exports is None or name is None:
+        raise MissingExtraError(f"the installed itables holds DataTables in another form: {EXTRA} --upgrade")
+    return f"{text[: exports.start()]}window.DataTable={name[1]};{text[exports.end() :]}"
+
+
+@cache
+def tables_style() -> str:
+    return _text(_package("itables") / "html" / "dt_bundle.css")
+
+
+def own(name: str) -> str:
+    """A file of this folder."""
+    return _text(_OWN / name)
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """The content security policy: these scripts by their hashes, styles in the page, pictures from it, and nothing else."""
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+
+
+def _package(name: str) -> Path:
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise MissingExtraError(f"a page needs {name}: {EXTRA}")
+    return Path(spec.origin).parent
+
+
+def _text(path: Path) -> str:
+    """A file that stands in a page: what would end its element is not in it."""
+    text = path.read_text(encoding="utf-8")
+    if ("</style" if path.suffix == ".css" else "</script") in text.lower():
+        raise MissingExtraError(f"{path} cannot stand in a page: {EXTRA} --upgrade")
+    return text

@@ -1,0 +1,77 @@
+"""What a page is made of, as plain data: views, sections, pictures. Nothing here knows HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hlo_inspect.report.model import Passage, Report, Table
+
+Figure = Mapping[str, object]
+"""What Plotly draws: `data` and `layout`. Colours are names of the palette, as `$forward`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One of several figures of a picture, such as that of FLOPs and that of bytes; `label` is on its button."""
+
+    label: str
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture of one table of the report.
+
+    `name` is unique in a view, `sentence` says what to see in it, and `text` its figures for who cannot see it. `table` is the
+    name of the table. `measures` are the figures to choose from, of which the first is `figure`; empty where there is one.
+    `height` is in pixels; the width is that of the page. The `customdata` of a mark is `TABLE:ROW`, the row it is about.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    text: str
+    figure: Figure
+    table: str
+    measures: tuple[Measure, ...] = ()
+    height: int = 360
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A part of a view under a heading: pictures, then tables by their names, of which those that a view lacks are left out.
+
+    `text` says what the section is about. Where it has neither pictures nor rows, `nothing` says why.
+    """
+
+    name: str
+    title: str
+    pictures: tuple[Chart, ...] = ()
+    tables: tuple[str, ...] = ()
+    text: str = ""
+    nothing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """What a page shows at one time: a module, the index of all modules, or two modules compared.
+
+    `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
+    `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
+    """
+
+    name: str
+    title: str
+    report: Report
+    sections: tuple[PageSection, ...]
+    tables: tuple[Table, ...]
+    links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All views of a file, and the documentation of their findings by the code of the rule."""
+
+    views: tuple[PageView, ...]
+    documentation: Mapping[str, tuple[Passage, ...]]

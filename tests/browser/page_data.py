@@ -1,0 +1,90 @@
+"""What a page holds, read back from its text without a browser: tables with raw values and texts, figures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of a page: raw values and what people read, by rows."""
+
+    title: str
+    names: list[str]
+    units: list[str]
+    rows: list[tuple[Any, ...]]
+    texts: list[tuple[str, ...]]
+    links: list[str]
+
+
+class PageData(HTMLParser):
+    """The data blocks of a page by view and name, and whatever else tests ask of its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: dict[tuple[str, str, str], Any] = {}
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.policy = ""
+        self._block: tuple[str, str, str] | None = None
+        self._silent = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if "href" in attributes:
+            self.links.append(attributes["href"])
+        if attributes.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attributes["content"]
+        if tag in ("script", "style"):
+            self._silent = tag
+            kind = next((one for one in ("table", "picture") if f"data-{one}" in attributes), None)
+            if kind is not None:
+                self._block = (attributes["data-view"], kind, attributes[f"data-{kind}"])
+                assert self._block not in self.blocks
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._silent:
+            self._silent, self._block = "", None
+
+    def handle_data(self, data: str) -> None:
+        if self._block is not None:
+            self.blocks[self._block] = json.loads(data)
+        elif not self._silent:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """What a reader sees of the static page."""
+        return "".join(self.words)
+
+    def table(self, name: str, view: str = "") -> PageTable:
+        data = self.blocks[view, "table", name]
+        columns = data["columns"]
+
+        def cells(column: dict[str, Any], kind: str) -> list[Any]:
+            held = column.get(kind, column["values"])
+            return [held[at] for at in column.get("at", range(data["rows"]))]
+
+        return PageTable(
+            data["title"],
+            [column["name"] for column in columns],
+            [column["unit"] for column in columns],
+            list(zip(*(cells(column, "values") for column in columns), strict=True)),
+            list(zip(*(cells(column, "texts") for column in columns), strict=True)),
+            data.get("links", []),
+        )
+
+    def tables(self, view: str = "") -> dict[str, PageTable]:
+        return {name: self.table(name, view) for of, kind, name in self.blocks if kind == "table" and of == view}
+
+    def pictures(self, view: str = "") -> dict[str, Any]:
+        """The blocks of pictures by name: `figures` with `label` and `figure`, `height`, `table`."""
+        return {name: block for (of, kind, name), block in self.blocks.items() if kind == "picture" and of == view}

@@ -1,0 +1,103 @@
+"""The page as text: what it holds, and that text of a dump stays text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from hlo_inspect.errors import MissingExtraError
+from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.html import assets
+from hlo_inspect.report.model import Column, Input, Passage, Report, Table
+from tests.browser.page_data import PageData
+
+
+def _page(*reports: Report, **options: Any) -> str:
+    stream = StringIO()
+    ALL_FORMATS["html"](reports, stream, RenderOptions(**options))
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def text(sample: Report) -> str:
+    return _page(sample)
+
+
+def test_every_row_is_on_the_page(text: str, sample: Report) -> None:
+    held = PageData(text).tables()
+    for table in sample.tables:
+        if table.rows:
+            assert held[table.name].rows == [tuple(row) for row in table.rows]
+            assert held[table.name].names == [column.name for column in table.columns]
+    assert "Custom calls" not in {one.title for one in held.values()}
+
+
+def test_values_stand_beside_what_people_read(text: str) -> None:
+    collectives = PageData(text).table("collectives")
+    at = collectives.names.index("operand_bytes")
+    assert (collectives.rows[0][at], collectives.texts[0][at]) == (2097152, "2.00 MiB")
+    assert (collectives.rows[19][at + 1], collectives.texts[19][at + 1]) == (None, "?")
+    assert collectives.texts[5][0] == r"scatter\x1b[31m.5"
+
+
+def test_scripts_are_those_of_the_policy(text: str) -> None:
+    scripts = re.findall(r'<script type="(?:text/javascript|module)">(.*?)</script>', text, re.DOTALL)
+    hashes = [f"'sha256-{b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts]
+    policy = PageData(text).policy
+    assert len(scripts) == 3
+    assert re.findall(r"'sha256-[^']*'", policy) == hashes
+    assert "unsafe-eval" not in policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_links_stay_on_the_page(text: str) -> None:
+    page = PageData(text)
+    assert page.links
+    assert all(link.startswith("#") for link in page.links)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_a_finding_has_its_documentation(sample: Report) -> None:
+    rule = Report(
+        "rule", Input("", 1, 0, 0), {"rule.code": "HI101"}, passages=(Passage("How to fix it", "Donate <it> & all."),)
+    )
+    page = _page(sample, rule)
+    assert "How to fix it" in page
+    assert "Donate &lt;it&gt; &amp; all." in page
+
+
+def test_integers_that_javascript_cannot_hold_are_texts() -> None:
+    table = Table("cost", "Cost", (Column("op"), Column("bytes", "bytes")), (("a", 2**53 + 1), ("b", 2**53), ("c", 10**30)))
+    page = PageData(_page(Report("cost", Input("a", 1, 1, 1), {"module.name": "m"}, (table,))))
+    assert [row[1] for row in page.table("cost").rows] == [str(2**53 + 1), 2**53, str(10**30)]
+
+
+def test_top_cuts_tables(sample: Report) -> None:
+    cut = PageData(_page(sample, top=3)).table("collectives")
+    assert len(cut.rows) == 4
+    assert cut.rows[-1][0] == "[22 others]"
+
+
+def test_markup_of_a_dump_stays_text(sample: Report) -> None:
+    name = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}"
+    table = replace(sample.tables[0], title=name, rows=((name, 1, 2),))
+    facts = {**sample.facts, "module.name": name}
+    text = _page(replace(sample, facts=facts, tables=(table,), notes=(name,)))
+    assert "<img" not in text
+    assert "<script>alert" not in text
+    page = PageData(text)
+    assert page.table("buffers").rows == [(name, 1, 2)]
+    assert page.text.count(name) == 6  # title of the page, heading, title and caption of the table, its cell, note
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, sample: Report) -> None:
+    monkeypatch.setattr(assets, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'hlo-inspect\[html\]'"):
+        _page(sample)
