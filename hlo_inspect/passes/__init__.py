@@ -50,7 +50,10 @@ SHOW = "show"
 TIME_EVENTS = "time-events"
 """What `time --format perfetto` writes. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS))
+PICTURES = "pictures"
+"""The tables that only the pictures of a page are drawn from. It is no command of its own."""
+
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES))
 
 WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
 

@@ -286,6 +286,25 @@ def by_size(context: Context) -> Table:
     return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
 
 
+def by_axis_and_kind(context: Context) -> Table:
+    """One row a kind along an axis of the mesh, or along several together."""
+    columns = (Column("axis", get=lambda row: row.label[0]), Column("kind", get=lambda row: row.label[1]))
+    labels = [(axis, one.kind) for axis, one in zip(context.axes, context.collectives, strict=True)]
+    title = "Collectives of one step by mesh axis and kind"
+    return _table("collectives_by_axis_and_kind", title, columns, _together(context, labels), context)
+
+
+def sizes(context: Context) -> Table:
+    """One row a class of sizes and kind, the smallest sizes first; the classes are those of `by_size`."""
+    columns = (
+        Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
+        Column("kind", get=lambda row: row.label[0]),
+    )
+    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives])
+    rows.sort(key=lambda row: _kind_and_size(row)[::-1])
+    return _table("collective_sizes", "Collectives of one step by size", columns, rows, context)
+
+
 def _kind_and_size(row: _Together) -> tuple[str, int]:
     kind, size = cast("tuple[str, int | None]", row.label)
     return kind, size or 0

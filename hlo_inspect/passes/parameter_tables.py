@@ -109,6 +109,7 @@ def _by_role(found: Sequence[_Parameter]) -> Table:
         Column("bytes", "bytes", summed=True, get=_bytes),
         *([Column("padded_bytes", "bytes", summed=True, detail=1, get=_padded_bytes)] if is_padded else []),
         Column("donated_bytes", "bytes", summed=True, get=_donated_bytes),
+        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=_not_donated_bytes),
         Column("unused", "count", summed=True, detail=1, get=_unused),
     )
     groups = sorted(group_rows(found, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
@@ -155,6 +156,10 @@ def _padded_bytes(group: Iterable[_Parameter]) -> int | None:
 
 def _donated_bytes(group: Sequence[_Parameter]) -> int | None:
     return None if any(p.leaf.donated is None for p in group) else _bytes(p for p in group if p.leaf.donated)
+
+
+def _not_donated_bytes(group: Sequence[_Parameter]) -> int | None:
+    return None if any(p.leaf.donated is None for p in group) else _bytes(p for p in group if not p.leaf.donated)
 
 
 def _unused(group: Sequence[_Parameter]) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from heapq import nlargest
+from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
@@ -53,3 +55,45 @@ def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
             return schedule.name(run.caller)
         run = schedule.run_at[run.caller]
     return ""
+
+
+LARGEST = 3
+"""So many temporaries of a part of the curve are named."""
+
+
+class LargestLive(NamedTuple):
+    """How many temporaries are live where a part of the curve is highest, and the largest of them: value and bytes."""
+
+    arrays: int
+    largest: tuple[tuple[int, int], ...]
+
+
+def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[LargestLive]:
+    """What is live in each part of the curve of the heap that makes the peak."""
+    heap = device.peak_heap
+    if heap is None:
+        return [LargestLive(0, ()) for _ in points]
+    changes, intervals = heap.trace.changes, heap.trace.intervals
+    held: dict[int, int] = {}  # by the value that memory was allocated for, the one that has it
+    found, at, live = [], 0, 0
+
+    def now() -> LargestLive:
+        sized = ((value, intervals[base].bytes) for base, value in held.items())
+        return LargestLive(len(held), tuple(nlargest(LARGEST, sized, key=itemgetter(1))))
+
+    for point in points:
+        begin = at
+        while at < len(changes) and changes[at].time <= point.last:
+            at += 1
+        highest = max((change.live for change in changes[begin:at]), default=live)
+        at_highest = now() if highest <= live else None
+        for change in changes[begin:at]:
+            live = change.live
+            if change.gets:
+                held[change.base] = change.value
+            else:
+                held.pop(change.base, None)
+            if at_highest is None and live == highest:
+                at_highest = now()
+        found.append(at_highest or now())
+    return found

@@ -1,0 +1,48 @@
+"""What a step costs by scope within scope, and by line within file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.passes.time_tables import TimePart, time_parts
+from hlo_inspect.passes.tree_tables import Path, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.report.model import Table
+
+_COST = (TreeMeasure("flops", "flops", bounded=True), TreeMeasure("bytes_accessed", "bytes", bounded=True))
+_TIME = (TreeMeasure("bound_s", "seconds"), TreeMeasure("estimate_s", "seconds"))
+_FIGURES: tuple[Figure, ...] = ("flops", "bytes")
+
+
+def cost_trees(context: Context) -> Iterator[Table]:
+    """FLOPs and bytes of one step, and of a scheduled text with a profile the time of it, at least and by the model."""
+    if context.module.entry is None:
+        return
+    timelines = context.timelines
+    parts = time_parts(context, timelines) if timelines is not None and timelines.is_scheduled else []
+    measures = (*_COST, *(_TIME if parts else ()))
+    scopes = _leaves(context, parts, "scope", _scopes)
+    yield tree_table("scope_tree", "One step by scope within scope", "scope", measures, scopes, join_chains=True)
+    lines = _leaves(context, parts, "source", _file_and_line)
+    yield tree_table("source_tree", "One step by line within file", "source", measures, lines, separator="")
+
+
+def _leaves(
+    context: Context, parts: Sequence[TimePart], label: Literal["scope", "source"], path: Callable[[str], Path]
+) -> Iterator[tuple[Path, Sequence[TreeAmount]]]:
+    for text, tally in context.cost.by(label).by_label():
+        cost = [TreeAmount(tally.least(figure), tally.total(figure) is not None) for figure in _FIGURES]
+        yield path(text), cost
+    for part in parts:
+        yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), TreeAmount(part.bound), TreeAmount(part.estimate))
+
+
+def _scopes(label: str) -> Path:
+    return tuple(label.split("/"))
+
+
+def _file_and_line(label: str) -> Path:
+    file, colon, line = label.rpartition(":")
+    return (file, f":{line}") if colon else (label,)

@@ -1,0 +1,155 @@
+"""Kernels on the roofline of an accelerator: what they reach by FLOPs a byte, and what the accelerator can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, SHARED
+from hlo_inspect.analysis.cost.roofline import Seconds, rate, units_elsewhere
+from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.passes.kernel_tables import Costing, costings, kernel_groups, together
+from hlo_inspect.report.model import Column, Row, Table
+
+
+class _Point(NamedTuple):
+    """Equal kernels, which have the row `number` of the table of such; `of_table` is that row.
+
+    `flops` are those of one device, `memory_bytes` those of its memory. `left_out` says why there is no place for them.
+    """
+
+    number: int
+    of_table: Row
+    row: Costing
+    flops: float
+    memory_bytes: int | None
+    left_out: str
+
+    @property
+    def flop_per_byte(self) -> float | None:
+        return self.flops / self.memory_bytes if self.memory_bytes else None
+
+    def rate(self, seconds: Seconds | float | None) -> float | None:
+        """FLOP/s of kernels that take so long."""
+        known = seconds.exact if isinstance(seconds, Seconds) else seconds
+        return self.flops / known if known else None
+
+
+def roofline_tables(context: Context) -> Iterator[Table]:
+    """The kernels that have a place, those that have none by reason, and with a profile the roofs."""
+    points = list(_points(context))
+    placed = [point for point in points if not point.left_out]
+    if not placed:
+        return
+    groups = kernel_groups(context)
+    more = [Column("group", "number", get=lambda point: point.number)]
+    if context.kernel_times is not None:
+        more += [
+            Column("flops_of_device", "flops", get=lambda point: point.flops),
+            Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
+            Column("flop_per_memory_byte", "number", get=lambda point: point.flop_per_byte),
+            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.bound_s)),
+            Column("estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.estimate)),
+            Column("compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.compiler)),
+        ]
+    own = Table.of("roofline", "Kernels on the roofline, equal ones together", more, placed)
+    rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
+    yield Table(own.name, own.title, (*groups.columns, *own.columns), rows, on_page=False)
+    yield _left_out([point for point in points if point.left_out])
+    if context.kernel_times is not None and context.profile is not None:
+        yield _roofs(context, context.profile, placed)
+
+
+def _points(context: Context) -> Iterator[_Point]:
+    times, profile = context.kernel_times, context.profile
+    for number, (row, of_table) in enumerate(
+        zip(together(costings(context), context), kernel_groups(context).rows, strict=True)
+    ):
+        flops: float | None = row.flops.exact
+        size: int | None = None
+        if times is not None and profile is not None and flops is not None:
+            flops, size = flops / times.devices, None if times.bytes_gap else _memory_bytes(row, profile)
+        elif times is None:
+            size = row.size.exact
+        yield _Point(number, of_table, row, flops or 0.0, size, _why_left_out(row, flops, size, has_times=times is not None))
+
+
+def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
+    """The bytes that all runs move between the device and its memory; `None` where not all are known."""
+    if row.size.exact is None:
+        return None
+    elsewhere = units_elsewhere(profile)
+    each = ((kernel.runs.at_least, unit, size) for kernel in row.kernels for unit, size in kernel.moved)
+    return sum(runs * size for runs, unit, size in each if unit not in elsewhere)
+
+
+def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
+    """The first reason that there is; empty where there is none."""
+    reasons = {
+        "no kernel": not row.kernels,
+        "collectives": row.time is not None and row.time.bound_by == "collective",
+        "FLOPs are not known": flops is None,
+        "no FLOPs": not flops,
+        "bytes are not known": size is None,
+        "no bytes of the device's memory" if has_times else "no bytes": not size,
+    }
+    return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+
+def _left_out(points: Iterable[_Point]) -> Table:
+    columns = (
+        Column("reason", get=lambda group: group[0].left_out),
+        Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
+        Column("share", "share", get=lambda group: sum(point.row.share or 0.0 for point in group)),
+    )
+    groups = group_rows(points, lambda point: point.left_out)
+    return Table.of("roofline_left_out", "Kernels without a place on the roofline", columns, groups, on_page=False)
+
+
+# -- roofs ------------------------------------------------------------------------------------------------------------------
+
+
+class _Roof(NamedTuple):
+    """The most FLOP/s of a unit: bandwidth × FLOPs a byte up to where that is its `peak`, and no more from there on."""
+
+    name: str
+    peak: float
+    bandwidth: float
+    lowest: float
+    highest: float
+
+    @property
+    def ridge(self) -> float:
+        return self.peak / self.bandwidth
+
+
+def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point]) -> Table:
+    """The roofs of the units that the program uses, from the fewest to the most FLOPs a byte of what stands under them."""
+    columns = (
+        Column("unit", get=lambda roof: roof.name),
+        Column("flops_per_s", "flops_per_s", get=lambda roof: roof.peak),
+        Column("bytes_per_s", "bytes_per_s", get=lambda roof: roof.bandwidth),
+        Column("ridge_flop_per_byte", "number", get=lambda roof: roof.ridge),
+        Column("from_flop_per_byte", "number", get=lambda roof: min(roof.lowest, roof.ridge)),
+        Column("from_flops_per_s", "flops_per_s", get=lambda roof: min(roof.lowest * roof.bandwidth, roof.peak)),
+        Column("to_flop_per_byte", "number", get=lambda roof: max(roof.highest, roof.ridge)),
+    )
+    rates = dict(_rates(context, profile))
+    bandwidth = profile.memory_bandwidth
+    ridges = [peak / bandwidth for peak in rates.values()] if bandwidth else []
+    places = [point.flop_per_byte or 0.0 for point in placed] + ridges
+    roofs = [_Roof(name, peak, bandwidth, min(places), max(places)) for name, peak in rates.items()] if bandwidth else []
+    roofs.sort(key=lambda roof: -roof.peak)
+    return Table.of("roofs", f"The most that {profile.name} does", columns, roofs, on_page=False)
+
+
+def _rates(context: Context, profile: HardwareProfile) -> Iterator[tuple[str, float]]:
+    """The figures of the profile that the work of the program goes by."""
+    at = FIGURES.index("flops")
+    units = dict.fromkeys(key.unit for key, row in context.cost.opcodes.rows.items() if row[at])
+    for unit in units:
+        found = None if unit in (MASKED, SHARED) else rate(unit, profile)
+        if found is not None:
+            yield found[1], found[0]

@@ -1,0 +1,84 @@
+"""The timeline of a step by the model, with so few marks that all of them can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.passes.event_descriptions import EventRow, described_events
+from hlo_inspect.report.model import Column, Table
+
+RESOLUTION = 800
+"""Of events that each take less than this part of the step, those that follow each other are one mark."""
+
+
+class _Mark(NamedTuple):
+    """One event, or several in a row of which `longest` takes longest; `busy` is how long all of them take together."""
+
+    longest: EventRow
+    begin: float
+    end: float
+    busy: float
+    events: int = 1
+
+    def with_next(self, row: EventRow) -> _Mark:
+        event = row.event
+        longest = max(self.longest, row, key=lambda one: one.event.end - one.event.begin)
+        return _Mark(longest, self.begin, event.end, self.busy + event.end - event.begin, self.events + 1)
+
+
+def timeline_table(context: Context) -> Iterator[Table]:
+    """What each stream does when; nothing without a schedule or without an accelerator."""
+    timelines = context.timelines
+    if timelines is None or not timelines.is_scheduled or context.module.entry is None:
+        return
+    rows = [
+        row for row in described_events(context, timelines) if row.event.kind != "iteration" and row.event.end > row.event.begin
+    ]
+    if not rows:
+        return
+    columns = (
+        Column("stream", get=lambda mark: mark.longest.event.stream),
+        Column("event", get=lambda mark: mark.longest.event.kind),
+        Column("name", get=lambda mark: mark.longest.event.place[2]),
+        Column("events", "count", get=lambda mark: mark.events),
+        Column("iterations", "count", get=lambda mark: mark.longest.event.iterations),
+        Column("begin_s", "seconds", get=lambda mark: mark.begin),
+        Column("end_s", "seconds", get=lambda mark: mark.end),
+        Column("busy_s", "seconds", get=lambda mark: mark.busy),
+        Column("kind", get=lambda mark: mark.longest.kind),
+        Column("phase", optional=True, get=lambda mark: mark.longest.phase),
+        Column("source", get=lambda mark: mark.longest.source),
+        Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
+    )
+    marks = list(_marks(rows))
+    grouped = f", {len(rows):,} events in {len(marks):,} marks" if len(rows) > len(marks) else ""
+    yield Table.of("timeline", f"The timeline of a step by the model{grouped}", columns, marks, on_page=False)
+
+
+def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
+    """By stream in the order of their first event."""
+    streams: dict[str, list[EventRow]] = {}
+    end = 0.0
+    for row in rows:
+        streams.setdefault(row.event.stream, []).append(row)
+        end = max(end, row.event.end)
+    shortest = end / RESOLUTION
+    for of_stream in streams.values():
+        yield from _joined(of_stream, lambda mark, row: row.event.end - mark.begin <= shortest)
+
+
+def _joined(rows: Iterable[EventRow], belongs: Callable[[_Mark, EventRow], bool]) -> Iterator[_Mark]:
+    """Each event together with those before it that it belongs to; waits and iterations stay apart from other events."""
+    open_mark: _Mark | None = None
+    for row in rows:
+        event = row.event
+        if open_mark is not None and event.kind == open_mark.longest.event.kind and belongs(open_mark, row):
+            open_mark = open_mark.with_next(row)
+            continue
+        if open_mark is not None:
+            yield open_mark
+        open_mark = _Mark(row, event.begin, event.end, event.end - event.begin)
+    if open_mark is not None:
+        yield open_mark

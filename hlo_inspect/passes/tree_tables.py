@@ -1,0 +1,161 @@
+"""Trees as tables: a row for each node with the sums of what is inside of it, each parent before its children."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import NamedTuple
+
+from hlo_inspect.analysis.cost.figures import MAX_COUNT
+from hlo_inspect.report.model import Column, Table, Unit, Value
+
+MAX_NODES = 1000
+"""So many nodes of a tree have a row, beside one in each node for all that is left out of it."""
+MAX_DEPTH = 16
+"""What is deeper is one node of this depth."""
+
+Path = tuple[str, ...]
+
+
+class TreeAmount(NamedTuple):
+    """A figure that is `least` or more."""
+
+    least: int | float
+    is_known: bool = True
+
+
+class TreeMeasure(NamedTuple):
+    """A figure that nodes have; one that is `bounded` may be known in part."""
+
+    name: str
+    unit: Unit
+    bounded: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class TreeNode:
+    """A node: `label` is the last part of its path, `sums` and `is_known` have one value a measure."""
+
+    label: str
+    path: Path
+    inside: TreeNode | None
+    sums: list[int | float]
+    is_known: list[bool]
+    children: dict[str, TreeNode] = field(default_factory=dict)
+
+    def add(self, amounts: Sequence[TreeAmount]) -> None:
+        """Adds what is inside of the node."""
+        for at, amount in enumerate(amounts):
+            self.sums[at] += amount.least
+            self.is_known[at] &= amount.is_known
+
+    def child(self, label: str) -> TreeNode:
+        """The node of that label in this one."""
+        found = self.children.get(label)
+        if found is None:
+            measures = len(self.sums)
+            found = self.children[label] = TreeNode(label, (*self.path, label), self, [0] * measures, [True] * measures)
+        return found
+
+    def exact(self, at: int) -> Value:
+        """The sum of a measure, `None` where it is not known."""
+        return self.sums[at] if self.is_known[at] and self.sums[at] <= MAX_COUNT else None
+
+    def least(self, at: int) -> Value:
+        """A lower bound of the sum of a measure."""
+        return min(self.sums[at], MAX_COUNT)
+
+
+def tree_table(
+    name: str,
+    title: str,
+    path: str,
+    measures: Sequence[TreeMeasure],
+    leaves: Iterable[tuple[Path, Sequence[TreeAmount]]],
+    *,
+    whole: str = "one step",
+    separator: str = "/",
+    join_chains: bool = False,
+) -> Table:
+    """A row for each node, the first for the `whole`. `node` is the number of the row and `inside` that of the node around it;
+    the column `path` has the labels from the one below the whole to that of the node. With `join_chains` a node that is all of
+    the node around it is one with it.
+
+    Of the children of a node the largest by the last measure comes first. A node has what its children have together, or more.
+    """
+    nodes = _tree(whole, len(measures), leaves)
+    if join_chains:
+        nodes = _without_chains(nodes)
+    numbers = dict(zip(nodes, count()))
+    columns = [
+        Column("node", "number", get=numbers.__getitem__),
+        Column("inside", "number", optional=True, get=lambda node: None if node.inside is None else numbers[node.inside]),
+        Column("label", get=lambda node: node.label),
+        Column(path, get=lambda node: separator.join(node.path)),
+    ]
+    for at, measure in enumerate(measures):
+        column = Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at))
+        columns += [column, column.lower_bound(partial(TreeNode.least, at=at))] if measure.bounded else [column]
+    return Table.of(name, title, columns, nodes, on_page=False)
+
+
+def _tree(whole: str, measures: int, leaves: Iterable[tuple[Path, Sequence[TreeAmount]]]) -> list[TreeNode]:
+    root = TreeNode(whole, (), None, [0] * measures, [True] * measures)
+    for path, amounts in leaves:
+        node = root
+        node.add(amounts)
+        for label in path if len(path) <= MAX_DEPTH else (*path[: MAX_DEPTH - 1], "/".join(path[MAX_DEPTH - 1 :])):
+            node = node.child(label)
+            node.add(amounts)
+    nodes = list(_parents_first(root))
+    if len(nodes) > MAX_NODES:
+        _leave_out_smallest(root, nodes)
+        nodes = list(_parents_first(root))
+    return nodes
+
+
+def _parents_first(root: TreeNode) -> Iterator[TreeNode]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        largest_first = sorted(node.children.values(), key=lambda child: (child.sums[-1], *child.sums), reverse=True)
+        waiting += reversed(largest_first)
+
+
+def _without_chains(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """The nodes, parents first, without those that are all of the node around them; that one has both labels then."""
+    stands_for: dict[TreeNode, TreeNode] = {}
+    kept = []
+    for node in nodes:
+        around = stands_for.get(node.inside, node.inside) if node.inside is not None else None
+        is_all = node.inside is not None and len(node.inside.children) == 1 and node.sums == node.inside.sums
+        if is_all and around is not None and around.inside is not None:
+            around.label, around.path = f"{around.label}/{node.label}", node.path
+            stands_for[node] = around
+        else:
+            node.inside = around
+            kept.append(node)
+    return kept
+
+
+def _leave_out_smallest(root: TreeNode, nodes: Sequence[TreeNode]) -> None:
+    """Joins, in each node, the children that have the smallest shares of all measures. A child has no larger share than its
+    parent, so that what is inside of a node that stays out is out too.
+    """
+
+    def share(node: TreeNode) -> float:
+        return max((part / whole for part, whole in zip(node.sums, root.sums, strict=True) if whole), default=0.0)
+
+    ranked = sorted(nodes, key=lambda node: (-share(node), len(node.path)))
+    kept = set(ranked[:MAX_NODES])
+    joined = Counter(node.inside for node in ranked[MAX_NODES:] if node.inside in kept)
+    for node in ranked[MAX_NODES:]:
+        parent = node.inside
+        if parent is not None and parent in joined:
+            del parent.children[node.label]
+            rest = parent.child(f"({joined[parent]:,} smaller)")
+            rest.add([TreeAmount(least, known) for least, known in zip(node.sums, node.is_known, strict=True)])

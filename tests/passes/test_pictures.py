@@ -1,0 +1,267 @@
+"""The tables that only pictures are drawn from: sums that equal facts, and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes.tree_tables import MAX_DEPTH, MAX_NODES, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.report.model import Report
+
+DATA = Path(__file__).parents[1] / "data"
+
+DUMPS = (
+    "cpu/adamw_step.after.txt",
+    "cpu/scan_fsdp.after.txt",
+    "gpu/gathered_matmul.after.txt",
+    "tpu/gathered_matmul.after.txt",
+    "tpu/bf16_master.after.txt",
+    "handmade/attention_in_a_loop.txt",
+)
+
+SCOPES = """HloModule scopes, is_scheduled=true, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
+
+ENTRY e {
+  p = f32[8,8]{1,0} parameter(0)
+  a = f32[8,8]{1,0} add(p, p), metadata={op_name="jit(f)/model/layers_0/attention/add" source_file="/t/a.py" source_line=3}
+  b = f32[8,8]{1,0} multiply(a, p), metadata={op_name="jit(f)/model/layers_1/mlp/mul" source_file="/t/a.py" source_line=4}
+  ROOT c = f32[8,8]{1,0} subtract(b, a), metadata={op_name="jit(f)/head/sub" source_file="/t/b.py" source_line=1}
+}
+"""
+
+ROOFLINE = """HloModule roofline, is_scheduled=true, entry_computation_layout={(f32[4096,4096]{1,0})->f32[4096,4096]{1,0}}
+
+ENTRY e {
+  p = f32[4096,4096]{1,0} parameter(0)
+  d = f32[4096,4096]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[4096,4096]{0,1} transpose(d), dimensions={1,0}
+  ROOT a = f32[4096,4096]{1,0} add(p, d)
+}
+"""
+
+
+def records(report: Report, table: str) -> list[dict[str, Any]]:
+    return report.table(table).records()
+
+
+@cache
+def pictures(dump: str, profile: str | None = None) -> Report:
+    return hlo_inspect.inspect(DATA / dump, ("pictures", "cost", "collectives", "memory"), profile=profile)
+
+
+def of_text(text: str, directory: Path, profile: str | None = None) -> Report:
+    path = directory / "module.txt"
+    path.write_text(text)
+    return hlo_inspect.inspect(path, ("pictures", "time"), profile=profile)
+
+
+# -- trees ------------------------------------------------------------------------------------------------------------------
+
+
+def test_scopes_are_in_scopes(tmp_path: Path) -> None:
+    """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. What is all of a scope is joined to it."""
+    rows = records(of_text(SCOPES, tmp_path), "scope_tree")
+    found = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
+    assert found[0] == ("one step", "", None, 3 * 64, 3 * 768)
+    assert sorted(found[1:]) == [
+        ("attention", "model/layers_*/attention", 1, 64, 768),
+        ("head", "head", 0, 64, 768),
+        ("mlp", "model/layers_*/mlp", 1, 64, 768),
+        ("model/layers_*", "model/layers_*", 0, 128, 2 * 768),
+    ]
+
+
+def test_lines_are_in_files(tmp_path: Path) -> None:
+    rows = records(of_text(SCOPES, tmp_path), "source_tree")
+    assert [(row["label"], row["source"], row["inside"], row["flops"]) for row in rows] == [
+        ("one step", "", None, 192),
+        ("/t/a.py", "/t/a.py", 0, 128),
+        (":3", "/t/a.py:3", 1, 64),
+        (":4", "/t/a.py:4", 1, 64),
+        ("/t/b.py", "/t/b.py", 0, 64),
+        (":1", "/t/b.py:1", 4, 64),
+    ]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize("table", ["scope_tree", "source_tree"])
+def test_the_whole_of_a_tree_is_the_fact(dump: str, table: str) -> None:
+    report = pictures(dump)
+    rows = records(report, table)
+    for column, fact in (("flops", "cost.executed_flops"), ("bytes_accessed", "cost.executed_bytes_accessed")):
+        assert rows[0][column] == report.facts[fact]
+        least = f"{column}_lower_bound"
+        assert rows[0][least] == (report.facts.get(f"{fact}.lower_bound") or report.facts[fact] or 0)
+        for number, row in enumerate(rows):
+            assert row["node"] == number
+            assert sum(child[least] for child in rows if child["inside"] == number) <= row[least]
+
+
+def test_a_tree_has_the_time_of_the_step() -> None:
+    report = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", ("pictures", "time"), profile="h100-sxm")
+    for table in ("scope_tree", "source_tree"):
+        root = records(report, table)[0]
+        assert root["bound_s"] == pytest.approx(report.facts["time.step_s"])
+        assert root["estimate_s"] == pytest.approx(report.facts["time.estimate_step_s"])
+
+
+def test_the_smallest_nodes_of_a_large_tree_are_joined() -> None:
+    """Half of 4,000 leaves are of size 2, the others of size 1, and each is known but one."""
+    leaves = [(("a", f"{number}"), (TreeAmount(1 + number % 2, number != 0),)) for number in range(4000)]
+    rows: list[dict[str, Any]] = tree_table("t", "", "path", (TreeMeasure("size", "bytes", bounded=True),), leaves).records()
+    assert len(rows) == MAX_NODES + 1
+    assert [rows[0]["size"], rows[0]["size_lower_bound"]] == [None, 6000]
+    rest = next(row for row in rows if row["label"] == "(3,002 smaller)")
+    assert rest["size_lower_bound"] == 6000 - 2 * (MAX_NODES - 2)
+    assert sum(row["size_lower_bound"] for row in rows if row["inside"] == 1) == 6000
+
+
+def test_a_deep_path_ends_in_one_node() -> None:
+    rows = tree_table("t", "", "path", (TreeMeasure("size", "bytes"),), [(tuple("x" * 1000), (TreeAmount(1),))]).records()
+    assert len(rows) == MAX_DEPTH + 1
+    assert rows[-1]["path"] == "/".join("x" * 1000)
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------------
+
+
+def test_kernels_on_the_roofline(tmp_path: Path) -> None:
+    """On an H100 f32 matrices go at 494.7 TFLOP/s, others at 66.9, and memory at 3,352 GB/s. The sum is bound by memory."""
+    report = of_text(ROOFLINE, tmp_path, "h100-sxm")
+    rows = {row["name"]: row for row in records(report, "roofline")}
+    assert set(rows) == {"d", "a"}
+    assert rows["d"]["flop_per_memory_byte"] == pytest.approx(2 * 4096 / 12)
+    assert rows["d"]["bound_flops_per_s"] == pytest.approx(494.7e12)
+    assert rows["a"]["flop_per_memory_byte"] == pytest.approx(1 / 12)
+    assert rows["a"]["bound_flops_per_s"] == pytest.approx(3352e9 / 12)
+    groups = records(report, "kernel_groups")
+    assert all(groups[row["group"]]["name"] == name for name, row in rows.items())
+    assert [(row["reason"], row["sites"]) for row in records(report, "roofline_left_out")] == [("no FLOPs", 1)]
+    roofs = records(report, "roofs")
+    assert [(roof["unit"], roof["flops_per_s"]) for roof in roofs] == [("matmul.tf32", 494.7e12), ("vector.f32", 66.9e12)]
+    assert roofs[0]["ridge_flop_per_byte"] == pytest.approx(494.7e12 / 3352e9)
+    assert roofs[0]["from_flop_per_byte"] == pytest.approx(1 / 12)
+    assert roofs[0]["to_flop_per_byte"] == pytest.approx(2 * 4096 / 12)
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_every_kernel_is_on_the_roofline_or_left_out(dump: str) -> None:
+    report = hlo_inspect.inspect(DATA / dump, ("pictures", "top"))
+    sites = sum(row["sites"] for name in ("roofline", "roofline_left_out") for row in records(report, name))
+    assert sites == report.facts["kernels.count"]
+
+
+def test_a_timeline_of_many_events_has_few_marks(tmp_path: Path) -> None:
+    """Each sum of two numbers takes a little more than the microsecond of its launch."""
+    sums = "\n".join(f"  s{number} = f32[] add(s{number - 1}, p)" for number in range(1, 2001))
+    text = f"""HloModule chain, is_scheduled=true, entry_computation_layout={{(f32[])->f32[]}}
+
+ENTRY e {{
+  p = f32[] parameter(0)
+  s0 = f32[] add(p, p)
+{sums}
+  ROOT r = f32[] multiply(s2000, p)
+}}
+"""
+    report = of_text(text, tmp_path, "h100-sxm")
+    marks = records(report, "timeline")
+    assert 500 < len(marks) < 1100
+    assert sum(mark["events"] for mark in marks) == 2002
+    assert sum(mark["busy_s"] for mark in marks) == pytest.approx(report.facts["time.estimate_kernels_s"])
+    assert marks[-1]["end_s"] == pytest.approx(report.facts["time.estimate_step_s"])
+
+
+def test_long_events_have_marks_of_their_own() -> None:
+    both = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", ("pictures", "time-events"), profile="h100-sxm")
+    events = {(row["name"], row["begin_s"], row["end_s"]) for row in records(both, "time_events")}
+    marks = records(both, "timeline")
+    assert {(row["name"], row["begin_s"], row["end_s"]) for row in marks} == events
+    assert {row["events"] for row in marks} == {1}
+
+
+# -- collectives ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dump", [*DUMPS[:5], "cpu/collectives.after.txt", "gpu/collectives.after.txt"])
+@pytest.mark.parametrize("table", ["collectives_by_axis_and_kind", "collective_sizes"])
+def test_tables_of_collectives_add_up_to_the_facts(dump: str, table: str) -> None:
+    report = pictures(dump)
+    if not report.facts["collectives.count"]:
+        assert table not in [one.name for one in report.tables]
+        return
+    found = report.table(table)
+    total = dict(zip([column.name for column in found.columns], found.total or (), strict=True))
+    for column, fact in (("runs", "count"), ("executed_operand_bytes",) * 2, ("executed_wire_bytes",) * 2):
+        assert total[column] == report.facts[f"collectives.executed_{fact.removeprefix('executed_')}"]
+
+
+def test_sizes_are_in_classes() -> None:
+    """Two all-gathers have results of 32 MiB, which is above 16; what is scattered has 16 MiB."""
+    rows = records(pictures("gpu/gathered_matmul.after.txt"), "collective_sizes")
+    assert [(row["up_to_bytes"], row["kind"], row["sites"]) for row in rows] == [
+        (2**24, "reduce-scatter", 1),
+        (2**26, "all-gather", 2),
+    ]
+
+
+def test_devices_are_drawn_in_the_mesh() -> None:
+    report = pictures("cpu/collectives.after.txt")
+    axes = [(row["axis"], row["size"], row["stride"]) for row in records(report, "mesh_axes")]
+    assert axes == [("d0", 2, 4), ("d1", 4, 1)]
+    devices = records(report, "mesh_devices")
+    assert [(row["device"], row["row"], row["column"]) for row in devices] == [(at, at // 4, at % 4) for at in range(8)]
+    assert devices[6]["coordinates"] == "d0=1, d1=2"
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dump", [dump for dump in DUMPS if not dump.startswith("handmade")])
+def test_tables_of_memory_add_up_to_the_facts(dump: str) -> None:
+    report = pictures(dump)
+    assert report.table("memory_parts").total == (None, report.facts["memory.needed_bytes"])
+    curve = records(report, "live_curve")
+    assert max(row["bytes"] for row in curve) == report.facts["memory.peak_bytes"]
+    for row in curve:
+        assert sum(row[f"bytes_{rank}"] or 0 for rank in (1, 2, 3)) <= row["bytes"] - row["static_bytes"]
+        assert (
+            row["temporaries"] > 2 or sum(row[f"bytes_{rank}"] or 0 for rank in (1, 2, 3)) == row["bytes"] - row["static_bytes"]
+        )
+    tree = records(report, "live_tree")
+    assert tree[0]["bytes"] == report.facts["memory.peak_bytes"]
+    roles = {row["role"]: row["bytes"] for row in records(report, "live_by_role")}
+    assert {row["label"]: row["bytes"] for row in tree if row["inside"] == 0} == roles
+
+
+def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
+    """Of two arrays of 256 bytes the second is written while the first is still to be read; the result is no temporary."""
+    dots = SCOPES
+    for opcode in ("add", "multiply", "subtract"):
+        dots = re.sub(rf"{opcode}(\(.*\)), metadata.*", r"dot\1, lhs_contracting_dims={1}, rhs_contracting_dims={0}", dots)
+    curve = records(of_text(dots, tmp_path), "live_curve")
+    assert [(row["first"], row["bytes"] - row["static_bytes"], row["name_1"], row["name_2"]) for row in curve] == [
+        (0, 0, None, None),
+        (1, 256, "a", None),
+        (2, 512, "a", "b"),
+        (3, 512, "a", "b"),
+    ]
+
+
+def test_whether_it_fits(tmp_path: Path) -> None:
+    (row,) = records(of_text(SCOPES, tmp_path, "h100-sxm"), "memory_fit")
+    assert row["profile"] == "h100-sxm"
+    assert row["capacity_bytes"] == 80 * 10**9
+    assert row["left_bytes"] == 80 * 10**9 - row["needed_bytes"]
+    assert row["fits"] is True
+
+
+def test_what_there_is_nothing_of_has_no_table() -> None:
+    """A text before optimization, on no accelerator."""
+    names = [table.name for table in hlo_inspect.inspect(DATA / "cpu/sgd_unused.before.txt", "pictures").tables]
+    assert {"scope_tree", "source_tree"} <= set(names)
+    assert not {"timeline", "roofs", "live_curve", "memory_fit", "collective_sizes"} & set(names)
