@@ -1,0 +1,126 @@
+"""The colours of all pictures. What means the same has one colour everywhere.
+
+Hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with a colour vision deficiency tell apart;
+on a dark page they are lighter. What has neighbours of a similar hue differs from them in lightness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hlo_inspect.report.model import Value
+
+
+class Colour(NamedTuple):
+    """A colour on a light and on a dark page."""
+
+    light: str
+    dark: str
+
+
+_BLUE, _SKY = Colour("#0072b2", "#3d9bd6"), Colour("#56b4e9", "#9ad4f5")
+_ORANGE, _VERMILION = Colour("#e69f00", "#e8a92c"), Colour("#d55e00", "#ef7b2f")
+_GREEN, _PURPLE = Colour("#009e73", "#2fbf95"), Colour("#cc79a7", "#dd94bd")
+_PLUM, _SAND = Colour("#7a3e65", "#b57aa0"), Colour("#b8a13a", "#cdb95c")
+_GREY, _DARK_GREY = Colour("#98a1aa", "#7f8992"), Colour("#5f6973", "#a9b3bc")
+
+PALETTE: Mapping[str, Colour] = {
+    "paper": Colour("#ffffff", "#15181c"),
+    "text": Colour("#1c2024", "#e4e7ea"),
+    "quiet": Colour("#5b6570", "#9aa5b1"),
+    "grid": Colour("#e4e8ec", "#2a3037"),
+    "line": Colour("#d8dee4", "#343b43"),
+    "soft": Colour("#f4f6f8", "#1e2328"),
+    # phases
+    "forward": _BLUE,
+    "recompute": _SKY,
+    "loss": _PURPLE,
+    "backward": _VERMILION,
+    "optimizer": _GREEN,
+    "unknown": _GREY,
+    # what binds
+    "compute": _BLUE,
+    "memory": _ORANGE,
+    "collective": _PURPLE,
+    "fixed": _DARK_GREY,
+    "other": _GREY,
+    # roles of arrays
+    "weight": _BLUE,
+    "state": _SKY,
+    "gradient": _VERMILION,
+    "activation": _ORANGE,
+    "temporary": _GREY,
+    "input": _GREEN,
+    "output": _PLUM,
+    "constant": _SAND,
+    "copy": _PURPLE,
+    # donation
+    "donated": _BLUE,
+    "not-donated": _ORANGE,
+    # collectives
+    "all-reduce": _BLUE,
+    "all-gather": _ORANGE,
+    "reduce-scatter": _SKY,
+    "all-to-all": _VERMILION,
+    "collective-permute": _GREEN,
+    "collective-broadcast": _PURPLE,
+    "ragged-all-to-all": _PLUM,
+    "send": _SAND,
+    "recv": _GREY,
+    # differences
+    "old": _GREY,
+    "new": _BLUE,
+    "more": _VERMILION,
+    "less": _BLUE,
+    # anything else, in this order
+    "series-0": _BLUE,
+    "series-1": _ORANGE,
+    "series-2": _GREEN,
+    "series-3": _PURPLE,
+    "series-4": _SKY,
+    "series-5": _VERMILION,
+    "series-6": _PLUM,
+    "series-7": _SAND,
+}
+SERIES = 8
+
+_ROLES = {
+    "weight": "weight",
+    "master_weight": "weight",
+    "frozen": "weight",
+    "parameter": "weight",
+    "new value": "weight",
+    "gradient": "gradient",
+    "activation": "activation",
+    "temporary": "temporary",
+    "input": "input",
+    "output": "output",
+    "constant": "constant",
+    "tuple table": "constant",
+    "weight copy": "copy",
+    "input copy": "copy",
+    "state copy": "copy",
+}
+
+
+def css_variables() -> str:
+    """The custom properties of a style sheet that hold the colours."""
+    light = " ".join(f"--c-{name}: {colour.light};" for name, colour in PALETTE.items())
+    dark = " ".join(f"--c-{name}: {colour.dark};" for name, colour in PALETTE.items())
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def colour(name: Value) -> str:
+    """What a figure has in the place of the colour of a phase, a kind of collective or whatever else the palette names."""
+    return f"${name}" if name in PALETTE else "$unknown"
+
+
+def colour_of_role(role: Value) -> str:
+    """That of an array's role; all that an optimizer keeps beside weights has one."""
+    return f"${_ROLES.get(str(role), 'state')}"
+
+
+def series(number: int) -> str:
+    """That of one of several things without a colour of their own."""
+    return f"$series-{number % SERIES}"
