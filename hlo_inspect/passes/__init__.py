@@ -53,7 +53,10 @@ TIME_EVENTS = "time-events"
 PICTURES = "pictures"
 """The tables that only the pictures of a page are drawn from. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES))
+INSTRUCTIONS = "instructions"
+"""The neighbours of instructions, for the page of `report`. It is no command of its own."""
+
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS))
 
 WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
 

@@ -18,7 +18,7 @@ from hlo_inspect.report.selection import TableSelection
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Report, Severity
 
-PASSES = ("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls")
+PASSES = ("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls", "instructions")
 """The passes whose tables a page has."""
 
 

@@ -1,10 +1,17 @@
-// Joins the parts of the page: shows one view at a time, makes tables that sort and filter, draws pictures.
-// Texts of a dump become text nodes, never markup.
+// Joins the parts of the page: shows one view at a time, makes tables that sort and filter, draws pictures, leads from names to
+// instructions. Texts of a dump become text nodes, or are escaped.
 "use strict";
 
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
-const LONG = 40; // rows from which on a table scrolls by itself
+const NARROW = 600; // pixels of a telephone
+const LONG = 30; // rows from which on a table scrolls by itself
 const NUMERIC = new Set(["count", "bytes", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]);
+const SCALES = {
+  bytes: { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, kB: 1e3, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 },
+  seconds: { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1 },
+  flops: { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 },
+  share: { "%": 0.01 },
+};
 
 const element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -12,9 +19,11 @@ const element = (name, attributes = {}, ...children) => {
   made.append(...children);
   return made;
 };
+const escaped = (text) => String(text).replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 const prefix = (view) => (view ? `${view}/` : "");
-const viewOf = (node) => node.closest("main").dataset.view;
+const viewOf = (node) => node.closest("[data-view]").dataset.view;
 const say = (text) => { document.getElementById("said").textContent = text; };
+const inView = (view, name) => document.getElementById(prefix(view) + name);
 
 // ---- data blocks -------------------------------------------------------------------------------------------------------
 
@@ -24,9 +33,11 @@ for (const block of document.querySelectorAll('script[type="application/json"]')
   blocks.set(table === undefined ? `${view}|picture|${picture}` : `${view}|table|${table}`, block);
 }
 
+const read = new Map();
 function data(view, kind, name) {
-  const block = blocks.get(`${view}|${kind}|${name}`);
-  return block ? JSON.parse(block.textContent) : null;
+  const key = `${view}|${kind}|${name}`;
+  if (!read.has(key)) read.set(key, blocks.has(key) ? JSON.parse(blocks.get(key).textContent) : null);
+  return read.get(key);
 }
 
 // A cell of a column: the position of its value, which is there once.
@@ -34,7 +45,7 @@ const position = (column, row) => (column.at ? column.at[row] : row);
 const valueAt = (column, row) => column.values[position(column, row)];
 const textAt = (column, row) => {
   const at = position(column, row);
-  return column.texts ? column.texts[at] : String(column.values[at]);
+  return column.texts ? column.texts[at] : String(column.values[at] ?? "");
 };
 const sortAt = (column, row) => {
   const at = position(column, row);
@@ -42,6 +53,93 @@ const sortAt = (column, row) => {
   if (!NUMERIC.has(column.unit)) return value === null ? "" : value;
   return value === null || Number.isNaN(Number(value)) ? -Infinity : Number(value);
 };
+const columnOf = (table, name) => table.columns.find((column) => column.name === name);
+
+// ---- instructions ------------------------------------------------------------------------------------------------------
+
+const NAMES = new Set(["name", "longest", "operands", "used_by"]);
+const known = new Map();
+
+// The rows of the instructions of a view, by name.
+function instructions(view) {
+  if (!known.has(view)) {
+    const table = data(view, "table", "instructions");
+    const names = table ? columnOf(table, "name") : null;
+    const rows = new Map();
+    for (let row = 0; table && row < table.rows; row += 1) rows.set(valueAt(names, row), row);
+    known.set(view, rows);
+  }
+  return known.get(view);
+}
+
+const toInstruction = (view, name) => `#${prefix(view)}instruction/${encodeURIComponent(name)}`;
+
+function instructionLink(view, name) {
+  return instructions(view).has(name) ? element("a", { href: toInstruction(view, name) }, name) : name;
+}
+
+function linkedNames(view, text) {
+  return text.split(", ").flatMap((name, at) => (at ? [", ", instructionLink(view, name)] : [instructionLink(view, name)]));
+}
+
+// Every table with a row of that name, and its number.
+function rowsNamed(view, name) {
+  const found = [];
+  for (const key of blocks.keys()) {
+    const [of, kind, table] = key.split("|");
+    if (of !== view || kind !== "table" || table === "instructions" || !inView(view, `table/${table}`)) continue;
+    const held = data(view, "table", table);
+    const column = columnOf(held, "name");
+    const at = column ? column.values.indexOf(name) : -1;
+    if (at < 0) continue;
+    found.push([held, column.at ? column.at.indexOf(at) : at]);
+  }
+  return found;
+}
+
+function showInstruction(view, name) {
+  const table = data(view, "table", "instructions");
+  const row = instructions(view).get(name);
+  if (!table || row === undefined) return false;
+  const dialog = document.getElementById("instruction");
+  const list = element("dl");
+  const add = (label, ...content) => list.append(element("dt", {}, label), element("dd", {}, ...content));
+  for (const column of table.columns) {
+    const text = textAt(column, row);
+    if (column.name === "name" || !text) continue;
+    add(column.heading, ...(NAMES.has(column.name) ? linkedNames(view, text) : [text]));
+    if (column.name === "source") addStack(view, text, add);
+  }
+  const rows = rowsNamed(view, name);
+  for (const [held, at] of rows.filter(([held]) => held.name === "kernels")) {
+    for (const column of held.columns) {
+      const text = textAt(column, at);
+      if (NUMERIC.has(column.unit) && !column.machine && text && column.name !== "line") add(column.heading, text);
+    }
+  }
+  if (rows.length) {
+    const links = rows.map(([held, at]) => element("a", { href: `#${prefix(view)}table/${held.name}/${at}` }, held.title));
+    add("rows", ...links.flatMap((link) => [link, element("br")]));
+  }
+  const close = element("button", { type: "button" }, "Close");
+  close.addEventListener("click", () => dialog.close());
+  dialog.replaceChildren(element("h2", { id: "instruction-name" }, name), list, close);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  return true;
+}
+
+// The frames from which a line was called.
+function addStack(view, source, add) {
+  const stacks = data(view, "table", "call_stacks");
+  if (!stacks) return;
+  const [sources, frames, functions] = ["source", "frame", "function"].map((name) => columnOf(stacks, name));
+  const lines = [];
+  for (let row = 0; row < stacks.rows; row += 1) {
+    if (valueAt(sources, row) === source) lines.push(element("li", {}, `${textAt(frames, row)} ${textAt(functions, row)}`));
+  }
+  if (lines.length) add("called from", element("ol", {}, ...lines));
+}
 
 // ---- tables ------------------------------------------------------------------------------------------------------------
 
@@ -59,41 +157,115 @@ function csv(table, rows) {
   return `${lines.join("\n")}\n`;
 }
 
+// Equal instructions in one row lead to each of them: to the table of single ones, searched for what they have in common.
+function toSingles(view, table, row) {
+  const singles = { kernel_groups: "kernels", fusion_groups: "fusions", live_at_peak_groups: "live_at_peak" }[table.name];
+  const name = columnOf(table, "name");
+  if (!singles || !name || !inView(view, `table/${singles}`)) return "";
+  const stem = textAt(name, row).split(".*")[0].split(" ×")[0];
+  const others = ["shape", "source"].map((one) => columnOf(table, one)).filter(Boolean).map((one) => textAt(one, row));
+  const words = [stem, ...others].filter((word) => word && !/ more$|^\(/.test(word)).map((word) => `"${word}"`);
+  return `#${prefix(view)}table/${singles}/search/${encodeURIComponent(words.join(" "))}`;
+}
+
+function display(view, table, column, row) {
+  const text = textAt(column, row);
+  const isFirst = column === table.columns[0];
+  const to = isFirst && table.links?.[row];
+  if (to) return `<a href="${escaped(to)}">${escaped(text)}</a>`;
+  if (!NAMES.has(column.name) || !text) return escaped(text);
+  if (instructions(view).has(text)) return `<a href="${escaped(toInstruction(view, text))}">${escaped(text)}</a>`;
+  const singles = isFirst && toSingles(view, table, row);
+  return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
+}
+
+// "kind = all-gather", "size >= 1 MiB": the test of a cell, or null.
+function cellTest(column, text) {
+  const [, operator, rest] = text.trim().match(/^(<=|>=|!=|<|>|=)?\s*(.*)$/s);
+  if (!rest) return null;
+  const amount = rest.match(/^([+-]?[\d.,_]+(?:e[+-]?\d+)?)\s*([^\d\s]*)$/i);
+  if (NUMERIC.has(column.unit) && amount) {
+    const scale = amount[2] ? SCALES[column.unit]?.[amount[2].replace(/FLOP.*$/, "")] : 1;
+    const wanted = Number(amount[1].replace(/[,_]/g, "")) * (scale ?? NaN);
+    if (Number.isNaN(wanted)) return null;
+    return (row) => {
+      const value = sortAt(column, row);
+      if (value === -Infinity) return false;
+      switch (operator) {
+        case "<": return value < wanted;
+        case "<=": return value <= wanted;
+        case ">": return value > wanted;
+        case ">=": return value >= wanted;
+        case "!=": return value !== wanted;
+        default: return value === wanted;
+      }
+    };
+  }
+  const wanted = rest.toLowerCase();
+  if (operator === "=") return (row) => textAt(column, row).toLowerCase() === wanted;
+  if (operator === "!=") return (row) => textAt(column, row).toLowerCase() !== wanted;
+  return (row) => textAt(column, row).toLowerCase().includes(wanted);
+}
+
 function makeTable(details) {
   const view = viewOf(details);
   const key = `${view}|${details.dataset.table}`;
   if (tables.has(key)) return tables.get(key);
   const table = data(view, "table", details.dataset.table);
   if (!table || !window.DataTable) return null;
-  const isNarrow = window.innerWidth < 600;
-  const numbers = Array.from({ length: table.rows }, (_, row) => [row]);
+  const isNarrow = window.innerWidth < NARROW;
   const columns = table.columns.map((column) => ({
-    title: column.heading,
-    className: NUMERIC.has(column.unit) ? "figure" : "",
+    title: escaped(column.heading),
+    className: NUMERIC.has(column.unit) ? "figure" : "words",
     visible: !column.machine && (isNarrow ? column.narrow : column.wide),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
-    data: (cell, type) => (type === "sort" || type === "type" ? sortAt(column, cell[0]) : textAt(column, cell[0])),
-    render: { display: (text) => text, _: (text) => text },
-    createdCell: (cell, text) => { cell.textContent = text; },
+    data: ([row], type) => {
+      if (type === "sort" || type === "type") return sortAt(column, row);
+      return type === "display" ? display(view, table, column, row) : textAt(column, row);
+    },
   }));
-  const holder = element("table", { class: "display compact" });
+  const holder = element("table", { class: "display compact nowrap" });
   details.append(holder);
   details.classList.add("live");
   const isLong = table.rows > LONG;
+  const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
   const made = new window.DataTable(holder, {
-    data: numbers, columns, order: [], autoWidth: false, deferRender: true,
-    paging: isLong, scroller: isLong, scrollY: isLong ? "60vh" : "", scrollX: true, scrollCollapse: true,
+    data: Array.from({ length: table.rows }, (_, row) => [row]), columns,
+    order: [], autoWidth: false, deferRender: true, ordering: true,
+    paging: isLong, scroller: isLong ? { displayBuffer: 6, loadingIndicator: false } : false,
+    scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
+    buttons: [
+      { extend: "colvis", text: "Columns", columns: [...shown] },
+      { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
+    ],
     layout: {
-      topStart: table.rows > 5 ? "search" : null, topEnd: null, bottomStart: isLong ? "info" : null, bottomEnd: null,
+      topStart: table.rows > 5 ? "search" : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
     },
+    language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "no row fits" },
   });
-  const copy = element("button", { type: "button" }, "Copy as CSV");
-  copy.addEventListener("click", () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())));
-  holder.closest(".dt-container").prepend(element("p", { class: "tools" }, copy));
-  const entry = { table, made };
+  const entry = { view, table, made };
   tables.set(key, entry);
+  if (table.rows > 5) addFilter(details, entry);
   return entry;
+}
+
+// A line that takes "size >= 1 MiB" or "kind = all-gather" for one column.
+function addFilter(details, { table, made }) {
+  const choice = element("select", { "aria-label": "Column to filter" });
+  table.columns.forEach((column, at) => {
+    if (!column.machine) choice.append(element("option", { value: String(at) }, column.heading));
+  });
+  const field = element("input", { type: "text", placeholder: ">= 1 MiB, = all-gather, text", "aria-label": "Filter" });
+  const apply = () => {
+    const test = cellTest(table.columns[Number(choice.value)], field.value);
+    field.setAttribute("aria-invalid", String(Boolean(field.value.trim()) && !test));
+    made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null).draw();
+  };
+  field.addEventListener("input", apply);
+  choice.addEventListener("change", apply);
+  const line = element("p", { class: "filter" }, element("label", {}, "Filter ", choice), field);
+  details.querySelector(".dt-container").prepend(line);
 }
 
 async function copyText(text) {
@@ -113,10 +285,11 @@ async function copyText(text) {
 // ---- pictures ----------------------------------------------------------------------------------------------------------
 
 const drawn = new Map();
+const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false, showTips: false };
 
 function coloured(value, key = "") {
   if (typeof value === "string") {
-    const isColour = /colors?$|colorscale$/.test(key) && value.startsWith("$");
+    const isColour = /(?:colors?|colorscale)$/.test(key) && value.startsWith("$");
     return isColour ? getComputedStyle(document.documentElement).getPropertyValue(`--c-${value.slice(1)}`).trim() : value;
   }
   if (Array.isArray(value)) return value.map((one) => coloured(one, key));
@@ -126,12 +299,10 @@ function coloured(value, key = "") {
   return value;
 }
 
-const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false, showTips: false };
-
 function draw(figure) {
   const view = viewOf(figure);
-  const picture = drawn.get(figure) ?? { ...data(view, "picture", figure.dataset.picture), chosen: 0 };
   const isFirst = !drawn.has(figure);
+  const picture = drawn.get(figure) ?? { ...data(view, "picture", figure.dataset.picture), chosen: 0 };
   drawn.set(figure, picture);
   const area = figure.querySelector(".drawing");
   const { data: traces, layout } = coloured(picture.figures[picture.chosen].figure);
@@ -141,65 +312,90 @@ function draw(figure) {
     const to = event.points?.[0]?.customdata;
     if (typeof to === "string" && /^[\w-]+:\d+$/.test(to)) location.hash = `#${prefix(view)}table/${to.replace(":", "/")}`;
   });
-  if (picture.figures.length > 1) {
-    const buttons = picture.figures.map((one, at) => {
-      const button = element("button", { type: "button", "aria-pressed": String(at === 0) }, one.label);
-      button.addEventListener("click", () => {
-        picture.chosen = at;
-        buttons.forEach((other, number) => other.setAttribute("aria-pressed", String(number === at)));
-        draw(figure);
-      });
-      return button;
+  if (picture.figures.length > 1) addMeasures(figure, picture);
+}
+
+function addMeasures(figure, picture) {
+  const buttons = picture.figures.map((one, at) => {
+    const button = element("button", { type: "button", "aria-pressed": String(at === 0) }, one.label);
+    button.addEventListener("click", () => {
+      picture.chosen = at;
+      buttons.forEach((other, number) => other.setAttribute("aria-pressed", String(number === at)));
+      draw(figure);
     });
-    figure.querySelector(".measures").append(...buttons);
-  }
+    return button;
+  });
+  figure.querySelector(".measures").append(...buttons);
 }
 
 // ---- views, links ------------------------------------------------------------------------------------------------------
 
+const mains = [...document.querySelectorAll("main")];
+const views = new Set(mains.map((main) => main.dataset.view));
+
 function show(view) {
-  for (const main of document.querySelectorAll("main")) main.hidden = main.dataset.view !== view;
+  for (const main of mains) main.hidden = main.dataset.view !== view;
+  for (const link of document.querySelectorAll("nav.views a")) {
+    if (link.dataset.to === view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+let before = "";
 function follow() {
-  const parts = decodeURIComponent(location.hash.slice(1)).split("/");
-  const views = new Set([...document.querySelectorAll("main")].map((main) => main.dataset.view));
-  const view = views.has(parts[0]) && parts[0] ? parts.shift() : "";
+  const parts = location.hash.slice(1).split("/").map(decoded);
+  const view = parts[0] && views.has(parts[0]) ? parts.shift() : "";
+  if (parts[0] === "instruction") {
+    show(view);
+    if (showInstruction(view, parts.slice(1).join("/"))) return;
+  }
+  document.getElementById("instruction").close();
+  before = location.hash;
   show(view);
-  if (!parts.length) { if (location.hash) window.scrollTo(0, 0); return; }
-  const isRow = parts[0] === "table" && parts.length === 3;
-  const row = isRow ? Number(parts.pop()) : null;
-  const target = document.getElementById(prefix(view) + parts.join("/"));
+  if (!parts.length || parts[0] === "top") { if (location.hash) window.scrollTo(0, 0); return; }
+  const target = inView(view, parts.slice(0, parts[0] === "table" || parts[0] === "picture" ? 2 : parts.length).join("/"));
   if (!target) return;
   if (target.matches("details")) target.open = true;
   target.scrollIntoView({ block: "start" });
-  if (isRow) showRow(target, row);
+  if (parts[0] !== "table" || parts.length < 3) return;
+  if (parts[2] === "search") makeTable(target)?.made.search(parts.slice(3).join("/")).draw();
+  else showRow(target, Number(parts[2]));
 }
 
 function showRow(details, row) {
   const entry = makeTable(details);
   if (!entry || !(row >= 0 && row < entry.table.rows)) return;
-  entry.made.search("");
-  entry.made.row(row).draw(false);
-  const place = entry.made.rows({ order: "applied", search: "applied" }).indexes().indexOf(row);
-  if (entry.made.settings()[0].oScroller) entry.made.scroller.toPosition(place, false);
+  const { made } = entry;
+  made.search("").search.fixed("filter", null).draw();
+  const place = made.rows({ order: "applied", search: "applied" }).indexes().indexOf(row);
+  if (entry.table.rows > LONG) made.scroller.toPosition(place, false);
   requestAnimationFrame(() => {
-    const node = entry.made.row(row).node();
-    for (const other of details.querySelectorAll("tr.here")) other.classList.remove("here");
+    const node = made.row(row).node();
+    for (const other of document.querySelectorAll("tr.here")) other.classList.remove("here");
     if (!node) return;
     node.classList.add("here");
     node.scrollIntoView({ block: "center" });
+    say(`Row ${row + 1} of ${entry.table.title}`);
   });
 }
 
 // ---- start -------------------------------------------------------------------------------------------------------------
 
-document.documentElement.classList.toggle("dark", DARK.matches);
-document.documentElement.classList.add("scripted");
-DARK.addEventListener("change", () => {
+function takeScheme() {
   document.documentElement.classList.toggle("dark", DARK.matches);
   for (const figure of drawn.keys()) draw(figure);
-});
+}
+
+takeScheme();
+DARK.addEventListener("change", takeScheme);
 
 const seen = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
@@ -215,6 +411,19 @@ for (const details of document.querySelectorAll("details.table")) {
   if (details.open) seen.observe(details);
   details.addEventListener("toggle", () => { if (details.open) makeTable(details); });
 }
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => copyText(document.getElementById(button.dataset.copy).dataset.text));
+}
+document.getElementById("instruction").addEventListener("close", () => {
+  if (location.hash.includes("instruction/")) history.replaceState(null, "", before || location.pathname + location.search);
+});
+
+// On paper every picture is drawn, and the tables that are open show their first rows.
+window.addEventListener("beforeprint", () => {
+  const view = mains.find((main) => !main.hidden);
+  for (const figure of view?.querySelectorAll("figure[data-picture]") ?? []) draw(figure);
+});
 window.addEventListener("hashchange", follow);
 follow();
 document.documentElement.dataset.ready = "true";
