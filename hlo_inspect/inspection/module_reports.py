@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from hlo_inspect.analysis.context import Context, PhasesFrom
@@ -15,7 +16,7 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Finding, Input, Report, Section, Table, most_severe_first
+from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, most_severe_first
 from hlo_inspect.rules import rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
@@ -123,7 +124,7 @@ class ModuleReports:
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
         counts = any(one.counts_findings for one in chosen)
-        headline = tuple(row for one in dict.fromkeys(chosen) for row in sections[one.name].headline)
+        headline = _headline(dict.fromkeys(chosen), sections)
         report = Report(
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
@@ -140,6 +141,13 @@ class ModuleReports:
         if self.taker is not None:
             self.taker(report, context)
         return report
+
+
+def _headline(chosen: Collection[Pass], sections: Mapping[str, Section]) -> tuple[HeadlineRow, ...]:
+    """The first lines of all pages; of several each says which it is on."""
+    if len(chosen) == 1:
+        return tuple(row for one in chosen for row in sections[one.name].headline)
+    return tuple(replace(row, command=one.name) for one in chosen for row in sections[one.name].headline)
 
 
 def _findings(context: Context, sections: Mapping[str, Section]) -> list[Finding]:

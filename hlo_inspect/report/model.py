@@ -285,12 +285,14 @@ class Amount:
 class HeadlineRow:
     """One of the first lines of a page: a label, and texts and amounts in one line. A renderer puts nothing between the parts.
 
-    A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off.
+    A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off. `command` is
+    that of its page, where a report is several pages in one.
     """
 
     label: str
     parts: tuple[str | Amount, ...]
     severity: Severity | None = None
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

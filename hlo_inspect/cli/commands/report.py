@@ -18,7 +18,10 @@ from hlo_inspect.report.selection import TableSelection
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Report, Severity
 
-PASSES = ("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls", "instructions")
+PASSES = (
+    *("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls"),
+    *("pictures", "instructions"),
+)
 """The passes whose tables a page has."""
 
 
@@ -71,10 +74,11 @@ def command(
 
 def _documented(reports: Iterable[Report]) -> Iterator[Report]:
     """The reports, and after them the documentation of what they find."""
+    from hlo_inspect.inspection.finding_lines import with_finding_lines
     from hlo_inspect.passes.rule_pages import rule_report
 
     codes: set[str] = set()
     for report in reports:
         codes.update(finding.rule for finding in report.findings)
-        yield report
+        yield with_finding_lines(report)
     yield from map(rule_report, sorted(codes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hlo_inspect.report.model import Passage, Report, Table
+from hlo_inspect.report.model import Report, Table
 
 Figure = Mapping[str, object]
 """What Plotly draws: `data` and `layout`. Colours are names of the palette, as `$forward`."""
@@ -42,7 +42,8 @@ class Chart:
 class PageSection:
     """A part of a view under a heading: pictures, then tables by their names, of which those that a view lacks are left out.
 
-    `text` says what the section is about. Where it has neither pictures nor rows, `nothing` says why.
+    `text` says what the section is about, and above it stand the first lines of the page of `command`. Where it has neither
+    pictures nor rows, `nothing` says why.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PageSection:
     tables: tuple[str, ...] = ()
     text: str = ""
     nothing: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class PageView:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All views of a file, and the documentation of their findings by the code of the rule."""
+    """All views of a file, and the documentation of their findings: reports on rules by the code of the rule."""
 
     views: tuple[PageView, ...]
-    documentation: Mapping[str, tuple[Passage, ...]]
+    documentation: Mapping[str, Report]

@@ -387,6 +387,13 @@ function showRow(details, row) {
   });
 }
 
+// The instruction that a finding is about, where the page knows it.
+function linkSubjects() {
+  for (const subject of document.querySelectorAll("[data-instruction]")) {
+    subject.replaceChildren(instructionLink(viewOf(subject), subject.dataset.instruction));
+  }
+}
+
 // ---- start -------------------------------------------------------------------------------------------------------------
 
 function takeScheme() {
@@ -426,4 +433,5 @@ window.addEventListener("beforeprint", () => {
 });
 window.addEventListener("hashchange", follow);
 follow();
+(window.requestIdleCallback ?? setTimeout)(linkSubjects);
 document.documentElement.dataset.ready = "true";

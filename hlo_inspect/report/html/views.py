@@ -20,7 +20,7 @@ def page_of(reports: Iterable[Report]) -> Page:
     documentation = {}
     for report in reports:
         if report.command == DOCUMENTATION:
-            documentation[str(report.facts["rule.code"])] = report.passages
+            documentation[str(report.facts["rule.code"])] = report
         else:
             views.append(_view(f"m{len(views)}" if views else "", report))
     return Page(tuple(views), documentation)

@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hlo_inspect.report.html.model import PageSection
 from hlo_inspect.report.model import Report, Table
 
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """A section as it is planned; `nothing` where it has neither pictures nor rows."""
-
-    name: str
-    title: str
-    tables: tuple[str, ...]
-    nothing: str
-
-
 _PLAN = (
-    _Planned(
+    PageSection(
         "step",
         "Where the step goes",
-        ("step", "resources", "time_by_phase", "cost_by_phase", "devices"),
-        "The text says nothing that costs time.",
+        tables=("step", "resources", "time_by_phase", "cost_by_phase"),
+        nothing="The text says nothing that costs time.",
+        command="time",
     ),
-    _Planned(
+    PageSection(
         "kernels",
         "Kernels",
-        ("kernels", "kernel_groups", "cost_by_fusion_kind", "kernels_phase_differences"),
-        "No kernel runs on the device in this text.",
+        tables=("kernel_groups", "kernels", "cost_by_fusion_kind", "kernels_phase_differences"),
+        nothing="No kernel runs on the device in this text.",
     ),
-    _Planned(
+    PageSection(
         "scopes",
         "Scopes and source lines",
-        ("time_by_scope", "time_by_source", "cost_by_scope", "cost_by_source"),
-        "No instruction has an op_name or a source line.",
+        tables=("time_by_scope", "time_by_source", "cost_by_scope", "cost_by_source"),
+        nothing="No instruction has an op_name or a source line.",
     ),
-    _Planned(
+    PageSection(
         "collectives",
         "Collectives",
-        (
-            "collectives",
+        tables=(
             "collective_groups",
+            "collectives",
             "collectives_by_axis",
             "collectives_by_kind",
             "collectives_by_size",
@@ -52,52 +41,56 @@ _PLAN = (
             "collective_links",
             "exposed_collectives",
         ),
-        "This module has no collectives: nothing is sent between devices.",
+        nothing="This module has no collectives: its devices send each other nothing.",
     ),
-    _Planned(
+    PageSection(
         "memory",
         "Memory",
-        (
-            "live_at_peak",
+        tables=(
             "live_at_peak_groups",
+            "live_at_peak",
             "live_by_role",
             "live_by_scope",
             "live_by_source",
             "largest_arrays",
             "live_bytes",
         ),
-        "No array of this text is known to take device memory.",
+        nothing="No array of this text is known to take device memory.",
+        command="memory",
     ),
-    _Planned(
+    PageSection(
         "parameters",
-        "Parameters",
-        ("params_by_role", "buffers", "params_not_donated", "params_donated", "params", "outputs", "output_groups"),
-        "The entry computation has no parameters, or is not in the text.",
+        "Parameters and outputs",
+        tables=("params_by_role", "buffers", "params_not_donated", "params_donated", "params", "output_groups", "outputs"),
+        nothing="The entry computation has no parameters, or is not in the text.",
     ),
-    _Planned(
+    PageSection(
         "optimizer",
         "Optimizer",
-        ("optimizer_groups", "optimizer", "optimizer_update"),
-        "No parameter is updated as an optimizer does it.",
+        tables=("optimizer_groups", "optimizer", "optimizer_update"),
+        nothing="No parameter is updated as an optimizer does it.",
     ),
-    _Planned("loops", "Loops", ("loops",), "This module has no loop."),
-    _Planned(
+    PageSection("loops", "Loops", tables=("loops",), nothing="This module has no loop."),
+    PageSection(
         "fusions",
         "Fusions",
-        ("fusions", "fusion_groups", "fusions_by_kind", "fusions_by_root", "fusion_content"),
-        "This module has no fusions: it was printed before the compiler made them, or there was nothing to fuse.",
+        tables=("fusion_groups", "fusions", "fusions_by_kind", "fusions_by_root", "fusion_content"),
+        nothing="This module has no fusions: the compiler had not made them yet, or there was nothing to fuse.",
     ),
-    _Planned("custom-calls", "Custom calls", ("custom_calls", "custom_calls_by_target"), "This module has no custom calls."),
-    _Planned("program", "Program", ("cost", "opcodes", "call_stacks"), "No instruction of this module could be read."),
+    PageSection(
+        "custom-calls",
+        "Custom calls",
+        tables=("custom_calls", "custom_calls_by_target"),
+        nothing="This module has no custom calls.",
+    ),
+    PageSection(
+        "program", "Program", tables=("cost", "opcodes", "call_stacks"), nothing="No instruction of this module could be read."
+    ),
 )
-_LAST = "program"
 
 
 def module_sections(report: Report, tables: Sequence[Table]) -> tuple[PageSection, ...]:
-    """The sections as planned, and in the last one what no other names."""
+    """The sections as planned, and a last one with the tables that no other names."""
     planned = {name for one in _PLAN for name in one.tables}
-    rest = tuple(table.name for table in tables if table.name not in planned)
-    return tuple(
-        PageSection(one.name, one.title, tables=one.tables + (rest if one.name == _LAST else ()), nothing=one.nothing)
-        for one in _PLAN
-    )
+    rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
+    return (*_PLAN, PageSection("more", "More", tables=rest)) if rest else _PLAN

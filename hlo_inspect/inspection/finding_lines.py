@@ -1,0 +1,51 @@
+"""The lines that findings name, read from the input once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hlo_inspect.errors import InputError
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.report.model import Column, Report, Table
+
+FINDING_LINES = "finding_lines"
+_LONGEST = 400  # characters: lines reach megabytes, and their beginning says what they are
+_MOST = 200
+
+
+def with_finding_lines(report: Report) -> Report:
+    """The report with a table of the lines that its findings name; without where these cannot be read again, as of standard
+    input and of what was converted.
+    """
+    places = [finding.location for finding in report.findings]
+    numbers = {place.line for place in places if place and place.line and place.path == report.input.path}
+    if not numbers or report.input.path in {"-", ""}:
+        return report
+    try:
+        texts = _lines(report.input.path, sorted(numbers)[:_MOST])
+    except (InputError, ValueError):
+        return report
+    columns = (Column("line", "number"), Column("text", width=120))
+    table = Table(FINDING_LINES, "Lines that findings name", columns, tuple(texts), page_rows=0, on_page=False)
+    return replace(report, tables=(*report.tables, table))
+
+
+def _lines(path: str, numbers: Iterable[int]) -> list[tuple[int, str]]:
+    """The text of each line, in one pass over the input."""
+    found = []
+    wanted = iter(numbers)
+    number, first = next(wanted, None), 1
+    for piece in open_source(path).raw_pieces():
+        if number is None:
+            break
+        ends = piece.count(b"\n") + (not piece.endswith(b"\n"))
+        if number < first + ends:
+            lines = piece.split(b"\n")
+            while number is not None and number < first + ends:
+                text = lines[number - first].removesuffix(b"\r")
+                short = text[: 4 * _LONGEST].decode(errors="backslashreplace")[:_LONGEST]
+                found.append((number, short + "…" if len(short) < len(text) and len(short) == _LONGEST else short))
+                number = next(wanted, None)
+        first += ends
+    return found

@@ -1,0 +1,91 @@
+"""The neighbours of instructions, in modules whose edges are counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.passes import instructions
+
+STEP = """HloModule step, is_scheduled=true
+
+%body (arg: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %arg = (s32[], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %x = f32[8] get-tuple-element(%arg), index=1
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %twice = f32[8] add(%x, %x), metadata={op_name="jit(f)/while/body/add" source_file="f.py" source_line=7}
+  ROOT %out = (s32[], f32[8]) tuple(%next, %twice)
+}
+
+%cond (arg.1: (s32[], f32[8])) -> pred[] {
+  %arg.1 = (s32[], f32[8]) parameter(0)
+  %i.1 = s32[] get-tuple-element(%arg.1), index=0
+  %four = s32[] constant(4)
+  ROOT %less = pred[] compare(%i.1, %four), direction=LT
+}
+
+%fused (p: f32[8], q: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  %q = f32[8] parameter(1)
+  ROOT %m = f32[8] multiply(%p, %q)
+}
+
+ENTRY %main (a: f32[8], b: f32[8]) -> f32[8] {
+  %a = f32[8] parameter(0)
+  %b = f32[8] parameter(1)
+  %zero = s32[] constant(0)
+  %shaped = f32[8] bitcast(%a)
+  %start = (s32[], f32[8]) tuple(%zero, %shaped)
+  %loop = (s32[], f32[8]) while(%start), condition=%cond, body=%body
+  %done = f32[8] get-tuple-element(%loop), index=1
+  ROOT %product = f32[8] fusion(%done, %b), kind=kLoop, calls=%fused
+}
+"""
+
+
+def _rows(text: str) -> dict[str, dict[str, object]]:
+    table = hlo_inspect.inspect(text, passes=("top", "instructions")).table("instructions")
+    return {str(row["name"]): dict(row) for row in table.records()}
+
+
+def test_what_hands_on_is_stepped_through() -> None:
+    rows = _rows(STEP)
+    assert list(rows["product"].values()) == [
+        "product", "fusion", "f32[8]", "loop * b", "loop, b", "(returned)", "main", "", "", 34,
+    ]  # fmt: skip
+    assert rows["a"]["used_by"] == "loop"  # through a bitcast and a tuple
+    assert rows["b"]["used_by"] == "product"
+    assert rows["loop"]["operands"] == "start"
+    assert rows["loop"]["used_by"] == "product"
+    assert rows["twice"]["operands"] == "arg"
+    assert rows["twice"]["used_by"] == "(returned)"
+    assert (rows["twice"]["op_name"], rows["twice"]["source"]) == ("jit(f)/while/body/add", "f.py:7")
+    assert not {"shaped", "start", "done", "zero", "i", "x", "p", "q", "m"} & rows.keys()
+
+
+def test_of_many_users_the_first_are_named() -> None:
+    users = "\n".join(f"  %n{number} = f32[8] negate(%a)" for number in range(20))
+    names = ", ".join(f"%n{number}" for number in range(20))
+    shapes = ", ".join(["f32[8]"] * 20)
+    text = f"HloModule m\nENTRY %e (a: f32[8]) -> ({shapes}) {{\n  %a = f32[8] parameter(0)\n{users}\n"
+    text += f"  ROOT %t = ({shapes}) tuple({names})\n}}\n"
+    used = str(_rows(text)["a"]["used_by"])
+    assert used == ", ".join(f"n{number}" for number in range(16)) + ", …"
+
+
+def test_of_too_many_those_are_listed_that_move_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 2)
+    text = """HloModule m
+ENTRY %e (a: f32[8], b: f32[1024]) -> (f32[8], f32[1024], f32[8]) {
+  %a = f32[8] parameter(0)
+  %b = f32[1024] parameter(1)
+  %small = f32[8] negate(%a)
+  %large = f32[1024] negate(%b)
+  %other = f32[8] add(%a, %a)
+  ROOT %t = (f32[8], f32[1024], f32[8]) tuple(%small, %large, %other)
+}
+"""
+    rows = _rows(text)
+    assert list(rows) == ["large", "other"]  # 8192 bytes, and of XLA's model 96: it reads its operand twice; the others 64
