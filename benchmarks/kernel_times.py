@@ -16,7 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.hlo.reader import read_modules

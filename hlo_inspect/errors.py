@@ -7,7 +7,8 @@ analysis becomes a finding of the report instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from hlo_inspect.records import dataclass
 
 PICTURE_WIDTH = 76
 
@@ -72,6 +73,10 @@ class ParseError(InputError):
 
 class UsageError(HloInspectError):
     """A request that cannot be met: an unknown pass, fact, rule or table, a bad policy or profile (exit status 2)."""
+
+
+class NoSuchInstructionError(UsageError):
+    """Nothing in a module is called, numbered or spelled as asked."""
 
 
 class MissingExtraError(UsageError):

@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Runs
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
+from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.instruction import Instruction
@@ -28,6 +29,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.records import dataclass
 
 CALL = "custom-call"
 _WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}
@@ -145,7 +147,6 @@ def _elements(collective: Instruction, rank: int) -> int | None:
 
 # -- the cost of the device mesh --------------------------------------------------------------------------------------------
 
-MODELS = ("alpa-search", "alpa-mesh")
 
 _PAIR = lazy_pattern(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
 _TIES = {"all-gather": 0.1, "all-reduce": 0.01, "reduce-scatter": 0.001, "all-to-all": 0.001}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -21,6 +21,7 @@ from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.records import dataclass
 
 MAX_UNPACKED = 1 << 6
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.records import dataclass
 
 MAX_NESTING = 100
 MAX_KEPT = 1 << 16

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, tee
 from pathlib import Path
 from typing import Any, Unpack
 
-from hlo_inspect.analysis.neighbourhood.selection import NoSuchInstructionError
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    Location,
+    MissingExtraError,
+    NoSuchInstructionError,
+    UsageError,
+    did_you_mean,
+)
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
+from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
@@ -17,6 +16,7 @@ from hlo_inspect.hlo.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.source_reports import name_pattern, without_collection
 from hlo_inspect.passes.history_tables import PassRow, history_report, history_table, named_like, traces_table
+from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
 

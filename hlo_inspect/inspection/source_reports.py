@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from hlo_inspect.analysis.neighbourhood.selection import NoSuchInstructionError
-from hlo_inspect.errors import HloInspectError, InputError, Location, ParseError, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, Location, NoSuchInstructionError, ParseError, UsageError
 from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.second_reading import SecondReading

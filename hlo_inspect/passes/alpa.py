@@ -9,7 +9,6 @@ from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.alpa import (
     GEMMS,
     KINDS,
-    MODELS,
     WANTS,
     MeshCost,
     SearchCost,
@@ -20,6 +19,7 @@ from hlo_inspect.analysis.alpa import (
 )
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value

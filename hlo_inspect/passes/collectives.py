@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.alpa import MODELS
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import kernels
+from hlo_inspect.analysis.cost import wants as kernels
+from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT

@@ -10,8 +10,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
-from hlo_inspect.analysis.cost.kernels import WANTS
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.phases import phases

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS, is_end
+from hlo_inspect.analysis.cost.kernels import is_end
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.view import View
 from hlo_inspect.passes.base import Pass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.time_page import time_headline, time_tables

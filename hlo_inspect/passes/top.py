@@ -8,7 +8,7 @@ from functools import reduce
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.kernels import WANTS
+from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps

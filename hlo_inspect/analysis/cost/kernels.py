@@ -7,14 +7,11 @@ names, orders or forwards values is none, nor is what runs other computations. A
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns, countable
@@ -26,10 +23,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import Shape, array_leaves
-from hlo_inspect.hlo.wants import Wants
-
-WANTS = calls.WANTS | Wants(OPCODES, TARGETS, graph=True, checked=True, operands=RESIZING_OPCODES)
-"""What has to be kept of a module for its kernels, collectives among them."""
+from hlo_inspect.records import dataclass
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())

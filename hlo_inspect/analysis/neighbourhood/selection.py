@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.errors import NoSuchInstructionError, did_you_mean
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -20,10 +20,6 @@ _NUMBER = lazy_pattern(r"(?:\.\d++)++$", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
 """The nearest of more names are sought among those that begin alike."""
-
-
-class NoSuchInstructionError(UsageError):
-    """Nothing in a module is called, numbered or spelled as asked."""
 
 
 class RowPlace(NamedTuple):

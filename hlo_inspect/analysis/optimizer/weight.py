@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.update import Claim, Update
+from hlo_inspect.records import dataclass
 
 
 @dataclass(slots=True)
