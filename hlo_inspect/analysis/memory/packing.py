@@ -14,6 +14,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.heap import Interval
 from hlo_inspect.records import dataclass
 
+_MANY = 1 << 30
+"""Numbers below this one, and their differences, have 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
@@ -38,10 +41,9 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     by_size = sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value))
     by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
     spatial = _pack(by_size, alignment)
-    highest = max((group.bytes for group in groups), default=0)
-    if spatial.bytes == highest or by_size == by_duration:
+    if spatial.bytes == max((group.bytes for group in groups), default=0) or by_size == by_duration:
         return spatial
-    temporal = _pack(by_duration, alignment)
+    temporal = _pack(by_duration, alignment, enough=spatial.bytes)
     return temporal if temporal.bytes < spatial.bytes else spatial
 
 
@@ -69,36 +71,68 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _pack(order: Sequence[_Group], alignment: int) -> Packing:
-    import numpy as np
+class _Placed:
+    """The spans of a heap that have their place, sorted by offset in units of the alignment, for a number of them to come."""
 
-    count = sum(len(group.spans) for group in order)
-    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    bottoms, tops = np.empty(count, np.int64), np.empty(count, np.int64)
-    placed, height = 0, 0
+    def __init__(self, count: int, largest: int) -> None:
+        import numpy as np
+
+        self._np = np
+        kind = np.int32 if largest < _MANY else np.int64
+        self._columns = [np.empty(count, kind) for _ in range(4)]
+        self._overlap, self._second = np.empty(count, np.bool_), np.empty(count, np.bool_)
+        self._count = 0
+
+    def offset(self, spans: Sequence[tuple[int, int]], units: int) -> int:
+        """Of the smallest gaps of so many units that are free at all times of the spans the lowest one, else the end of all."""
+        np, count = self._np, self._count
+        starts, ends, bottoms, tops = self._columns
+        overlap, second = self._overlap[:count], self._second[:count]
+        (first, last), *others = spans
+        np.less_equal(starts[:count], last, overlap)
+        np.greater_equal(ends[:count], first, second)
+        overlap &= second
+        for start, end in others:
+            overlap |= (starts[:count] <= end) & (ends[:count] >= start)
+        found = overlap.nonzero()[0]
+        if not len(found):
+            return 0
+        used = bottoms.take(found)
+        free_from = np.maximum.accumulate(tops.take(found))  # the lowest offset above all that lie lower
+        lowest: int = used.item(0)
+        gaps = used[1:] - free_from[:-1]
+        fitting = (gaps >= units).nonzero()[0]
+        if len(fitting):
+            sizes = gaps.take(fitting)
+            smallest = sizes.argmin()
+            if lowest < units or sizes.item(smallest) < lowest:
+                offset: int = free_from.item(fitting.item(smallest))
+                return offset
+        return 0 if lowest >= units else int(free_from[-1])
+
+    def add(self, spans: Sequence[tuple[int, int]], bottom: int, top: int) -> None:
+        """Spans of what lies from one offset to the other."""
+        at = int(self._columns[2][: self._count].searchsorted(bottom))
+        for start, end in spans:
+            for column, value in zip(self._columns, (start, end, bottom, top), strict=True):
+                column[at + 1 : self._count + 1] = column[at : self._count]
+                column[at] = value
+            self._count += 1
+
+
+def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) -> Packing:
+    """The packing of groups in this order, as far as it is lower than `enough`."""
+    spans = sum(len(group.spans) for group in order)
+    whole = sum(-(-group.bytes // alignment) for group in order)
+    placed = _Placed(spans, max([whole, *(group.spans[-1][1] for group in order)], default=0))
+    height = 0
     offsets: dict[int, int] = {}
     for group in order:
-        first, last = group.spans[0]
-        overlapping = (starts[:placed] <= last) & (ends[:placed] >= first)
-        for start, end in group.spans[1:]:
-            overlapping |= (starts[:placed] <= end) & (ends[:placed] >= start)
-        found = np.flatnonzero(overlapping)
-        offset = 0
-        if len(found):
-            used = bottoms[found]
-            by_offset = np.argsort(used, kind="stable")
-            used = used[by_offset]
-            free_from = np.maximum.accumulate(tops[found][by_offset])  # the lowest offset above all used so far
-            aligned = -(-free_from // alignment) * alignment
-            begins = np.concatenate(([0], aligned[:-1]))
-            gaps = used - begins
-            is_gap = np.concatenate(([True], used[1:] >= free_from[:-1])) & (gaps >= group.bytes)
-            fitting = np.flatnonzero(is_gap)
-            offset = int(begins[fitting[np.argmin(gaps[fitting])]]) if len(fitting) else int(aligned[-1])
-        offsets[group.value] = offset
-        height = max(height, offset + group.bytes)
-        for start, end in group.spans:
-            starts[placed], ends[placed] = start, end
-            bottoms[placed], tops[placed] = offset, offset + group.bytes
-            placed += 1
+        units = -(-group.bytes // alignment)
+        offset = placed.offset(group.spans, units)
+        offsets[group.value] = offset * alignment
+        height = max(height, offset * alignment + group.bytes)
+        if enough is not None and height >= enough:
+            break
+        placed.add(group.spans, offset, offset + units)
     return Packing(height, offsets)

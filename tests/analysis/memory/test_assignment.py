@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -290,6 +291,41 @@ def test_the_smallest_gap_is_taken() -> None:
 
 def test_values_that_share_memory_are_placed_once() -> None:
     assert packed(interval(0, 64, 0, 3), interval(1, 64, 4, 9, base=0), interval(2, 64, 2, 5)) == (128, {0: 0, 2: 64})
+
+
+def best_fit(intervals: Sequence[Interval], alignment: int) -> tuple[int, dict[int, int]]:
+    """The same by looking at every free gap, for intervals that share no memory; the lower of both orders."""
+
+    def height(offsets: dict[int, int]) -> int:
+        return max(offsets[one.value] + one.bytes for one in intervals)
+
+    def placed(order: Sequence[Interval]) -> dict[int, int]:
+        offsets: dict[int, int] = {}
+        for one in order:
+            others = [other for other in intervals if other.value in offsets]
+            others = [other for other in others if other.start <= one.end and one.start <= other.end]
+            used = sorted((offsets[other.value], offsets[other.value] + other.bytes) for other in others)
+            gaps, begin = [], 0
+            for bottom, top in used:
+                gaps.append((bottom - begin, begin))
+                begin = max(begin, -(-top // alignment) * alignment)
+            offsets[one.value] = min([gap for gap in gaps if gap[0] >= one.bytes], default=(0, begin))[1]
+        return offsets
+
+    by_size = placed(sorted(intervals, key=lambda one: (-one.bytes, one.start - one.end, one.value)))
+    by_duration = placed(sorted(intervals, key=lambda one: (one.start - one.end, -one.bytes, one.value)))
+    return min((height(by_size), by_size), (height(by_duration), by_duration), key=lambda one: one[0])
+
+
+@pytest.mark.parametrize("largest", [1 << 8, 1 << 34])
+def test_packings_of_many_intervals(largest: int) -> None:
+    numbers = random.Random(largest)  # noqa: S311 - a test that is the same each time
+    for _ in range(200):
+        starts = [numbers.randrange(40) for _ in range(numbers.randrange(1, 24))]
+        sizes = [numbers.choice([4, 64, 100, 256, numbers.randrange(1, largest)]) for _ in starts]
+        chosen = zip(starts, sizes, strict=True)
+        intervals = [interval(value, size, start, start + numbers.randrange(12)) for value, (start, size) in enumerate(chosen)]
+        assert packed(*intervals) == best_fit(intervals, 64)
 
 
 def test_the_order_of_temporaries_is_that_of_std_partition() -> None:
