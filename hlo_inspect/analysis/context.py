@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
-from hlo_inspect.hlo.tokens import ScanError
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
+    from hlo_inspect.analysis.provenance import Provenances
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from hlo_inspect.hlo.device_groups import NamedMesh
     from hlo_inspect.hlo.header import ShapeIndex
     from hlo_inspect.hlo.module import Module
-    from hlo_inspect.hlo.tokens import ScanError
 
 PhasesFrom = Literal["graph", "names"]
 
@@ -178,7 +177,14 @@ class Context:
         """The phase of each instruction."""
         from hlo_inspect.analysis.phases.phases import Phases
 
-        return Phases(self.module, self.call_graph, self.collectives, lambda: self.graph_phases)
+        return Phases(self.module, self.provenances, self.call_graph, self.collectives, lambda: self.graph_phases)
+
+    @cached_property
+    def provenances(self) -> Provenances:
+        """What the metadata of instructions says."""
+        from hlo_inspect.analysis.provenance import Provenances
+
+        return Provenances(self.module.frames)
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
@@ -308,7 +314,7 @@ class Context:
     def cost(self) -> ModuleCost:
         from hlo_inspect.analysis.cost.module_cost import module_cost
 
-        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self.phases.of)
+        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self.phases.of, self.provenances)
 
     @cached_property
     def step_calls(self) -> list[StepCall]:
@@ -340,11 +346,9 @@ class Context:
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
-        from hlo_inspect.analysis.op_names import scope_of
-
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
         metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
-        yield from (scope_of(name).phase for name in dict.fromkeys(one.op_name for one in metadata if one is not None))
+        yield from (self.provenances.of(one).scope.phase for one in metadata if one is not None)
         if cost is not None:
             yield from cost.named_phases
 
@@ -394,18 +398,13 @@ class Context:
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Kind, phase, source and scope of a row."""
-        labels = self._labeller.of(view, row)
-        try:
-            phase = self.phases.of(view.instruction(row)).phase
-        except ScanError:
-            return labels
-        return labels if phase == labels.phase else labels._replace(phase=phase)
+        return self._labeller.with_phase(view, row, self.phases.of)
 
     @cached_property
     def _labeller(self) -> Labeller:
         from hlo_inspect.analysis.cost.labels import Labeller
 
-        return Labeller(self.module.frames)
+        return Labeller(self.provenances)
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:

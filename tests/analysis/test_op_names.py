@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.op_names import Origin, origin, origin_of, scope_of
+from hlo_inspect.analysis.op_names import Origin, origin, origin_of, phase_of, scope_of
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo.header import StackFrames
-from hlo_inspect.hlo.values import parse_metadata
+from hlo_inspect.hlo.values import Metadata, parse_metadata
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -226,3 +228,25 @@ def test_scopes_with_their_numbers_folded(op_name: str, folded: str) -> None:
 @pytest.mark.parametrize("op_name", ["(" * 5000 + ")" * 9000, "/" * 5000, ";" * 5000, "a/(" + ":" * 5000 + ")", "jvp(" * 2000])
 def test_senseless_names_are_passed_over(op_name: str) -> None:
     assert scope_of(op_name).phase == "unknown" or op_name.startswith("jvp(")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jit(step)/jvp(layers_12)/attention/dot_general",
+        "jit(step)/transpose(jvp(layer_3))/while/body/branch_1_fun/remat2/mul",
+        "jit(step)/jvp(block_0)/log_softmax/reduce_sum[axes=(2,)]",
+        "jit(step)/optimizer/layer_1x/conv2d_7/mul",
+        "jit(step)/(jvp(a_1)/add:transpose(jvp(a_2))/add)",
+        "jit(f_1)/jvp(a_1)/add;jit(f_2)/jvp(a_9)/add",
+        "jit(step)/branch_2x_fun/layer_0/layer_1/mul",
+    ],
+)
+def test_a_number_behind_an_underscore_tells_nothing(name: str) -> None:
+    """What is found for another layer is that of this one."""
+    provenances = Provenances(StackFrames())
+    provenances.of(Metadata(re.sub(r"(?<=_)\d+", "0", name)))
+    found, scope = provenances.of(Metadata(name)), scope_of(name)
+    assert found.origin == Origin(name)
+    assert (found.phase, found.folded) == (phase_of(Origin(name), scope), "/".join(scope.folded))
+    assert (found.scope.phase, found.scope.parts) == (scope.phase, scope.parts)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.instruction_phase import PhaseOf, PhaseSource
-from hlo_inspect.analysis.op_names import UNKNOWN, Scope, origin, phase_of, scope_of
+from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.values import Metadata
 
@@ -37,12 +37,11 @@ class Labels(NamedTuple):
 
 
 class Labeller:
-    """Labels rows by what their attributes say; what metadata means is looked up once for all rows that have the same."""
+    """Labels rows by what their attributes say, and by what more is known of their phases."""
 
-    def __init__(self, frames: StackFrames) -> None:
-        self._frames = frames
-        self._origins: dict[Metadata, tuple[str, str, str, str]] = {}
-        self._scopes: dict[str, Scope] = {}
+    def __init__(self, provenances: Provenances) -> None:
+        self._provenances = provenances
+        self._known: dict[tuple[str, Metadata], Labels] = {}
 
     def of(self, view: View, index: int) -> Labels:
         is_fusion = view.opcodes[index] in _FUSIONS
@@ -52,7 +51,15 @@ class Labeller:
             return Labels(NOT_PRINTED if is_fusion else NOT_FUSED, UNKNOWN, NOT_PRINTED)
         kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
         metadata = instruction.attr("metadata")
-        return Labels(kind, UNKNOWN, NOT_PRINTED) if metadata is None else Labels(kind, *self._of_metadata(metadata))
+        if metadata is None:
+            return Labels(kind, UNKNOWN, NOT_PRINTED)
+        known = self._known.get((kind, metadata))
+        if known is None:
+            found = self._provenances.of(metadata)
+            op_name, source = found.origin.op_name, found.origin.source or NOT_PRINTED
+            scope = found.folded or (NO_SCOPE if op_name else NOT_PRINTED)
+            known = self._known[kind, metadata] = Labels(kind, found.phase, source, op_name, scope)
+        return known
 
     def with_phase(self, view: View, index: int, phase_of: PhaseOf | None) -> Labels:
         """The labels of a row with the phase that more than its own name tells."""
@@ -63,17 +70,4 @@ class Labeller:
             return named
         if found is None:
             return named
-        return named._replace(phase=found.phase, phase_from=found.phase_from, phase_runs=found.runs)
-
-    def _of_metadata(self, metadata: Metadata) -> tuple[str, str, str, str]:
-        """All labels but the kind."""
-        known = self._origins.get(metadata)
-        if known is None:
-            found = origin(metadata, self._frames)
-            scope = self._scopes.get(found.op_name)
-            if scope is None:
-                scope = self._scopes[found.op_name] = scope_of(found.op_name)
-            folded = "/".join(scope.folded) or (NO_SCOPE if found.op_name else NOT_PRINTED)
-            source = found.source or NOT_PRINTED
-            known = self._origins[metadata] = (phase_of(found, scope), source, found.op_name, folded)
-        return known
+        return Labels(named.kind, found.phase, named.source, named.op_name, named.scope, found.phase_from, found.runs)

@@ -37,6 +37,7 @@ from hlo_inspect.analysis.cost.operation import (
     wrapped,
 )
 from hlo_inspect.analysis.instruction_phase import PhaseOf
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Module
@@ -84,7 +85,7 @@ class ModuleCost:
     step: Mapping[Figure, Bounds]
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
-    labeller: Labeller = field(default_factory=lambda: Labeller(StackFrames()))
+    labeller: Labeller = field(default_factory=lambda: Labeller(Provenances(StackFrames())))
     calls: tuple[CountedCall, ...] = ()
     phase_of: PhaseOf | None = None
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -170,6 +171,7 @@ def module_cost(
     views: Views | None = None,
     user_rules: UserRules | None = None,
     phase_of: PhaseOf | None = None,
+    provenances: Provenances | None = None,
 ) -> ModuleCost:
     """The cost of a module whose whole graph was read; `user_rules` are those for custom calls, `phase_of` tells phases, where
     names alone are not to.
@@ -187,7 +189,7 @@ def module_cost(
         step_figures(graph, own),
         counter.runs,
         figure_runs(graph, own),
-        Labeller(module.frames),
+        Labeller(provenances or Provenances(module.frames)),
         tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
         phase_of,
     )

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
 from hlo_inspect.records import dataclass
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MANY = 1 << 30
 """Numbers below this one, and their differences, have 32 bits."""
@@ -79,7 +82,7 @@ class _Placed:
 
         self._np = np
         kind = np.int32 if largest < _MANY else np.int64
-        self._columns = [np.empty(count, kind) for _ in range(4)]
+        self._columns: list[NDArray[np.integer]] = [np.empty(count, kind) for _ in range(4)]
         self._overlap, self._second = np.empty(count, np.bool_), np.empty(count, np.bool_)
         self._count = 0
 

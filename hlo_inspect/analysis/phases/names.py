@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN, origin, phase_of, scope_of
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.named_collectives import find_phases, is_of_old_remat
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -41,8 +42,8 @@ class NamedPhases:
     at all of them together.
     """
 
-    def __init__(self, module: Module, graph: CallGraph, collectives: Sequence[Collective]) -> None:
-        self._module = module
+    def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
+        self._provenances = provenances
         self._known: dict[Metadata, tuple[str, bool, bool]] = {}
         match = _MODULE.fullmatch(module.name)
         self._function = _plain(match[1]) if match else ""
@@ -100,20 +101,23 @@ class NamedPhases:
         """The phase that an instruction's metadata tells by itself, whether its name is relative to its caller, and whether it
         may be computed again in spite of that phase.
         """
-        try:
-            metadata = instruction.attr("metadata")
-        except tokens.ScanError:
-            metadata = None
+        metadata = self.metadata(instruction)
         if metadata is None:
             return UNKNOWN, False, False
         known = self._known.get(metadata)
         if known is None:
-            found = origin(metadata, self._module.frames)
-            scope = scope_of(found.op_name)
-            phase = phase_of(found, scope)
-            is_open = phase == BACKWARD and is_of_old_remat(scope)
-            known = self._known[metadata] = phase, self._is_relative(found.op_name), is_open
+            found = self._provenances.of(metadata)
+            is_open = found.phase == BACKWARD and is_of_old_remat(found.scope)
+            known = self._known[metadata] = found.phase, self._is_relative(found.origin.op_name), is_open
         return known
+
+    @staticmethod
+    def metadata(instruction: Instruction) -> Metadata | None:
+        """The metadata of an instruction, `None` where it has none that can be read."""
+        try:
+            return instruction.attr("metadata")
+        except tokens.ScanError:
+            return None
 
     def _is_relative(self, name: str) -> bool:
         """Whether a name does not begin with a scope of the step."""

@@ -15,8 +15,10 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
@@ -33,22 +35,40 @@ GraphSource = Callable[[], "GraphPhases | None"]
 class Phases:
     """The phases of a module's instructions; the same for whoever asks."""
 
-    def __init__(self, module: Module, calls: CallGraph, collectives: Sequence[Collective], graph: GraphSource) -> None:
-        self.names = NamedPhases(module, calls, collectives)
+    def __init__(
+        self,
+        module: Module,
+        provenances: Provenances,
+        calls: CallGraph,
+        collectives: Sequence[Collective],
+        graph: GraphSource,
+    ) -> None:
+        self.names = NamedPhases(module, provenances, calls, collectives)
         self._calls = calls
         self._graph = graph
         self._collectives = collectives
         self._are_collectives = {place(one) for collective in collectives for one in (collective.inner, collective.start)}
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
+        self._told: dict[tuple[str, Metadata], InstructionPhase | None] = {}  # of all of a computation with the same metadata
         self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
         """The phase of an instruction."""
         key = place(instruction)
         known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._find(instruction)
-        return known
+        if known is not None:
+            return known
+        metadata = self.names.metadata(instruction)
+        if metadata is None or key in self._are_collectives:
+            found = self._known[key] = self._find(instruction)
+            return found
+        alike = (key[0], metadata)
+        if alike not in self._told:
+            self._told[alike] = self._told_by_names(instruction)
+        told = self._told[alike]
+        if told is None:
+            told = self._known[key] = self._find(instruction)
+        return told
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
@@ -88,14 +108,20 @@ class Phases:
         is_sure = self.names.is_sure(instruction)
         return is_sure and all(self.names.of(instruction, context.phase) != UNKNOWN for context in contexts)
 
-    def _find(self, instruction: Instruction) -> InstructionPhase:
+    def _told_by_names(self, instruction: Instruction) -> InstructionPhase | None:
+        """What names tell of an instruction, where they tell it in all calls of its computation."""
+        return self._by_names(instruction) if self._is_told(instruction) else None
+
+    def _by_names(self, instruction: Instruction) -> InstructionPhase:
         contexts = self.names.contexts(instruction.computation.name)
-        named = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
+        return _most_run([(self.names.of(instruction, context.phase), context.runs) for context in contexts], "name")
+
+    def _find(self, instruction: Instruction) -> InstructionPhase:
         if self._is_told(instruction):
-            return _most_run(named, "name")
+            return self._by_names(instruction)
         graph = self._graph()
         told = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
-        return told or _most_run(named, "name")
+        return told or self._by_names(instruction)
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""

@@ -8,6 +8,7 @@ from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
+from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
@@ -19,7 +20,7 @@ TWICE = "%twice {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] add(%x, %x)\n}
 
 
 def labels(line: str) -> Labels:
-    return Labeller(StackFrames()).of(view_of(P, line), 1)
+    return Labeller(Provenances(StackFrames())).of(view_of(P, line), 1)
 
 
 def test_kinds() -> None:
@@ -110,6 +111,6 @@ def test_what_looks_like_metadata_in_a_string() -> None:
     """The same text stands behind both; only the second is metadata."""
     real = 'metadata={source_file="x.py" source_line=7}'
     fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'
-    labeller = Labeller(StackFrames())
+    labeller = Labeller(Provenances(StackFrames()))
     view = view_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
     assert [labeller.of(view, index).source for index in (1, 2)] == [NOT_PRINTED, "x.py:7"]

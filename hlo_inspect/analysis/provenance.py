@@ -1,0 +1,54 @@
+"""What the metadata of a module's instructions says, each found once for all that have the same.
+
+Layers that are written out have the same names but for a number, `jvp(layers_3)` and `jvp(layers_4)`: what such a number does
+not matter for is found once for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hlo_inspect.analysis.op_names import Origin, Scope, origin, phase_of, scope_of
+from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+_NUMBER = lazy_pattern(r"(?<=_)\d++(?![^\W_])", re.ASCII)
+"""A number behind an underscore, to the end of a word: no phase, scope of JAX or function is known by it."""
+
+
+class Provenance(NamedTuple):
+    """Where an instruction comes from. `phase` is what its metadata says by itself, `folded` the scopes that the program named.
+
+    `scope` is that of its `op_name`; numbers behind underscores may be those of another name like it.
+    """
+
+    origin: Origin
+    scope: Scope
+    phase: str
+    folded: str
+
+
+class Provenances:
+    """What each metadata of a module says, with the tables of stack frames that it points into."""
+
+    def __init__(self, frames: StackFrames) -> None:
+        self._frames = frames
+        self._known: dict[Metadata, Provenance] = {}
+        self._scopes: dict[str, tuple[Scope, str]] = {}
+
+    def of(self, metadata: Metadata) -> Provenance:
+        known = self._known.get(metadata)
+        if known is None:
+            found = origin(metadata, self._frames)
+            scope, folded = self._scope(_NUMBER.sub("0", found.op_name))
+            known = self._known[metadata] = Provenance(found, scope, phase_of(found, scope), folded)
+        return known
+
+    def _scope(self, op_name: str) -> tuple[Scope, str]:
+        known = self._scopes.get(op_name)
+        if known is None:
+            scope = scope_of(op_name)
+            known = self._scopes[op_name] = scope, "/".join(scope.folded)
+        return known
