@@ -268,7 +268,7 @@ class Context:
         """The rows of the computations, which all that follows the graph shares."""
         from hlo_inspect.analysis.view import Views
 
-        return Views(self.module.computations, self.module.heads)
+        return Views(self.module.computations)
 
     @cached_property
     def canonical(self) -> CanonicalModule:

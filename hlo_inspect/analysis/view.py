@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import count
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.heads import Head, HeadTable
 from hlo_inspect.hlo.instruction import Callee, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
 from hlo_inspect.hlo.shapes import Shape, subshape
-from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
@@ -33,11 +32,11 @@ class View:
     `shapes` are `None` where they cannot be read.
     """
 
-    def __init__(self, computation: Computation, heads: HeadTable | None = None) -> None:
+    def __init__(self, computation: Computation) -> None:
         self.computation = computation
-        self.rows: Sequence[Row] = computation.rows
-        self.lines: Sequence[int] = computation.lines
-        self._table = HeadTable() if heads is None else heads
+        self.rows = rows = computation.rows
+        self.names, self.tails, self.lines = rows.names, rows.tails, rows.lines
+        self.heads, self.opcodes, self.shapes = rows.column.heads, rows.opcodes, rows.column.shapes
         self._operands: dict[int, tuple[Operand, ...]] = {}
         self._others: set[int] = set()
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
@@ -45,29 +44,15 @@ class View:
         self._called: dict[int, list[Callee]] = {}
 
     @cached_property
-    def heads(self) -> list[Head]:
-        table = self._table
-        return [table[row[2]] for row in self.rows]
-
-    @cached_property
-    def opcodes(self) -> list[str]:
-        return [head.opcode for head in self.heads]
-
-    @cached_property
-    def shapes(self) -> list[Shape | None]:
-        return [head.shape for head in self.heads]
-
-    @cached_property
     def root(self) -> int | None:
         """The last row that is marked as the root, else the last one; `None` where there are no rows."""
-        marked = [index for index, row in enumerate(self.rows) if row[0]]
-        return marked[-1] if marked else len(self.rows) - 1 if self.rows else None
+        return max(self.rows.column.marked, default=len(self.rows) - 1 if self.rows else None)
 
     # -- names ----------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _indices(self) -> dict[str | None, int]:
-        return {row[1]: index for index, row in enumerate(self.rows)}
+        return dict(zip(self.names, count()))
 
     def index(self, name: str) -> int | None:
         """The row that defines a name, of two the last one."""
@@ -79,8 +64,8 @@ class View:
         if len(self._indices) == len(self.rows):
             return frozenset()
         last = self._indices
-        earlier = {index for index, row in enumerate(self.rows) if last[row[1]] != index}
-        return frozenset(earlier | {last[self.rows[index][1]] for index in earlier})
+        earlier = {index for index, name in enumerate(self.names) if last[name] != index}
+        return frozenset(earlier | {last[self.names[index]] for index in earlier})
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
@@ -90,7 +75,7 @@ class View:
         if known is None:
             names: Sequence[str | None] | None = ()
             if self.opcodes[index] not in LITERAL_OPCODES:
-                names = operand_names(self.rows[index][3])
+                names = operand_names(self.tails[index])
             has_only_names = names is not None
             if names is None:
                 names = [operand.name for operand in self.operands(index)]
@@ -116,13 +101,13 @@ class View:
         if self.opcodes[index] in LITERAL_OPCODES:
             return ()
         try:
-            return operands_of(self.rows[index][3])
+            return operands_of(self.tails[index])
         except tokens.ScanError:
             return _UNREADABLE
 
     def parameter_number(self, index: int) -> int | None:
         """The number of a parameter, `None` where it cannot be read."""
-        plain = _NUMBER.match(self.rows[index][3])
+        plain = _NUMBER.match(self.tails[index])
         if plain is not None:
             return int(plain[1])
         try:
@@ -132,7 +117,7 @@ class View:
 
     def element_number(self, index: int) -> int | None:
         """Which element of its operand a row takes, `None` where that cannot be read."""
-        plain = _ELEMENT.match(self.rows[index][3])
+        plain = _ELEMENT.match(self.tails[index])
         if plain is not None:
             return int(plain[1])
         try:
@@ -169,8 +154,9 @@ class View:
         """
         known = self._instructions.get(index)
         if known is None:
-            row, line = self.rows[index], self.lines[index]
-            known = self._kept.get((line, row[1])) or Instruction(self.computation, row, self.heads[index], line)
+            line = self.lines[index]
+            known = self._kept.get((line, self.names[index]))
+            known = known or Instruction(self.computation, self.rows[index], self.heads[index], line)
             self._instructions[index] = known
         return known
 
@@ -189,15 +175,14 @@ class View:
 class Views:
     """The views of a module's computations by name, each made when it is first asked for, and their fingerprints."""
 
-    def __init__(self, computations: Mapping[str, Computation], heads: HeadTable | None = None) -> None:
+    def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
         self.fingerprints = Fingerprints(computations)
-        self._heads = HeadTable() if heads is None else heads
         self._known: dict[str, View] = {}
 
     def of(self, name: str) -> View:
         """The view of a computation; `KeyError` where the module has no computation of that name."""
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = View(self.computations[name], self._heads)
+            known = self._known[name] = View(self.computations[name])
         return known

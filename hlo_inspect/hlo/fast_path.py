@@ -9,11 +9,9 @@ to `parser`.
 from __future__ import annotations
 
 import re
-from bisect import bisect
-from collections.abc import Container, Iterable, Sequence, Set
+from collections.abc import Sequence
 from itertools import compress, count
 from operator import not_
-from typing import NamedTuple
 
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -59,38 +57,23 @@ computation begins before the run; it is closed unless the run ends in it. A pla
 """
 
 
-class Rows(NamedTuple):
-    """Rows of one computation on consecutive lines, and their columns. `tails` are the text behind the opening parenthesis."""
-
-    rows: Sequence[Row]
-    names: Sequence[str]
-    heads: Sequence[str]
-    tails: Sequence[str]
-    line: int
-
-
-def columns(rows: Sequence[Row], line: int) -> Rows:
-    """Rows, the first of them on `line`, with their columns."""
-    _, names, heads, tails = zip(*rows, strict=True) if rows else ((),) * 4
-    return Rows(rows, names, heads, tails, line)
-
-
 class LineRun:
     """The rows and computations in `text[start:end]`.
 
-    `rows` are its instructions and, with nothing but their last part, the first lines of computations; `names`, `heads` and
-    `tails` are their columns, `roots` the numbers of the rows that are marked ROOT.
+    `marks`, `names`, `heads` and `tails` are the columns of its instructions. The first line of a computation is among them: it
+    has nothing but its last part.
     """
 
     def __init__(self, rows: list[Row], start: int, end: int) -> None:
-        self.rows = rows
         self.start = start
         self.end = end
-        flags, self.names, self.heads, self.tails = zip(*rows, strict=True)
-        self.roots = list(compress(count(), flags))
+        self.marks, self.names, self.heads, self.tails = zip(*rows, strict=True)
         self.starts = list(compress(count(), map(not_, self.names)))
         self.lines = 0
         self.parts: list[Part] = []
+
+    def __len__(self) -> int:
+        return len(self.names)
 
     def divide(self, *, inside: bool, is_closed: bool) -> bool:
         """Finds the parts and counts the lines; false where a computation does not start as printers write it."""
@@ -104,33 +87,9 @@ class LineRun:
                 self.parts.append((*opened, begin, number, line, True))
                 line += number - begin + 2
             opened, begin, line = (match[2], bool(match[1])), number + 1, line + 1
-        self.parts.append((*opened, begin, len(self.rows), line, is_closed))
-        self.lines = line + len(self.rows) - begin + is_closed
+        self.parts.append((*opened, begin, len(self), line, is_closed))
+        self.lines = line + len(self) - begin + is_closed
         return True
-
-    def part(self, part: Part, line: int) -> Rows:
-        """The rows of a part of a run that starts on `line`."""
-        _, _, first, end, first_line, _ = part
-        chosen = slice(first, end)
-        return Rows(self.rows[chosen], self.names[chosen], self.heads[chosen], self.tails[chosen], line + first_line)
-
-    @property
-    def has_one_root_each(self) -> bool:
-        """Whether each computation has one row that is marked ROOT."""
-        if len(self.roots) != len(self.parts):
-            return False
-        return all(first <= root < end for (_, _, first, end, _, _), root in zip(self.parts, self.roots, strict=True))
-
-    def parts_with(self, heads: Set[str]) -> set[int]:
-        """The parts, by number, that hold one of these heads."""
-        if heads.isdisjoint(self.heads):
-            return set()
-        begins = [first for _, _, first, _, _, _ in self.parts]
-        return {bisect(begins, row) - 1 for row in compress(count(), map(heads.__contains__, self.heads))}
-
-    def tails_of(self, wanted: Container[str], opcodes: Iterable[str]) -> str:
-        """The tails of the rows with these opcodes, where `opcodes` has one for each row."""
-        return "\n".join(compress(self.tails, map(wanted.__contains__, opcodes)))
 
 
 def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> LineRun | None:
@@ -186,9 +145,9 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     if marks is None or marks.count(b"\n") != run.lines:
         return False
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
-    opened = len(run.rows) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
+    opened = len(run) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
     more = marks.count(b"(") - opened
-    if more and _holds_more(text, run.start, run.end, run.tails, len(run.rows) - len(run.starts)):
+    if more and _holds_more(text, run.start, run.end, run.tails, len(run) - len(run.starts)):
         return False
     braces = b"" if inside else b"{"
     braces += b"}{" * (len(run.parts) - 1) + b"}" * run.parts[-1][-1]

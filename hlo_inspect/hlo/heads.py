@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
 from hlo_inspect.hlo.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, distinct_arrays
-from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _MAX_HEADS = 1 << 17
+"""A text may have any number of heads, though that of a compiler has some thousands."""
+
 _SCALAR = lazy_pattern(r"[su]\d{1,2}|pred", re.ASCII)
 _MAY_HOLD_WANTED = frozenset(
     opcode.name for opcode in TABLE.values() if opcode.base in {"async", "call", "custom-call", "fusion"}
@@ -28,6 +28,7 @@ class Head(NamedTuple):
     `is_wanted`: the opcode is one to keep.
     `may_be_kept`: another one that can run a computation of its own or, as a custom call, be wanted for its target.
     `holds_scalar`: the shape is an integer or truth value without dimensions, or a tuple that holds one.
+    `may_call`: an instruction of the opcode can name a computation, as one of an unknown opcode may.
     """
 
     opcode: str
@@ -36,21 +37,20 @@ class Head(NamedTuple):
     is_wanted: bool = False
     may_be_kept: bool = False
     holds_scalar: bool = False
+    may_call: bool = False
+    text: str = ""
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more may have to be kept of its row than the opcode."""
+        return self.is_wanted or self.may_be_kept or self.problem is not None
 
 
 class HeadTable(dict[str, Head]):
-    """`shape opcode` -> `Head`, parsed once for each text of a module; `ShapeError` where the shape makes no sense.
-
-    `special` are those that were met of whose rows more may have to be kept than the opcode, `scalars` those that hold one. The
-    first line of a computation has an empty head, whose opcode is empty too.
-    """
+    """`shape opcode` -> `Head`, parsed once for each text of a module; `ShapeError` where the shape makes no sense."""
 
     def __init__(self, shapes: ShapeTable | None = None, wanted: frozenset[str] = frozenset()) -> None:
-        super().__init__({"": Head("", None)})
-        self.special: set[str] = set()
-        self.scalars: set[str] = set()
-        self._opcodes = {"": ""}  # all that most rows are read for
-        self._texts: dict[str, str] = {}
+        super().__init__()
         self._shapes = shapes or ShapeTable()
         self._wanted = wanted
 
@@ -73,40 +73,15 @@ class HeadTable(dict[str, Head]):
             problem = ("HI013", f"a layout that does not number each dimension in {shape_text[:60]}")
         is_wanted = opcode in self._wanted
         may_be_kept = not is_wanted and bool(self._wanted) and opcode in _MAY_HOLD_WANTED
-        head = Head(sys.intern(opcode), shape, problem, is_wanted, may_be_kept, holds_scalar)
+        may_call = opcode in CALLING_OPCODES or opcode not in TABLE
+        head = Head(sys.intern(opcode), shape, problem, is_wanted, may_be_kept, holds_scalar, may_call, text)
         if len(self) < _MAX_HEADS:
             self[text] = head
-            if is_wanted or may_be_kept or problem is not None:
-                self.special.add(text)
-            if holds_scalar:
-                self.scalars.add(text)
         return head
 
-    def with_shared_heads(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows, in which heads of one text are one string: they are a fifth of what rows hold, and few are distinct."""
-        share = self._texts.setdefault
-        if len(self._texts) > _MAX_HEADS:
-            self._texts.clear()
-        return [(root, name, share(head, head), tail) for root, name, head, tail in rows]
-
-    def opcodes_of(self, texts: Sequence[str]) -> list[str] | None:
-        """The opcodes of heads; `None` where one of them is no head."""
+    def find(self, text: str) -> Head | None:
+        """The head of a text; `None` where it is no head."""
         try:
-            return list(map(self._opcodes.__getitem__, texts))
-        except KeyError:
-            pass
-        if len(self._opcodes) + len(texts) > _MAX_HEADS:
-            self._forget()
-        for text in set(texts) - self._opcodes.keys():
-            try:
-                self._opcodes[text] = self[text].opcode
-            except ShapeError:
-                return None
-        return list(map(self._opcodes.__getitem__, texts))
-
-    def _forget(self) -> None:
-        """Makes room: a text may have any number of heads, though that of a compiler has some thousands."""
-        self.clear()
-        self.special.clear()
-        self.scalars.clear()
-        self[""], self._opcodes = Head("", None), {"": ""}
+            return self[text]
+        except ShapeError:
+            return None

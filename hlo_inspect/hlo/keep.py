@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import compress, count
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
-from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, Rows, columns, read_row
+from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, Module, extended
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
-from hlo_inspect.hlo.opcodes import calling_opcodes
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.roots import RootCheck
+from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows, extended
 from hlo_inspect.hlo.selective import small_root
+from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row
 
 
@@ -27,6 +27,7 @@ class Keeper:
         wants = module.wants
         self.module = module
         self._heads = module.heads
+        self._columns = ColumnTable(module.heads)
         self.holders: set[str] = set()
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
@@ -122,11 +123,10 @@ class Keeper:
         names.begin(last)
         kept = {instruction.line for instruction in last.instructions}
         for rows in opened.candidate:
-            opcodes = self._heads.opcodes_of(rows.heads) or []
-            names.check(rows, opcodes)
-            for index in self._wanted_rows(last, rows, opcodes):
-                if rows.line + index not in kept:
-                    self._keep(opened, rows.rows[index], rows.line + index)
+            names.check(rows)
+            for index in self._wanted_rows(last, rows):
+                if rows.lines[index] not in kept:
+                    self._keep(opened, rows[index], rows.lines[index])
         if opened.last is not None and not opened.roots and opened.last[1] not in kept:
             row, line = opened.last
             self._keep(opened, ("ROOT ", *row[1:]), line)
@@ -135,16 +135,18 @@ class Keeper:
 
     def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
         """Takes one row that `parser` read; false, with nothing taken, where its shape makes no sense."""
-        opcodes = self._heads.opcodes_of([row[2]])
-        if opcodes is None:
+        mark, name, head, tail = row
+        try:
+            column = self._columns.column((head,), (mark,))
+        except ShapeError:
             return False
-        note_devices(self.module, row[3], 0, len(row[3]))
-        rows = columns([row], line)
-        self._take(opened, rows, opcodes)
-        if self._wants.checked and not self._names.knows_callees(row[3]):
+        note_devices(self.module, tail, 0, len(tail))
+        rows = Rows((name,), column, (tail,), range(line, line + 1))
+        self._take(opened, rows)
+        if self._wants.checked and not self._names.knows_callees(tail):
             self._names.note_callees(rows)
         if self._roots is not None:
-            self._roots.check_callers(rows, self._heads)
+            self._roots.check_callers(rows)
         return True
 
     def take_run(
@@ -153,87 +155,84 @@ class Keeper:
         """Takes a run that starts on `line`, in the computation that is open, if one is: whether it was taken, and the
         computation that is open after it. Nothing is taken where a shape makes no sense.
         """
-        opcodes = self._heads.opcodes_of(run.heads)
-        if opcodes is None:
+        column = self._columns.column
+        try:
+            columns = [column(run.heads[first:end], run.marks[first:end]) for _, _, first, end, _, _ in run.parts]
+        except ShapeError:
             return False, opened
         note_devices(self.module, text, run.start, run.end)
-        special = self._special_parts(run, opcodes)
+        special = self._special_parts(run, columns)
         for number, part in enumerate(run.parts):
-            if number in special:
-                opened = self._take_part(run, part, line, opened, opcodes)
+            name, is_entry, first, end, first_line, is_closed = part
+            heads = columns[number]
+            if number not in special:
+                computation = self.module.new_computation(name or "", line + first_line - 1, is_entry=False)
+                computation.opcodes = heads.opcodes
+                computation.root_opcode = heads.root.opcode if heads.root is not None else None
+                if self._wants.graph:
+                    computation.rows = _rows(run, part, heads, line)
+                self._register(computation)
                 continue
-            name, _, first, end, first_line, _ = part
-            computation = self.module.new_computation(name or "", line + first_line - 1, is_entry=False)
-            computation.opcodes = opcodes[first:end]
-            computation.root_opcode = opcodes[run.roots[number]]
-            if self._wants.graph:
-                computation.keep_rows(self._heads.with_shared_heads(run.rows[first:end]), line + first_line)
-            self._register(computation)
-        if self._wants.checked and not self._names.knows_callees(run.tails_of(calling_opcodes(set(opcodes)), opcodes)):
-            for part in run.parts:
-                self._names.note_callees(run.part(part, line))
-        if self._roots is not None:
-            for part in run.parts:
-                self._roots.check_callers(run.part(part, line), self._heads)
+            if name is not None:
+                opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1])
+            if opened is not None and first < end:
+                self._take(opened, _rows(run, part, heads, line))
+            if opened is not None and is_closed:
+                self.end(opened)
+                opened = None
+        if self._wants.checked or self._roots is not None:
+            self._check_callees(run, columns, line)
         return True, opened
 
-    def _special_parts(self, run: LineRun, opcodes: Sequence[str]) -> set[int]:
+    def _special_parts(self, run: LineRun, columns: Sequence[HeadColumn]) -> set[int]:
         """The parts, by number, of which more may have to be kept than opcodes, or with which something may be wrong."""
-        if not run.has_one_root_each or run.parts[0][0] is None or not run.parts[-1][-1]:  # it starts or ends inside of one
-            return set(range(len(run.parts)))
-        found = {number for number, (_, is_entry, _, _, _, _) in enumerate(run.parts) if is_entry}
+        wants_scalars = self._wants.loops
+        found = {
+            number
+            for number, ((name, is_entry, _, _, _, _), heads) in enumerate(zip(run.parts, columns, strict=True))
+            if name is None or is_entry or heads.is_special or heads.root is None or (wants_scalars and heads.root.holds_scalar)
+        }
         found.add(len(run.parts) - 1)  # the entry, if none is marked
-        found |= run.parts_with(self._heads.special)
-        if self._wants.loops:
-            scalars = self._heads.scalars
-            found.update(number for number, root in enumerate(run.roots) if run.heads[root] in scalars)
         if self._wants.checked:
-            found.update(self._names.doubtful(run, opcodes))
+            found.update(self._names.doubtful(run, columns))
         return found
 
-    def _take_part(
-        self, run: LineRun, part: Part, line: int, opened: OpenComputation | None, opcodes: Sequence[str]
-    ) -> OpenComputation | None:
-        """Takes a part of a run, whose rows have these opcodes: the computation that is open after it."""
-        name, is_entry, first, end, first_line, is_closed = part
-        if name is not None:
-            opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1])
-        if opened is not None and first < end:
-            self._take(opened, run.part(part, line), opcodes[first:end])
-        if opened is not None and is_closed:
-            self.end(opened)
-            return None
-        return opened
+    def _check_callees(self, run: LineRun, columns: Sequence[HeadColumn], line: int) -> None:
+        """Looks at what the rows of a run call."""
+        first_rows = [first for _, _, first, _, _, _ in run.parts]
+        calling = [run.tails[first + row] for first, heads in zip(first_rows, columns, strict=True) for row in heads.calling]
+        checks_names = self._wants.checked and not self._names.knows_callees("\n".join(calling))
+        for part, heads in zip(run.parts, columns, strict=True):
+            if checks_names:
+                self._names.note_callees(_rows(run, part, heads, line))
+            if self._roots is not None:
+                self._roots.check_callers(_rows(run, part, heads, line))
 
-    def _take(self, opened: OpenComputation, rows: Rows, opcodes: Sequence[str]) -> None:
-        """Takes rows of these opcodes."""
-        computation, wants, heads = opened.computation, self._wants, self._heads
+    def _take(self, opened: OpenComputation, rows: Rows) -> None:
+        """Takes rows of a computation."""
+        computation, wants, heads = opened.computation, self._wants, rows.column
         if computation.is_entry:
             tails = "\n".join(rows.tails)
             note_devices(self.module, tails, 0, len(tails), of_entry=True)
         if opened.may_be_entry:
             opened.candidate.append(rows)
-        if self._reads_every_line:
-            computation.opcodes = extended(computation.opcodes, opcodes)
-            if not heads.special.isdisjoint(rows.heads):
-                self._note_unknown(rows)
+        if self._reads_every_line and heads.is_special:
+            self._note_unknown(rows)
         if wants.graph:
-            computation.keep_rows(heads.with_shared_heads(rows.rows), rows.line)
+            computation.rows = computation.rows.followed_by(rows)
+            computation.opcodes = computation.rows.opcodes
+        elif self._reads_every_line:
+            computation.opcodes = extended(computation.opcodes, heads.opcodes) if computation.opcodes else heads.opcodes
         if wants.checked or (wants.entry and computation.is_entry):
-            self._names.check(rows, opcodes)
-        if wants.loops and not heads.scalars.isdisjoint(rows.heads):
-            opened.take_scalars(rows.rows, rows.line)
-        for index in compress(count(), [row[0] for row in rows.rows]):
-            opened.roots += 1
-            if opened.roots > 1:
-                message = f"a second ROOT in computation {computation.name}"
-                self.module.note("HI010", message, rows.line + index, rows.names[index])
-            computation.root_opcode = opcodes[index]
-        opened.last = (rows.rows[-1], rows.line + len(rows.rows) - 1)
+            self._names.check(rows)
+        if wants.loops and heads.holds_scalar:
+            opened.take_scalars(rows)
+        self._note_roots(opened, rows)
+        opened.last = (rows[len(rows) - 1], rows.lines[-1])
         if wants.operands:
             opened.define(rows)
-        for index in self._wanted_rows(computation, rows, opcodes):
-            self._keep(opened, rows.rows[index], rows.line + index)
+        for index in self._wanted_rows(computation, rows):
+            self._keep(opened, rows[index], rows.lines[index])
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
@@ -248,9 +247,9 @@ class Keeper:
         for position, row in picked:
             line += text.count("\n", counted, position)
             counted = position
-            if self._heads.opcodes_of([row[2]]) is None:
+            head = self._heads.find(row[2])
+            if head is None:
                 continue
-            head = self._heads[row[2]]
             if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
                 self._keep(opened, row, line)
         line_count = line - lines.line + text.count("\n", counted, lines.end)
@@ -267,21 +266,27 @@ class Keeper:
             opened.last = None
         return line_count
 
+    def _note_roots(self, opened: OpenComputation, rows: Rows) -> None:
+        computation = opened.computation
+        for index in sorted(rows.column.marked):
+            opened.roots += 1
+            if opened.roots > 1:
+                message = f"a second ROOT in computation {computation.name}"
+                self.module.note("HI010", message, rows.lines[index], rows.names[index])
+            computation.root_opcode = rows.opcodes[index]
+
     # -- what is kept of a row ------------------------------------------------------------------------------------------
 
-    def _wanted_rows(self, computation: Computation, rows: Rows, opcodes: Sequence[str]) -> Iterator[int]:
+    def _wanted_rows(self, computation: Computation, rows: Rows) -> Iterator[int]:
         """The rows to keep, by number."""
-        heads, special = self._heads, self._heads.special
+        column = rows.column
         of_entry = self._wants.entry and computation.is_entry
-        if not of_entry and special.isdisjoint(rows.heads):
+        if not of_entry and not column.is_special:
             return
-        for index, (root, _, text, tail) in enumerate(rows.rows):
-            if of_entry and (root or opcodes[index] == "parameter"):
+        for index, (head, tail) in enumerate(zip(column.heads, rows.tails, strict=True)):
+            is_of_entry = of_entry and (index in column.marked or head.opcode == "parameter")
+            if is_of_entry or head.is_wanted or (head.may_be_kept and self._is_called_for(head, tail)):
                 yield index
-            elif text in special:
-                head = heads[text]
-                if head.is_wanted or (head.may_be_kept and self._is_called_for(head, tail)):
-                    yield index
 
     def _is_called_for(self, head: Head, tail: str) -> bool:
         """Whether an instruction is wanted for its custom-call target, or for what it calls."""
@@ -301,7 +306,13 @@ class Keeper:
         computation.instructions = extended(computation.instructions, (instruction,))
 
     def _note_unknown(self, rows: Rows) -> None:
-        for index, row in enumerate(rows.rows):
-            problem = self._heads[row[2]].problem if row[2] in self._heads.special else None
-            if problem is not None:
-                self.module.note(*problem, rows.line + index, row[1])
+        for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):
+            if head.problem is not None:
+                self.module.note(*head.problem, line, name)
+
+
+def _rows(run: LineRun, part: Part, heads: HeadColumn, line: int) -> Rows:
+    """The rows of a part of a run that starts on `line`."""
+    _, _, first, end, first_line, _ = part
+    first_line += line
+    return Rows(run.names[first:end], heads, run.tails[first:end], range(first_line, first_line + end - first))

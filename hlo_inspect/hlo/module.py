@@ -9,7 +9,7 @@ from dataclasses import field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
@@ -18,22 +18,13 @@ from hlo_inspect.hlo.heads import Head, HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
+from hlo_inspect.hlo.rows import NO_ROWS, Rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.records import dataclass
 
 MAX_UNPACKED = 1 << 6
-
-T = TypeVar("T")
-
-
-def extended(kept: Sequence[T], more: Iterable[T]) -> list[T]:
-    """`kept` with more, in the same list where it is a list already: most computations have nothing, and no list."""
-    if isinstance(kept, list):
-        kept.extend(more)
-        return kept
-    return [*kept, *more]
 
 
 @dataclass(slots=True)
@@ -58,7 +49,7 @@ class Computation:
     `reads`: of the entry, where asked for, which parameters something reads.
     `is_cut_off`: its end is not in the text.
     `packed_scalars`: the rows of `scalars`, with their lines.
-    `rows`: every instruction where the graph is wanted, and `lines` on which they stand, a range where these are consecutive.
+    `rows`: every instruction where the graph is wanted.
     """
 
     name: str
@@ -70,23 +61,10 @@ class Computation:
     instructions: Sequence[Instruction] = ()
     reads: ParameterReads | None = None
     is_cut_off: bool = False
-    rows: Sequence[Row] = ()
-    lines: Sequence[int] = range(0)
+    rows: Rows = NO_ROWS
     _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
     packed_scalars: bytes = b""
     _faults: dict[str, tuple[int, str]] | None = None
-
-    def keep_rows(self, rows: list[Row], first: int) -> None:
-        """Keeps more rows; the first one is at line `first`, each other one line below the one before it."""
-        lines = range(first, first + len(rows))
-        if not self.rows:
-            self.rows, self.lines = rows, lines
-            return
-        self.rows = extended(self.rows, rows)
-        if isinstance(self.lines, range) and self.lines.stop == first:
-            self.lines = range(self.lines.start, lines.stop)
-        else:
-            self.lines = extended(self.lines, lines)
 
     def note_fault(self, name: str, line: int, reason: str) -> None:
         """Notes that the attributes of a kept instruction make no sense."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.fast_path import LineRun, Rows
+from hlo_inspect.hlo.fast_path import LineRun
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operand_names, operands_end, operands_of
+from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.records import dataclass
 
@@ -52,20 +53,23 @@ class NameCheck:
         if computation.is_entry:
             computation.reads = ParameterReads()
 
-    def check(self, rows: Rows, opcodes: Sequence[str]) -> None:
+    def check(self, rows: Rows) -> None:
         """Takes rows of the computation that was begun."""
         defined = set(rows.names)
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
         self._names.update(defined)
-        (uses,) = _operand_names(rows.tails, opcodes)
+        (uses,) = _operand_names(rows.tails, rows.opcodes)
         if not uses <= self._names:
-            uses = self._check_operands(rows, opcodes)
+            uses = self._check_operands(rows)
         if self._computation.reads is not None:
-            _note_reads(self._computation.reads, rows, opcodes, uses)
+            _note_reads(self._computation.reads, rows, uses)
 
-    def doubtful(self, run: LineRun, opcodes: Sequence[str]) -> Iterator[int]:
+    def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
         """The parts of a run, by number, that may define a name twice or use one that they do not define."""
+        opcodes: list[str] = []
+        for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
+            opcodes += ("", *column.opcodes) if name is not None else column.opcodes
         uses = _operand_names(run.tails, opcodes, len(run.starts))
         before = len(uses) - len(run.parts)  # 1 where nothing but an empty set belongs to what is before the first part
         for number, (_, _, first, end, _, _) in enumerate(run.parts):
@@ -75,15 +79,15 @@ class NameCheck:
 
     def _note_duplicates(self, rows: Rows) -> None:
         seen: set[str] = set()
-        for line, name in enumerate(rows.names, rows.line):
+        for line, name in zip(rows.lines, rows.names, strict=True):
             if name in seen or name in self._names:
                 self._note("HI007", f"{name} is defined twice in computation {self._computation.name}", line, name)
             seen.add(name)
 
-    def _check_operands(self, rows: Rows, opcodes: Sequence[str]) -> set[str]:
+    def _check_operands(self, rows: Rows) -> set[str]:
         """The uses, operand by operand; notes which are not defined so far."""
         uses: set[str] = set()
-        for line, (tail, opcode) in enumerate(zip(rows.tails, opcodes, strict=True), rows.line):
+        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
             if opcode not in LITERAL_OPCODES:
                 names = _precise_names(tail)
                 uses.update(names)
@@ -100,7 +104,7 @@ class NameCheck:
 
     def note_callees(self, rows: Rows) -> None:
         """Notes the computations that are called and not defined so far."""
-        for line, tail in enumerate(rows.tails, rows.line):
+        for line, tail in zip(rows.lines, rows.tails, strict=True):
             if not self.knows_callees(tail):
                 for callee in _precise_callees(tail):
                     self._unknown_callees.setdefault(callee, line)
@@ -119,21 +123,21 @@ class NameCheck:
                 self._note("HI009", f"computation {name} is called and not defined", line, name)
 
 
-def _note_reads(reads: ParameterReads, rows: Rows, opcodes: Sequence[str], uses: set[str]) -> None:
+def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
     """Notes which parameters the rows define and which the names that are their operands read."""
-    for row, opcode in zip(rows.rows, opcodes, strict=True):
+    for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
         if opcode == "parameter":
-            reads.unread.add(row[1])
-            if row[2].startswith("("):
-                reads.elements[row[1]] = set()
+            reads.unread.add(name)
+            if head.startswith("("):
+                reads.elements[name] = set()
     reads.unread -= uses
     if not uses.isdisjoint(reads.elements):
-        _note_elements(reads.elements, rows, opcodes)
+        _note_elements(reads.elements, rows)
 
 
-def _note_elements(elements: dict[str, set[int]], rows: Rows, opcodes: Sequence[str]) -> None:
+def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
     """Of a tuple that is only taken apart the elements are read, of any other all."""
-    for tail, opcode in zip(rows.tails, opcodes, strict=True):
+    for tail, opcode in zip(rows.tails, rows.opcodes, strict=True):
         if opcode in LITERAL_OPCODES:
             continue
         try:

@@ -6,7 +6,7 @@ The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, cast, get_args
 
 Role = Literal["run", "body", "condition", "branch", "fused", "applied", "custom"]
@@ -297,8 +297,3 @@ def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
 def opcodes_that_call(*roles: Role) -> frozenset[str]:
     """The opcodes that call a computation in one of these roles."""
     return frozenset(opcode.name for opcode in TABLE.values() if not set(roles).isdisjoint(opcode.callees.values()))
-
-
-def calling_opcodes(opcodes: Iterable[str]) -> set[str]:
-    """Those of the opcodes that can name a computation, as unknown ones may."""
-    return {opcode for opcode in set(opcodes) if opcode in CALLING_OPCODES or opcode not in TABLE}

@@ -12,16 +12,17 @@ hands to a loop or a call, and no others: a handful, even where the body has hun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from itertools import islice
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.fast_path import DEFINITION, Rows, read_row
+from hlo_inspect.hlo.fast_path import DEFINITION, read_row
 from hlo_inspect.hlo.heads import Head, HeadTable
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import operands_of
+from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -82,7 +83,7 @@ class OpenComputation:
 
     def define(self, rows: Rows) -> None:
         """Takes the heads of rows."""
-        self._read.update(zip(rows.names, map(self.heads.__getitem__, rows.heads), strict=True))
+        self._read.update(zip(rows.names, rows.column.heads, strict=True))
         if len(self._read) > MAX_DEFINITIONS:  # the first ones go, many at once: taking one after the other is quadratic
             self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
@@ -94,17 +95,18 @@ class OpenComputation:
         if self.unread is None:
             self.unread = dict(DEFINITION.findall(self.unread_lines))
         text = self.unread.get(name)
-        return self.heads[text] if text is not None and self.heads.opcodes_of([text]) is not None else None
+        return self.heads.find(text) if text is not None else None
 
     # -- its scalars ----------------------------------------------------------------------------------------------------
 
-    def take_scalars(self, rows: Iterable[Row], line: int) -> None:
-        """Picks from rows of which the first is at `line`; their heads are known."""
-        for number, row in enumerate(rows, line):
-            head = self.heads[row[2]]
+    def take_scalars(self, rows: Rows) -> None:
+        for row, head, line in zip(rows, rows.column.heads, rows.lines, strict=True):
             if head.holds_scalar:
-                self.scalars[row[1]] = (row, head, number)
-                self._scalar_root = row[1] if row[0] else self._scalar_root
+                self._take_scalar(row, head, line)
+
+    def _take_scalar(self, row: Row, head: Head, line: int) -> None:
+        self.scalars[row[1]] = (row, head, line)
+        self._scalar_root = row[1] if row[0] else self._scalar_root
 
     def search_scalars(self, lines: Span) -> None:
         """Picks from lines in which nothing else is wanted."""
@@ -114,8 +116,9 @@ class OpenComputation:
             line += text.count("\n", counted, begin)
             counted = begin
             row = read_row(text, begin)
-            if row is not None and self.heads.opcodes_of([row[2]]) is not None:
-                self.take_scalars([row], line)
+            head = self.heads.find(row[2]) if row is not None else None
+            if row is not None and head is not None and head.holds_scalar:
+                self._take_scalar(row, head, line)
 
     def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:
         """The scalars that feed the root or what the computation's loops and calls are handed, with their lines.

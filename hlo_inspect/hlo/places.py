@@ -75,7 +75,7 @@ def _relocate_computation(computation: Computation, places: Places) -> None:
     for instruction in computation.instructions:
         instruction.line = places.place(instruction.line)[0]
     if computation.rows:
-        computation.lines = [places.place(line)[0] for line in computation.lines]
+        computation.rows.lines = [places.place(line)[0] for line in computation.rows.lines]
     if computation.packed_scalars:
         rows = marshal.loads(computation.packed_scalars)  # noqa: S302 - bytes that `keep_scalars` made
         computation.packed_scalars = marshal.dumps([(*row[:-1], places.place(row[-1])[0]) for row in rows])

@@ -265,7 +265,7 @@ class ModuleReader:
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
-            if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run.rows) == 1):
+            if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
                 return False  # the entry may be followed by other text
             if run is not None:
                 taken, self._open = self._keeper.take_run(run, cursor.line, cursor.text, self._open)

@@ -8,11 +8,9 @@ result in the header's `entry_computation_layout`, and the shape of the fusion, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from hlo_inspect.hlo.fast_path import Rows
-from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -43,17 +41,17 @@ class RootCheck:
         elif not compatible(stated, shape):
             self._note(computation.name, name, line, shape, of, stated)
 
-    def check_callers(self, rows: Rows, heads: Mapping[str, Head]) -> None:
+    def check_callers(self, rows: Rows) -> None:
         """Holds the roots that no signature tells of against the instructions that run their computations."""
         if not self._unmarked:
             return
-        for row, head, tail in zip(rows.names, rows.heads, rows.tails, strict=True):
+        for row, head, tail in zip(rows.names, rows.column.heads, rows.tails, strict=True):
             for attribute, callee in _CALLEE.findall(tail):
                 known = self._unmarked.get(callee)
-                if known is None or heads[head].opcode != _GIVING[attribute]:
+                if known is None or head.opcode != _GIVING[attribute]:
                     continue
                 shape, name, line = known
-                stated = heads[head].shape
+                stated = head.shape
                 if stated is not None and not compatible(stated, shape):
                     self._unmarked.pop(callee)
                     self._note(callee, name, line, shape, f"its caller {row}", stated)

@@ -55,7 +55,7 @@ class NormalTexts:
                 yield "\n"
             count += 1
             self._note_problems(module)
-            canonical = CanonicalModule(module, Views(module.computations, module.heads), layouts=self.layouts)
+            canonical = CanonicalModule(module, Views(module.computations), layouts=self.layouts)
             is_scheduled = module.header.is_scheduled and not self.unscheduled
             yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
         if not count and others:

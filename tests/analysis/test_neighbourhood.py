@@ -20,7 +20,7 @@ def module(text: str) -> Module:
 
 
 def views_of(found: Module) -> Views:
-    return Views(found.computations, found.heads)
+    return Views(found.computations)
 
 
 @pytest.mark.parametrize(

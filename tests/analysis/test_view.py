@@ -9,6 +9,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation
 from tests.analysis.cost.small import as_xla, module_of
+from tests.hlo.reading import rows_of
 
 PARAMETER = "%p = f32[8]{0} parameter(0)"
 
@@ -22,13 +23,15 @@ def view_of(*lines: str) -> View:
 
 def test_rows_with_their_lines() -> None:
     computation = Computation("f", 3, is_entry=False)
-    computation.keep_rows([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)
-    computation.keep_rows([("ROOT ", "c", "f32[] add", "%a, %b)")], 9)
+    computation.rows = computation.rows.followed_by(
+        rows_of([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)
+    )
+    computation.rows = computation.rows.followed_by(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
     views = Views({"f": computation})
     view = views.of("f")
     assert views.of("f") is view
     assert [(row[1], line) for row, line in zip(view.rows, view.lines, strict=True)] == [("a", 4), ("b", 5), ("c", 9)]
-    assert view.opcodes == ["parameter", "constant", "add"]
+    assert list(view.opcodes) == ["parameter", "constant", "add"]
     assert [str(shape) for shape in view.shapes] == ["f32[]"] * 3
     assert [view.operand_rows(index) for index in range(3)] == [(), (), (0, 1)]
     assert view.users == [[2], [2], []]
@@ -36,7 +39,7 @@ def test_rows_with_their_lines() -> None:
 
 def test_a_computation_without_rows() -> None:
     view = View(Computation("f", 3, is_entry=False))
-    assert (view.rows, view.root, view.users, view.index("a")) == ((), None, [], None)
+    assert (list(view.rows), view.root, view.users, view.index("a")) == ([], None, [], None)
 
 
 def test_a_shape_that_cannot_be_read() -> None:
@@ -125,7 +128,7 @@ def test_a_row_is_one_user_however_often_it_uses_another() -> None:
 def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
-    computation.keep_rows([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
+    computation.rows = computation.rows.followed_by(rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4))
     view = View(computation)
     assert [operand.name for operand in view.operands(0)] == [None]
     assert view.operand_rows(0) == (None,)

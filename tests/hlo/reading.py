@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hlo_inspect.hlo import tokens
@@ -10,7 +11,9 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.rows import ColumnTable, Rows
 from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 
 EVERYTHING = Wants(entry=True, checked=True)
@@ -40,11 +43,16 @@ def kept(found: Module) -> list[tuple[str, str, str]]:
     return sorted((i.computation.name, i.name, i.opcode) for i in found.instructions)
 
 
+def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> Rows:
+    """Rows by columns, the first of them on `line`."""
+    marks, names, texts, tails = zip(*rows, strict=True)
+    return Rows(names, ColumnTable(heads or HeadTable()).column(texts, marks), tails, range(line, line + len(names)))
+
+
 def body(computation: Computation) -> list[Instruction]:
     """Every instruction of a computation whose rows were kept."""
-    rows = zip(computation.rows, computation.lines, strict=True)
-    heads = HeadTable()
-    found = [Instruction(computation, row, heads[row[2]], line) for row, line in rows]
+    rows = computation.rows
+    found = [Instruction(computation, *each) for each in zip(rows, rows.column.heads, rows.lines, strict=True)]
     if found and not any(instruction.is_root for instruction in found):
         found[-1].is_root = True
     return found

@@ -162,9 +162,9 @@ def test_one_attribute(tail: str, value: tuple[int, ...] | None) -> None:
 
 def test_heads() -> None:
     table = HeadTable()
-    assert table["f32[2]{0} negate"] == Head("negate", parse_shape("f32[2]{0}"))
-    assert table[" negate"] == Head("negate", None)
-    assert table["f99[2] negate"] == Head("negate", None, ("HI006", "unknown element type in f99[2]"))
+    assert table["f32[2]{0} negate"] == Head("negate", parse_shape("f32[2]{0}"), text="f32[2]{0} negate")
+    assert table[" negate"] == Head("negate", None, text=" negate")
+    assert table["f99[2] negate"] == Head("negate", None, ("HI006", "unknown element type in f99[2]"), text="f99[2] negate")
     with pytest.raises(ShapeError):
         _ = table["f32[2 negate"]
 

@@ -6,13 +6,12 @@ import pytest
 
 from hlo_inspect.hlo import open_computation
 from hlo_inspect.hlo.device_marks import note_devices
-from hlo_inspect.hlo.fast_path import columns
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.reading import EVERYTHING, body, kept, module, problems
+from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
 
 TEXT = """HloModule m
 
@@ -226,7 +225,7 @@ MAIN = """ENTRY %main (q: f32[4]) -> f32[] {
 
 def test_opcodes_roots_and_lines() -> None:
     found = module(HEADER + ADD + SUM + MAIN, Wants(every_line=True))
-    assert [(c.name, c.line, c.root_opcode, c.opcodes, c.is_entry) for c in found.computations.values()] == [
+    assert [(c.name, c.line, c.root_opcode, list(c.opcodes), c.is_entry) for c in found.computations.values()] == [
         ("add", 3, "add", ["parameter", "parameter", "add"], False),
         ("sum", 9, "reduce", ["parameter", "constant", "reduce"], False),
         ("main", 15, "fusion", ["parameter", "fusion"], True),
@@ -248,7 +247,7 @@ def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
 def test_every_row_is_kept_for_the_graph() -> None:
     total = module(HEADER + ADD + SUM + MAIN, Wants(graph=True)).computations["sum"]
     assert [row[1] for row in total.rows] == ["p", "z", "r"]
-    assert total.lines == range(10, 13)
+    assert total.rows.lines == range(10, 13)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_faults_of_whole_computations_have_their_lines(text: str, expected: list
 
 def heads_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadTable:
     heads = HeadTable(wanted=wanted)
-    assert heads.opcodes_of(texts) == [text.rpartition(" ")[2] for text in texts]
+    assert [heads[text].opcode for text in texts] == [text.rpartition(" ")[2] for text in texts]
     return heads
 
 
@@ -294,7 +293,6 @@ def test_heads_are_classified_once() -> None:
     texts = ["s32[] add", "f32[2]{0} while", "f32[2]{0} fusion", "f32[2]{0} tanh", "x32[] add", "s32[] frob"]
     texts.append("(f32[2]{0}, f32[2]{1,0}) tuple")
     table = heads_of(*texts, wanted=frozenset({"while", "add"}))
-    assert table.opcodes_of([texts[1], "", texts[0]]) == ["while", "", "add"]
     found = [table[text] for text in texts]
     assert [record.is_wanted for record in found] == [True, True, False, False, True, False, False]
     assert [record.may_be_kept for record in found] == [False, False, True, False, False, False, False]
@@ -303,18 +301,18 @@ def test_heads_are_classified_once() -> None:
         ("HI004", "unknown opcode 'frob'"),
         ("HI013", "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})"),
     ]
-    assert table.special == {texts[0], texts[1], texts[2], *texts[4:]}
-    assert table.opcodes_of(["s32[] add", "f32[2 add"]) is None
-    assert table.opcodes_of(["s32[] add"]) == ["add"]
-    assert table["s32[] add"] is found[0]
+    assert [record.is_special for record in found] == [True, True, True, False, True, True, True]
+    assert [record.may_call for record in found] == [False, True, True, False, False, True, False]  # an unknown one may
+    assert table.find("f32[2 add") is None
+    assert table.find("s32[] add") is table["s32[] add"] is found[0]
 
 
 def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
     heads = opened(heads_of("f32[] negate", "s32[] constant"))
     for number in range(3):
-        heads.define(columns([("", f"x{number}", "f32[] negate", "%y)")], 1))
-    heads.define(columns([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
+        heads.define(rows_of([("", f"x{number}", "f32[] negate", "%y)")], 1))
+    heads.define(rows_of([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
     assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module, extended
+from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
+from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended
+from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.wants import Wants
+from tests.hlo.reading import rows_of
 
 
 def instruction(text: str, computation: Computation) -> Instruction:
@@ -77,16 +82,30 @@ def test_faults_of_a_computation() -> None:
 
 def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
     p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
-    computation = Computation("main", 1, is_entry=True)
-    assert (list(computation.rows), list(computation.lines)) == ([], [])
-    computation.keep_rows([p, q], 3)
-    assert (computation.rows, computation.lines) == ([p, q], range(3, 5))
-    computation.keep_rows([r], 5)
-    assert (computation.rows, computation.lines) == ([p, q, r], range(3, 6))
-    computation.keep_rows([p, q], 8)
-    assert computation.lines == [3, 4, 5, 8, 9]
-    computation.keep_rows([r], 10)
-    assert (computation.rows, computation.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])
+    rows = NO_ROWS.followed_by(rows_of([p, q], 3))
+    assert (list(rows), rows.lines) == ([p, q], range(3, 5))
+    rows = rows.followed_by(rows_of([r], 5))
+    assert (list(rows), rows.lines) == ([p, q, r], range(3, 6))
+    rows = rows.followed_by(rows_of([p, q], 8))
+    assert rows.lines == [3, 4, 5, 8, 9]
+    rows = rows.followed_by(rows_of([r], 10))
+    assert (list(rows), rows.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])
+    assert [rows[index] for index in range(6)] == list(rows)
+    assert list(NO_ROWS) == []
+
+
+def test_rows_of_the_same_heads_share_them() -> None:
+    p, q = ("", "p", "f32[] parameter", "0)"), ("ROOT ", "q", "f32[] sqrt", "%p)")
+    table = ColumnTable(HeadTable())
+    column = table.column((p[2], q[2]), (p[0], q[0]))
+    assert table.column((p[2], q[2]), (p[0], q[0])) is column
+    assert column.root is column.heads[1]
+    assert table.column((p[2], q[2]), (q[0], p[0])).root is column.heads[0]
+    assert table.column((p[2], q[2]), (q[0], q[0])).root is None
+    more = Rows(("a", "b"), column, ("0)", "%a)"), range(2)).followed_by(rows_of([p], 2))
+    assert (list(column.opcodes), list(more.opcodes)) == (["parameter", "sqrt"], ["parameter", "sqrt", "parameter"])
+    with pytest.raises(ShapeError):
+        table.column(("f32[2 add",), ("",))
 
 
 def test_a_cut_is_remembered() -> None:

@@ -180,7 +180,7 @@ def module_cost(
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))))
-    counter = _ModuleCounter(module, views or Views(module.computations, module.heads), user_rules or NO_USER_RULES)
+    counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
     counter.count_calls_alike()
     own = {name: running.figures for name, running in counter.runs.items()}

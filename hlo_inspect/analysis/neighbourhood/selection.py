@@ -108,7 +108,7 @@ def _on_line(module: Module, views: Views, line: int) -> RowPlace:
         raise NoSuchInstructionError(f"line {line} is not one of {module.name}, lines {module.first_line} to {last}")
     before, after = 0, 0
     for name, computation in views.computations.items():
-        lines = computation.lines
+        lines = computation.rows.lines
         at = bisect_left(lines, line)
         if at < len(lines) and lines[at] == line:
             return RowPlace(name, at)

@@ -33,7 +33,7 @@ class WeightUpdates:
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
     """The updates of weights in a module that was read with its graph."""
-    flow = Dataflow(views or Views(module.computations, module.heads))
+    flow = Dataflow(views or Views(module.computations))
     found = WeightUpdates(flow)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:

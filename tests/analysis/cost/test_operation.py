@@ -9,6 +9,7 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shape_text import parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape
 from tests.analysis.cost.small import operation, view_of
+from tests.hlo.reading import rows_of
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,6 @@ def test_lines_of_gaps() -> None:
 def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
-    computation.keep_rows([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
+    computation.rows = computation.rows.followed_by(rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4))
     with pytest.raises(UnknownCostError, match="not closed"):
         Operation(View(computation), 0)
