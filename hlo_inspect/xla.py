@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, ParseError
 from hlo_inspect.hlo.foreign_text import Format
@@ -19,7 +19,9 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.xla_worker import Worker, XlaAbortError, XlaError
+
+if TYPE_CHECKING:
+    from hlo_inspect.xla_worker import Worker
 
 INSTALL = "pip install 'hlo-inspect[xla]'"
 UPGRADE = "pip install --upgrade 'hlo-inspect[xla]'"
@@ -52,8 +54,12 @@ class Xla:
         """
         if self._worker is not None:
             return self._worker
+        from importlib.util import find_spec
+
         if find_spec("jaxlib") is None:
             raise MissingExtraError(f"{purpose} the extra [xla]: {INSTALL}", location)
+        from hlo_inspect.xla_worker import Worker
+
         worker = Worker()
         greeting = worker.greeting
         if greeting["error"] is not None:
@@ -70,6 +76,8 @@ class Xla:
         """The HLO text of serialized HLO or StableHLO, as a `Source` wants it of its converter. `InputError` for what XLA does
         not read.
         """
+        from hlo_inspect.xla_worker import XlaAbortError, XlaError
+
         location = Location(source.name)
         source.note = f"this is the HLO text that jaxlib makes of {source.format}; lines are counted in that text"
         worker = self.require(f"this is {source.format}; reading it needs", location)
@@ -106,6 +114,8 @@ class Xla:
             yield from self._checked_text(text, wants)
 
     def _checked_text(self, whole: Text, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
+        from hlo_inspect.xla_worker import XlaAbortError, XlaError
+
         worker = self.require("--strict needs")
         source = whole.source
         source.keep_text()

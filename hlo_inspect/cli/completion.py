@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem, split_arg_string
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from hlo_inspect.report.model import Report
 
 # a loop, a collective and a fusion, so that tables which leave themselves out without rows are there
@@ -64,6 +65,8 @@ layer -1 1 ALLREDUCE 4 1 BROADCAST 4 1 NONE 0 1
 
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The shell's own completion of paths."""
+    from click.shell_completion import CompletionItem
+
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -100,6 +103,8 @@ def rules(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def _starting_with(incomplete: str, names: Iterable[str], before: str = "") -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
     return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
 
 
@@ -128,10 +133,12 @@ def instructions(context: click.Context, _parameter: click.Parameter, incomplete
     from hlo_inspect.inspection.instruction_names import names_like
 
     source = context.params.get("source") or _first_file()
-    return [CompletionItem(name) for name in names_like(source, incomplete)] if source not in {None, "-"} else []
+    return _starting_with("", names_like(source, incomplete)) if source not in {None, "-"} else []
 
 
 def _first_file() -> str | None:
     """The first word of the line that is a file: an option of which words are still missing hides the arguments before it."""
+    from click.shell_completion import split_arg_string
+
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))
     return next((word for word in words if Path(word).is_file()), None)

@@ -9,6 +9,7 @@ What takes time to import is imported by `_run`, so that an interruption meanwhi
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -21,6 +22,8 @@ from hlo_inspect.cli.streams import silence, tell
 USAGE, UNREADABLE, INTERRUPTED = 2, 3, 130
 NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
+_COLLECT_AFTER = 50_000
+"""So many new objects are made before some are visited: imports make many that stay, and no cycles."""
 
 
 class EndedBySignal(BaseException):
@@ -33,6 +36,7 @@ class EndedBySignal(BaseException):
 
 def main() -> None:
     """Runs the command line and exits."""
+    gc.set_threshold(_COLLECT_AFTER)
     for name in ENDING_SIGNALS:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:

@@ -6,11 +6,8 @@ UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are 
 
 from __future__ import annotations
 
-import bz2
 import errno
-import gzip
 import io
-import lzma
 import os
 import re
 import sys
@@ -371,9 +368,27 @@ def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
     return _frames(stream, _ZstdFrame)
 
 
+def _open_gzip(stream: IO[bytes]) -> IO[bytes]:
+    import gzip
+
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+
+
+def _open_bzip2(stream: IO[bytes]) -> IO[bytes]:
+    import bz2
+
+    return _frames(stream, bz2.BZ2Decompressor)
+
+
+def _open_xz(stream: IO[bytes]) -> IO[bytes]:
+    import lzma
+
+    return _frames(stream, lzma.LZMADecompressor)
+
+
 _DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
-    (b"\x1f\x8b", lambda stream: cast("IO[bytes]", gzip.GzipFile(fileobj=stream))),
-    (b"BZh", lambda stream: _frames(stream, bz2.BZ2Decompressor)),
-    (b"\xfd7zXZ\x00", lambda stream: _frames(stream, lzma.LZMADecompressor)),
+    (b"\x1f\x8b", _open_gzip),
+    (b"BZh", _open_bzip2),
+    (b"\xfd7zXZ\x00", _open_xz),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )

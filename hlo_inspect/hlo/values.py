@@ -6,7 +6,6 @@ wrote otherwise. A text that is no such value becomes a `MalformedValue`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
@@ -231,6 +230,8 @@ def _backend_config(text: str) -> BackendConfig:
     spelled = tokens.unquote(text).strip()
     if not spelled:
         return BackendConfig("", {})
+    import json  # few commands need it
+
     try:
         value = json.loads(spelled, strict=False)  # before optimization JSON in JSON has line breaks in its strings
     except (ValueError, RecursionError):
@@ -269,6 +270,8 @@ def _ffi_value(text: str, depth: int) -> object:
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
+    import json  # few commands need it
+
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ def find_pass(name: str) -> Pass:
     for one in PASSES:
         if name in one.aliases:
             return one
+    from hlo_inspect.errors import UsageError, did_you_mean
+
     names = [*PASSES.names, SHOW, WORKLOAD]
     raise UsageError(f"no pass {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 

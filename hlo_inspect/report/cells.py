@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hlo_inspect.errors import printable
 from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import as_unit, format_bounded, format_like
+from hlo_inspect.report.units import as_unit, format_bounded
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 """The word of a unit in the names of columns, and what a column of that name alone is called."""
@@ -102,6 +102,8 @@ def cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bo
     unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
     if row[at] is None and (columns[at].optional or others.get(columns[at].unit_of) is None):
         return ""
+    from hlo_inspect.report.quantities import format_like
+
     return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
 
 

@@ -18,7 +18,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.records import dataclass
 from hlo_inspect.report.columns import find_column
 from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import UNKNOWN, parse_quantity
+from hlo_inspect.report.quantities import parse_quantity
+from hlo_inspect.report.units import UNKNOWN
 
 _HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
 _QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'")

@@ -8,16 +8,19 @@ than asked. Widths are terminal cells: a CJK character takes two.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from hlo_inspect.errors import printable
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.records import dataclass
 from hlo_inspect.report.cells import Texts, format_table, heading
 from hlo_inspect.report.model import Column, Table, Unit
 from hlo_inspect.report.units import UNKNOWN
 
 GAP = 2  # blanks between columns
+NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\u2190-\u2211\u2500-\u257f]*+")
+"""Text of characters that take one cell each, among them all that pages have: rich need not be imported for them."""
+
 PAGE_WIDTH = 120  # what chooses the columns where the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
@@ -159,7 +162,7 @@ def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> lis
 
 
 def cell_width(text: str) -> int:
-    if text.isascii():
+    if text.isascii() or NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len
 
@@ -171,6 +174,8 @@ def fit(text: str, width: int) -> str:
     if cell_width(text) <= width:
         return text
     if _is_sentence(text):
+        import textwrap
+
         return "\n".join(shorten(line, width) for line in textwrap.wrap(text, width, break_on_hyphens=False))
     return shorten(text, width)
 
@@ -188,7 +193,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    if text.isascii():
+    if text.isascii() or NARROW.fullmatch(text):
         return text[:width]
     from rich.cells import set_cell_size
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from hlo_inspect.errors import UsageError
 from hlo_inspect.records import dataclass
 from hlo_inspect.report.columns import find_column
-from hlo_inspect.report.filters import parse_filter, row_test
 from hlo_inspect.report.model import Report, Row, Table, Value
 
 _PAGES = ("summary",)
@@ -59,6 +58,10 @@ def _table(report: Report, name: str | None) -> Table:
 
 
 def _filtered(table: Table, filters: Sequence[str]) -> Table:
+    if not filters:
+        return table
+    from hlo_inspect.report.filters import parse_filter, row_test
+
     tests = [row_test(comparison, table) for text in filters for comparison in parse_filter(text)]
     if not tests:
         return table

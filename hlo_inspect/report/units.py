@@ -1,4 +1,4 @@
-"""Values as people read and write them: the only place that rounds.
+"""Values as people read them: the only place that rounds.
 
 A quantity has three or four significant digits: two decimals below 10, one below 1000, none above, and moves to the next unit
 when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP and s are exact. Bytes go by 1024, all else by
@@ -7,41 +7,24 @@ when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import get_args
 
 from hlo_inspect.errors import printable
-from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Unit, Value
 
 UNKNOWN = "?"
 
-# What is printed, in ascending order. The unit of factor 1 is the one that raw values have.
-_PRINTED: dict[Unit, dict[str, Fraction]] = {
-    "bytes": {name: Fraction(1024**power) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))},
-    "flops": {f"{prefix}FLOP": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
-    "seconds": {name: Fraction(1000**power, 10**9) for power, name in enumerate(("ns", "\u00b5s", "ms", "s"))},
-    "flops_per_s": {
-        f"{prefix}FLOP/s": Fraction(1000**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))
-    },
-    "bytes_per_s": {"B/s": Fraction(1), "MB/s": Fraction(10**6), "GB/s": Fraction(10**9)},
+# What is printed, in ascending order, as a fraction of the unit that raw values have, which is the one of factor 1.
+PRINTED: dict[Unit, dict[str, tuple[int, int]]] = {
+    "bytes": {name: (1024**power, 1) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))},
+    "flops": {f"{prefix}FLOP": (1000**power, 1) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    "seconds": {name: (1000**power, 10**9) for power, name in enumerate(("ns", "\u00b5s", "ms", "s"))},
+    "flops_per_s": {f"{prefix}FLOP/s": (1000**power, 1) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    "bytes_per_s": {"B/s": (1, 1), "MB/s": (10**6, 1), "GB/s": (10**9, 1)},
 }
-_STEPS = {unit: [(name, float(factor)) for name, factor in scale.items()] for unit, scale in _PRINTED.items()}
+_STEPS = {unit: [(name, top / bottom) for name, (top, bottom) in scale.items()] for unit, scale in PRINTED.items()}
 _SHORT = 10**6  # six digits say what a smaller number without a unit is
 _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
-# What is read as well: decimal multiples of bytes; "us", and the Greek letter that looks like the micro sign.
-_ALSO_READ: dict[Unit, dict[str, Fraction]] = {
-    "bytes": {"kB": Fraction(1000)} | {f"{prefix}B": Fraction(1000**power) for power, prefix in enumerate("KMGTPE", 1)},
-    "seconds": {name: Fraction(1, 10**6) for name in ("us", "\u03bcs")},
-}
-_READ: dict[Unit, dict[str, Fraction]] = {unit: scale | _ALSO_READ.get(unit, {}) for unit, scale in _PRINTED.items()}
-_READ["share"] = {"%": Fraction(1, 100)}
-_QUANTITY = lazy_pattern(
-    r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
-)
-_MOST_DECIMALS = 10
-_LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers that come of them
 
 
 def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
@@ -71,27 +54,6 @@ def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = 
     return format_value(value, unit, raw_bytes)
 
 
-def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False) -> str:
-    """`value` in the multiple of its unit that the quantity in a text such as ">= 180 MiB" has, without one where that has
-    none, and with as many decimals as it takes to differ from a number there that it is not. Without a quantity as
-    `format_value` has it.
-    """
-    quantities = [match.groups() for match in _QUANTITY.finditer(written)]
-    suffixes = {suffix for _, suffix in quantities if suffix in _READ.get(unit, {})}
-    if not isinstance(value, int | float) or not math.isfinite(value) or len(suffixes) > 1 or not quantities:
-        return format_value(value, unit, raw_bytes)
-    if isinstance(value, bool) or raw_bytes or unit not in _READ:
-        return format_value(value, unit, raw_bytes)
-    suffix = suffixes.pop() if suffixes else ""
-    amount = Fraction(value) / (_READ[unit][suffix] if suffix else 1)
-    numbers = {Fraction(number.replace("_", "")) for number, _ in quantities}
-    for decimals in range(0 if amount.denominator == 1 else _rounded(float(amount))[1], _MOST_DECIMALS):
-        rounded = round(amount, decimals)
-        if rounded == amount or (rounded not in numbers and (rounded or not amount)):
-            break
-    return f"{float(rounded):,.{decimals}f} {suffix}".rstrip()
-
-
 def as_unit(name: Value) -> Unit:
     """The unit of that name; text where it is none."""
     return next((unit for unit in get_args(Unit) if unit == name), "text")
@@ -116,45 +78,19 @@ def _quantity(value: int | float, steps: list[tuple[str, float]]) -> str:
         return f"0 {next(name for name, factor in steps if factor == 1)}"
     name, factor = steps[0]
     for larger in steps[1:]:
-        if abs(_rounded(value / factor)[0]) * factor < larger[1]:
+        if abs(as_printed(value / factor)[0]) * factor < larger[1]:
             break
         name, factor = larger
     if factor == 1 and value == int(value):
         return f"{int(value)} {name}"
-    rounded, decimals = _rounded(value / factor)
+    rounded, decimals = as_printed(value / factor)
     return f"{rounded:.{decimals}f} {name}" if abs(rounded) >= 1 else f"{value / factor:.3g} {name}"
 
 
-def _rounded(amount: float) -> tuple[float, int]:
+def as_printed(amount: float) -> tuple[float, int]:
     """`amount` as it is printed, and its decimals."""
     for decimals, limit in ((2, 10), (1, 1000)):
         rounded = round(amount, decimals)
         if abs(rounded) < limit:
             return rounded, decimals
     return round(amount, 0), 0
-
-
-def parse_quantity(text: str, unit: Unit) -> int | float:
-    """The number that `text` states in `unit`: "180 MiB" (binary), "1GB" (decimal), "2.5 GFLOP", "3 ms", "1_000", "1e-8".
-    Exact: an int where it is whole. A number without a unit is in bytes, FLOP or seconds. `ValueError` says what does not fit.
-    """
-    if unit in ("text", "bool"):
-        raise ValueError(f"{text!r} is read as a quantity, but the value is of unit {unit}")
-    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _LONGEST_QUANTITY else None
-    if match is None:
-        raise ValueError(
-            f"{text[:_LONGEST_QUANTITY]!r} is not a number, or a number and a unit ('1_000', '2.5', '180 MiB', '3 ms')"
-        )
-    number, suffix = match.groups()
-    amount = Fraction(number.replace("_", "")) * (_factor(text, suffix, unit) if suffix else 1)
-    return amount.numerator if amount.denominator == 1 else float(amount)
-
-
-def _factor(text: str, suffix: str, unit: Unit) -> Fraction:
-    scale = _READ.get(unit, {})
-    if suffix in scale:
-        return scale[suffix]
-    owner = next((other for other, names in _READ.items() if suffix in names), None)
-    fault = f"{suffix} is a unit of {owner}" if owner else f"unknown unit {suffix!r}"
-    expected = f"a value in {unit} has one of {', '.join(scale)}" if scale else f"a {unit} has no unit"
-    raise ValueError(f"{text!r}: {fault}; {expected}")

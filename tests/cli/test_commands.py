@@ -406,14 +406,62 @@ def test_help_tells_of_the_mesh(run: Run) -> None:
     assert "Names of the mesh's axes with their sizes" in run("collectives", "--help").stdout
 
 
-def test_help_imports_nothing_heavy() -> None:
+def imported_by(*arguments: str) -> set[str]:
+    """The modules that a command has imported at its end."""
     code = (
-        "import sys; from hlo_inspect.cli.main import run; run(['--help']); "
-        "print(sorted({'rich', 'yaml', 'hlo_inspect.api'} & set(sys.modules)))"
+        "import sys; from hlo_inspect.cli.main import run; "
+        f"run({list(arguments)}); sys.stdout.flush(); print(*sys.modules, file=sys.stderr)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert result.stdout.splitlines()[-1] == "[]"
+    return set(result.stderr.split())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    imported = imported_by("--help")
+    assert imported & {"rich", "yaml", "json", "pathlib", "dataclasses"} == set()
+    own = {name for name in imported if name.startswith("hlo_inspect.")}
+    assert own == {
+        "hlo_inspect.cli",
+        "hlo_inspect.cli.application",
+        "hlo_inspect.cli.commands",
+        "hlo_inspect.cli.main",
+        "hlo_inspect.cli.streams",
+        "hlo_inspect.passes",
+        "hlo_inspect.registry",
+        "hlo_inspect.version",
+    }
+
+
+def test_a_small_command_imports_what_it_uses() -> None:
+    """What stands here is imported by other commands, and would make this one slower to start."""
+    imported = imported_by("collectives", str(Path(__file__).parents[1] / "data/cpu/scan_fsdp.after.txt"))
+    libraries = {"rich", "yaml", "gzip", "bz2", "lzma", "fractions", "decimal", "multiprocessing", "statistics"}
+    assert imported & libraries == set()
+    own = {name.removeprefix("hlo_inspect.") for name in imported if name.startswith("hlo_inspect.")}
+    assert {name.split(".")[1] for name in own if name.startswith("analysis.")} == {
+        "calls",
+        "collectives",
+        "context",
+        "cost",
+        "cost_models",
+        "devices",
+        "executed_collectives",
+        "instruction_phase",
+        "loops",
+        "mesh",
+        "mesh_axes",
+        "neighbourhood",
+        "op_names",
+        "phases",
+        "slices",
+    }
+    assert {name for name in own if name.startswith(("analysis.cost.", "analysis.neighbourhood."))} == {
+        "analysis.cost.wants",
+        "analysis.neighbourhood.query",
+    }
+    assert own & {"xla_worker", "configs", "inspection.jobs", "report.filters", "report.quantities", "compare"} == set()
+    assert len(own) < 125
 
 
 def test_the_summary_has_costs_and_optimizer_unless_it_is_quick(run: Run) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hlo_inspect.report.layout import make_grid, pad, shorten
+from hlo_inspect.report.layout import NARROW, make_grid, pad, shorten
 from hlo_inspect.report.model import Column, Table
 
 PATH = "jit(step)/layer_7/attention/dot_general"
@@ -217,3 +217,9 @@ def test_the_column_of_bounds() -> None:
 def test_no_total_without_rows_or_sums() -> None:
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count", summed=True)), ()), 80).total is None
     assert make_grid(Table("t", "T", (Column("name"), Column("n", "count")), (("a", 1),)), 80).total is None
+
+
+def test_characters_that_need_no_table_take_one_cell() -> None:
+    narrow = [chr(code) for code in range(0x3000) if NARROW.fullmatch(chr(code))]
+    assert {"×", "µ", "…", "–", "→"} <= set(narrow)
+    assert {one for one in narrow if cell_len(one) != 1} == set()

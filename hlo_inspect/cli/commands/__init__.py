@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hlo_inspect.errors import UsageError
 from hlo_inspect.passes import PASSES, SUMMARIES, WORKLOAD, find_pass, workload_pass
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ def find_command(name: str) -> click.Command | None:
         found: click.Command = import_module(f"{__name__}.{name}").command
         return found
     from hlo_inspect.cli.commands.of_pass import command_of
+    from hlo_inspect.errors import UsageError
 
     if name == WORKLOAD:
         return command_of(workload_pass())
