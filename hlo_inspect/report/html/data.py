@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from types import NoneType
 
 from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Column, Table, Value
 
-_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _EXACT = 2**53  # integers above it are no numbers of JavaScript
 _NARROW = 44  # characters: what a telephone shows
 _WIDE = 160
@@ -22,13 +23,17 @@ _WIDE = 160
 
 def json_block(value: object) -> str:
     """JSON that stands inside of a script element."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def table_data(table: Table, raw_bytes: bool) -> dict[str, object]:
-    """A table for the page's script: columns with their values and texts, and the texts of its sums."""
+    """A table for the page's script: columns with their values and texts."""
     wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
     bounds = table.bound_columns
+    values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
     columns = [
         {
             "name": column.name,
@@ -37,11 +42,22 @@ def table_data(table: Table, raw_bytes: bool) -> dict[str, object]:
             "wide": at in wide,
             "narrow": at in narrow,
             "machine": at in bounds.values(),
-            **_column_data(table, at, bounds.get(at), raw_bytes),
+            **_column_data(column, values[at], values[bounds[at]] if at in bounds else None, _texts(table, at, raw_bytes)),
         }
         for at, column in enumerate(table.columns)
     ]
     return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns}
+
+
+def _texts(table: Table, at: int, raw_bytes: bool) -> Callable[[int], str]:
+    """The text of a column in a row, as on any page for people."""
+    columns, rows = table.columns, table.rows
+    column, bound = columns[at], table.bound_columns.get(at)
+    if column.unit_of:
+        return lambda row: cell_in_own_unit(rows[row], at, columns, raw_bytes)
+    if bound is None:
+        return lambda row: cell(rows[row][at], None, column, raw_bytes, of_sums=False)
+    return lambda row: cell(rows[row][at], rows[row][bound], column, raw_bytes, of_sums=False)
 
 
 def _shown(table: Table, width: int) -> set[int]:
@@ -50,46 +66,33 @@ def _shown(table: Table, width: int) -> set[int]:
     return {at for at, column in enumerate(table.columns) if column.name not in hidden}
 
 
-def _column_data(table: Table, at: int, bound: int | None, raw_bytes: bool) -> dict[str, object]:
+def _column_data(
+    column: Column, values: Sequence[Value], bounds: Sequence[Value] | None, texts: Callable[[int], str]
+) -> dict[str, object]:
     """`values` and `texts`, and for each row the position of its own in `at`; without it a value for each row. Texts that the
-    values are anyway are left out.
+    values are anyway are left out, and so are bounds where no value is unknown. `texts` gives that of a row.
     """
-    column = table.columns[at]
-    keys: Iterable[tuple[Value, ...]]
+    keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
     if column.unit_of:
-        names = {one.name: number for number, one in enumerate(table.columns)}
-        used = [names[name] for name in (column.unit_of, column.like) if name in names]
-        keys = [(row[at], *(row[one] for one in used)) for row in table.rows]
-    elif bound is not None:
-        keys = [(row[at], row[bound]) for row in table.rows]
-    else:
-        keys = [(row[at],) for row in table.rows]
-    positions: dict[tuple[object, ...], int] = {}
-    rows: list[int] = []
+        keys = [(value, texts(row)) for row, value in enumerate(values)]
+    elif len(set(map(type, values)) - {NoneType}) > 1:  # 1, 1.0 and True are one key of a dict
+        keys = list(zip(keys, map(type, values), strict=True))
+    positions: dict[object, int] = {}
     first: list[int] = []
-    for number, key in enumerate(keys):
-        typed = (*key, type(key[0]))  # 1 and True are not one value
-        position = positions.setdefault(typed, len(positions))
-        if position == len(first):
-            first.append(number)
-        rows.append(position)
-    values = [_json_value(table.rows[number][at]) for number in first]
-    texts = [_text(table, number, at, bound, column, raw_bytes) for number in first]
-    data: dict[str, object] = {"values": values}
-    if any(text != value for text, value in zip(texts, values, strict=True)):
-        data["texts"] = texts
-    if bound is not None and any(value is None for value in values):
-        data["bounds"] = [_json_value(table.rows[number][bound]) for number in first]
-    if len(values) < len(rows):
-        data["at"] = rows
+    for row, key in enumerate(keys):
+        if key not in positions:
+            positions[key] = len(first)
+            first.append(row)
+    distinct = [_json_value(values[row]) for row in first]
+    shown = list(map(texts, first))
+    data: dict[str, object] = {"values": distinct}
+    if shown != distinct:
+        data["texts"] = shown
+    if bounds is not None and None in distinct:
+        data["bounds"] = [_json_value(bounds[row]) for row in first]
+    if len(first) < len(values):
+        data["at"] = list(map(positions.__getitem__, keys))
     return data
-
-
-def _text(table: Table, number: int, at: int, bound: int | None, column: Column, raw_bytes: bool) -> str:
-    row = table.rows[number]
-    if column.unit_of:
-        return cell_in_own_unit(row, at, table.columns, raw_bytes)
-    return cell(row[at], row[bound] if bound is not None else None, column, raw_bytes, of_sums=False)
 
 
 def _json_value(value: Value) -> Value:

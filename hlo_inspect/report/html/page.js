@@ -230,6 +230,8 @@ function makeTable(details) {
   details.classList.add("live");
   const isLong = table.rows > LONG;
   const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
+  const isSearched = table.rows > 5;
+  const filter = isSearched ? filterLine(table) : null;
   const made = new window.DataTable(holder, {
     data: Array.from({ length: table.rows }, (_, row) => [row]), columns,
     order: [], autoWidth: false, deferRender: true, ordering: true,
@@ -240,32 +242,34 @@ function makeTable(details) {
       { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
     ],
     layout: {
-      topStart: table.rows > 5 ? "search" : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
+      topStart: isSearched ? ["search", () => filter.line] : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
     },
     language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "no row fits" },
   });
   const entry = { view, table, made };
   tables.set(key, entry);
-  if (table.rows > 5) addFilter(details, entry);
+  filter?.onChange((test) => made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null).draw());
   return entry;
 }
 
 // A line that takes "size >= 1 MiB" or "kind = all-gather" for one column.
-function addFilter(details, { table, made }) {
+function filterLine(table) {
   const choice = element("select", { "aria-label": "Column to filter" });
   table.columns.forEach((column, at) => {
     if (!column.machine) choice.append(element("option", { value: String(at) }, column.heading));
   });
-  const field = element("input", { type: "text", placeholder: ">= 1 MiB, = all-gather, text", "aria-label": "Filter" });
-  const apply = () => {
-    const test = cellTest(table.columns[Number(choice.value)], field.value);
-    field.setAttribute("aria-invalid", String(Boolean(field.value.trim()) && !test));
-    made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null).draw();
+  const field = element("input", { type: "search", placeholder: ">= 1 MiB, = fusion, text", "aria-label": "Filter" });
+  const line = element("div", { class: "filter" }, element("label", {}, "Filter "), choice, field);
+  const onChange = (use) => {
+    const apply = () => {
+      const test = cellTest(table.columns[Number(choice.value)], field.value);
+      field.setAttribute("aria-invalid", String(Boolean(field.value.trim()) && !test));
+      use(test);
+    };
+    field.addEventListener("input", apply);
+    choice.addEventListener("change", apply);
   };
-  field.addEventListener("input", apply);
-  choice.addEventListener("change", apply);
-  const line = element("p", { class: "filter" }, element("label", {}, "Filter ", choice), field);
-  details.querySelector(".dt-container").prepend(line);
+  return { line, onChange };
 }
 
 async function copyText(text) {

@@ -23,7 +23,7 @@ _PLAN = (
     ),
     PageSection(
         "scopes",
-        "Scopes and source lines",
+        "Scopes",
         tables=("time_by_scope", "time_by_source", "cost_by_scope", "cost_by_source"),
         nothing="No instruction has an op_name or a source line.",
     ),
@@ -60,7 +60,7 @@ _PLAN = (
     ),
     PageSection(
         "parameters",
-        "Parameters and outputs",
+        "Parameters",
         tables=("params_by_role", "buffers", "params_not_donated", "params_donated", "params", "output_groups", "outputs"),
         nothing="The entry computation has no parameters, or is not in the text.",
     ),
