@@ -108,7 +108,7 @@ def css_variables() -> str:
     """The custom properties of a style sheet that hold the colours."""
     light = " ".join(f"--c-{name}: {colour.light};" for name, colour in PALETTE.items())
     dark = " ".join(f"--c-{name}: {colour.dark};" for name, colour in PALETTE.items())
-    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
 def colour(name: Value) -> str:

@@ -1,0 +1,100 @@
+"""Pages in a real browser: collected where a Chromium and Playwright are found. One browser serves all tests of a process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from hlo_inspect.cli.main import run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+
+if CHROMIUM is None or find_spec("playwright") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+Opened = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """`written(dump, …, "--profile", "h100-sxm")`: the page that `report` writes of it, once for all tests."""
+    folder = tmp_path_factory.mktemp("pages")
+    made: dict[tuple[str, ...], Path] = {}
+
+    def write(*arguments: str | Path) -> Path:
+        key = tuple(map(str, arguments))
+        if key not in made:
+            page = folder / f"{len(made)}.html"
+            assert run(["report", *key, "-q", "-o", str(page)]) == 0
+            made[key] = page
+        return made[key]
+
+    return write
+
+
+class _Watched:
+    """A page in the browser, what went wrong on it, and what it asked for."""
+
+    def __init__(self, browser: Browser, path: Path) -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900})
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("console", lambda message: self.problems.append(f"console: {message.text}"))
+        self.page.on("request", lambda request: self._asked(request.url, path.as_uri()))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]")
+
+    def _asked(self, url: str, own: str) -> None:
+        if url.partition("#")[0] != own and not url.startswith(("data:", "blob:")):
+            self.problems.append(f"request: {url}")
+
+
+@pytest.fixture(scope="session")
+def watched(browser: Browser) -> Iterator[dict[Path, _Watched]]:
+    pages: dict[Path, _Watched] = {}
+    yield pages
+    for one in pages.values():
+        one.context.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, watched: dict[Path, _Watched]) -> Iterator[Opened]:
+    """`opened(path, width=390, scheme="dark")`: the page in the browser, which all tests of it share: it is as the one before
+    left it. At the end of each nothing may have gone wrong on it, and it may have asked for nothing but itself.
+    """
+    used: list[_Watched] = []
+
+    def open_page(path: Path, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Page:
+        if path not in watched:
+            watched[path] = _Watched(browser, path)
+        used.append(watched[path])
+        page = watched[path].page
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="screen", color_scheme=scheme)
+        page.evaluate("location.hash = '#top'")
+        return page
+
+    yield open_page
+    for one in used:
+        assert one.problems == []

@@ -1,0 +1,198 @@
+"""A page in use: tables that sort, filter, search and copy, links that lead on, in both widths and on paper."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from tests.browser.conftest import Opened
+from tests.browser.page_data import PageData
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
+
+
+@pytest.fixture(scope="session")
+def path(written: Callable[..., Path]) -> Path:
+    return written(DUMP, "--profile", "h100-sxm")
+
+
+@pytest.fixture(scope="session")
+def held(path: Path) -> PageData:
+    return PageData(path.read_text(encoding="utf-8"))
+
+
+def _open_table(page: Page, name: str) -> None:
+    page.evaluate("name => { location.hash = `#table/${name}`; }", name)
+    page.wait_for_selector(f"[id='table/{name}'] .dt-container tbody tr td")
+
+
+def _column(page: Page, name: str, heading: str) -> list[str]:
+    """The cells of a column that are on the screen, in their order."""
+    cells: list[str] = page.evaluate(
+        """([name, heading]) => {
+            const table = document.getElementById(`table/${name}`).querySelector(".dt-scroll");
+            const heads = [...table.querySelectorAll(".dt-scroll-head thead th")].map((one) => one.innerText.trim());
+            const at = heads.indexOf(heading);
+            return [...table.querySelectorAll(".dt-scroll-body tbody tr")].map((row) => row.cells[at].innerText);
+        }""",
+        [name, heading],
+    )
+    return cells
+
+
+def test_a_column_sorts_by_its_values(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    _open_table(page, "kernels")
+    heading = page.locator("[id='table/kernels'] .dt-scroll-head th", has_text="size")
+    kernels = held.table("kernels")
+    at = kernels.names.index("bytes")
+    by_size = sorted(range(len(kernels.rows)), key=lambda row: kernels.rows[row][at])
+    heading.click()
+    largest = _column(page, "kernels", "size")[:5]
+    assert largest == [kernels.texts[row][at] for row in reversed(by_size)][:5]
+    heading.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    smallest = _column(page, "kernels", "size")[:5]
+    assert smallest == [kernels.texts[row][at] for row in by_size][:5]
+    assert heading.get_attribute("aria-sort") == "ascending"
+
+
+def test_a_filter_compares_values_with_units(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    _open_table(page, "kernels")
+    kernels = held.table("kernels")
+    at = kernels.names.index("bytes")
+    fitting = [row for row in kernels.rows if row[at] >= 64 * 1024]
+    assert 0 < len(fitting) < len(kernels.rows)
+    table = page.locator("[id='table/kernels']")
+    table.get_by_label("Column to filter").select_option(label="size")
+    table.get_by_label("Filter", exact=True).fill(">= 64 KiB")
+    assert table.locator(".dt-info").inner_text().startswith(f"{len(fitting)} rows")
+    table.get_by_label("Filter", exact=True).fill(">= 64 apples")
+    assert table.get_by_label("Filter", exact=True).get_attribute("aria-invalid") == "true"
+    table.get_by_label("Filter", exact=True).fill("")
+
+
+def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> None:
+    """What is copied are the raw values of the rows that are left, in all columns."""
+    page = opened(path)
+    _open_table(page, "kernels")
+    table = page.locator("[id='table/kernels']")
+    table.get_by_label("Search").fill("backward")
+    table.get_by_role("button", name="Copy as CSV").click()
+    page.wait_for_function("document.getElementById('said').textContent === 'Copied.'")
+    copied = list(csv.reader(StringIO(page.evaluate("navigator.clipboard.readText()"))))
+    kernels = held.table("kernels")
+    left = [number for number, row in enumerate(kernels.texts) if any("backward" in cell for cell in row)]
+    assert copied[0] == kernels.names
+    assert len(copied) == 1 + len(left) > 10
+    at = kernels.names.index("bytes")
+    assert sorted(int(row[at]) for row in copied[1:]) == sorted(kernels.rows[number][at] for number in left)
+    table.get_by_label("Search").fill("")
+
+
+def test_the_first_lines_are_copied_as_text(path: Path, opened: Opened) -> None:
+    page = opened(path)
+    page.get_by_role("button", name="Copy as text").click()
+    page.wait_for_function("document.getElementById('said').textContent === 'Copied.'")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert lines[0].startswith("jit_")
+    assert any(line.startswith("compute ") for line in lines)
+
+
+def test_a_name_leads_to_its_instruction_and_on(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    _open_table(page, "kernels")
+    instructions = held.table("instructions")
+    operands = {row[0]: row[4].split(", ") for row in instructions.rows}
+    name = next(row[0] for row in held.table("kernels").rows if operands.get(row[0], [""])[0] in operands)
+    page.locator("[id='table/kernels'] tbody").get_by_role("link", name=name, exact=True).first.click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_role("heading").inner_text() == name
+    dialog.get_by_role("link", name=operands[name][0], exact=True).first.click()
+    page.wait_for_function("name => document.getElementById('instruction-name').textContent === name", arg=operands[name][0])
+    page.go_back()
+    page.wait_for_function("name => document.getElementById('instruction-name').textContent === name", arg=name)
+    dialog.get_by_role("link", name=held.table("kernels").title, exact=True).click()
+    page.wait_for_selector("tr.here")
+    assert not dialog.is_visible()
+    assert page.locator("tr.here td").first.inner_text() == name
+    page.go_back()
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert "instruction" not in page.url
+
+
+def test_equal_kernels_lead_to_each_of_them(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    _open_table(page, "kernel_groups")
+    groups = held.table("kernel_groups")
+    group = next(row for row in groups.rows if ".*" in row[0])
+    sites = group[groups.names.index("sites")]
+    page.locator("[id='table/kernel_groups'] tbody").get_by_role("link", name=group[0], exact=True).first.click()
+    page.wait_for_selector("[id='table/kernels'] .dt-container tbody tr td")
+    found = _column(page, "kernels", "name")
+    assert sites <= len(found) < len(held.table("kernels").rows)
+    assert all(name.startswith(group[0].split(".*")[0]) for name in found)
+
+
+def test_the_page_is_as_wide_as_the_window(path: Path, opened: Opened) -> None:
+    for width in (390, 1280):
+        assert opened(path, width=width).evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_light_and_dark_as_the_reader_has_it(path: Path, opened: Opened) -> None:
+    for scheme, paper in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(21, 24, 28)")):
+        page = opened(path, scheme=scheme)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper
+        assert page.evaluate("document.documentElement.classList.contains('dark')") == (scheme == "dark")
+
+
+def test_paper_has_the_first_rows_and_no_controls(path: Path, opened: Opened) -> None:
+    page = opened(path, scheme="dark")
+    _open_table(page, "kernel_groups")
+    page.emulate_media(media="print")
+    assert page.locator("[id='table/kernel_groups'] table.static").is_visible()
+    assert not page.locator("nav.sections").is_visible()
+    assert not page.locator("[id='table/kernel_groups'] .dt-container").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_sections_without_anything_say_why(path: Path, opened: Opened) -> None:
+    page = opened(path)
+    for section in page.locator("main > section").all():
+        assert section.locator("h2 ~ *").count() > 0, section.inner_text()
+    assert page.locator("#custom-calls .nothing").inner_text() == "This module has no custom calls."
+
+
+def test_ten_thousand_rows_scroll(tmp_path: Path, opened: Opened) -> None:
+    """Only the rows on the screen are elements of the page."""
+    texts = range(10)
+    columns = (Column("name"), Column("bytes", "bytes"), *(Column(f"text_{at}") for at in texts))
+    rows: tuple[Row, ...] = tuple(
+        (f"op.{number}", number * 4096, *[f"cell {number} {at}" for at in texts]) for number in range(10_000)
+    )
+    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (Table("cost", "Cost", columns, rows),))
+    path = tmp_path / "rows.html"
+    with path.open("w", encoding="utf-8") as stream:
+        ALL_FORMATS["html"]([report], stream, RenderOptions())
+    page = opened(path)
+    _open_table(page, "cost")
+    body = page.locator("[id='table/cost'] .dt-scroll-body")
+    body.evaluate("element => { element.scrollTop = element.scrollHeight; }")
+    page.wait_for_function("() => document.querySelector('.dt-scroll-body').innerText.includes('op.9999')")
+    assert page.locator("[id='table/cost'] tbody tr").count() < 250
+    page.evaluate("location.hash = '#table/cost/5000'")
+    page.wait_for_selector("tr.here")
+    assert page.locator("tr.here td").first.inner_text() == "op.5000"
