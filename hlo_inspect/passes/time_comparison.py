@@ -15,11 +15,12 @@ from hlo_inspect.report.model import LOWER_BOUND, Column, Table, Unit, Value
 
 
 class _Compared(NamedTuple):
-    """A figure on each machine."""
+    """A figure on each machine. `gaps` say what each of them lacks, empty where it lacks nothing."""
 
     figure: str
     unit: Unit
     values: Sequence[Value]
+    gaps: Sequence[str] = ()
 
 
 def _value(index: int, row: _Compared) -> Value:
@@ -27,9 +28,13 @@ def _value(index: int, row: _Compared) -> Value:
 
 
 def _ratio(index: int, row: _Compared) -> float | None:
-    """The first machine's time by that of another one: how many times as fast it is."""
+    """The first machine's time by that of another one: how many times as fast it is. `None` where these are not the times of
+    the same work, as each lacks something else.
+    """
     first, other = row.values[0], row.values[index]
     if not isinstance(first, int | float) or not isinstance(other, int | float) or not other or row.unit != "seconds":
+        return None
+    if row.gaps[0] != row.gaps[index]:
         return None
     return round(first / other, 3)
 
@@ -81,15 +86,22 @@ def _machines(context: Context) -> list[tuple[str, Context]]:
 
 
 def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
-    facts = [time_facts(machine).facts for machine in machines]
+    found = [time_facts(machine) for machine in machines]
+    facts = [one.facts for one in found]
     for name, label in _AT_LEAST.items():
-        yield _Compared(
-            label, "seconds", [one[name] if one[name] is not None else one.get(name + LOWER_BOUND) for one in facts]
-        )
+        values = [one[name] if one[name] is not None else one.get(name + LOWER_BOUND) for one in facts]
+        gaps = [_gap(machine, one.reasons.get(name, "")) for machine, one in zip(machines, found, strict=True)]
+        yield _Compared(label, "seconds", values, gaps)
     for name, label in _BY_MODEL.items():
-        yield _Compared(label, "seconds", [one[name] for one in facts])
+        yield _Compared(label, "seconds", [one[name] for one in facts], [""] * len(facts))
     yield _Compared("MFU, at most", "share", [one["time.mfu_bound"] for one in facts])
-    found = [bottleneck(busy_resources(machine)) for machine in machines]
-    yield _Compared("binds", "text", [one and one.resource for one in found])
-    yield _Compared("next to bind", "text", [one and one.next_resource for one in found])
-    yield _Compared("from so many times its speed on", "number", [one and one.factor and round(one.factor, 2) for one in found])
+    binding = [bottleneck(busy_resources(machine)) for machine in machines]
+    yield _Compared("binds", "text", [one and one.resource for one in binding])
+    yield _Compared("next to bind", "text", [one and one.next_resource for one in binding])
+    factors = [one and one.factor and round(one.factor, 2) for one in binding]
+    yield _Compared("from so many times its speed on", "number", factors)
+
+
+def _gap(machine: Context, reason: str) -> str:
+    """What a time lacks, in words that are the same for all machines that lack it."""
+    return reason.replace(machine.profile.name, "") if machine.profile is not None else reason

@@ -121,6 +121,26 @@ def test_profiles_side_by_side() -> None:
     assert rows["binds"]["a100-sxm-80gb"] == "matrix unit"
 
 
+def test_times_of_other_work_have_no_ratio() -> None:
+    """An A100 has no rate for products of f8, an H100 has; both know all bytes."""
+    product = "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    text = f"""HloModule test, is_scheduled=true, entry_computation_layout={{(f8e4m3fn[64,64]{{1,0}})->bf16[64,64]{{1,0}}}}
+
+    ENTRY main {{
+      a = f8e4m3fn[64,64]{{1,0}} parameter(0)
+      c = bf16[64,64]{{1,0}} {product.replace("b)", "a)")}
+      b = bf16[64,64]{{1,0}} negate(c)
+      ROOT d = bf16[64,64]{{1,0}} {product.replace("a,", "b,")}
+    }}
+    """
+    found = hlo_inspect.inspect(text, ("time",), profile=("a100-sxm-80gb", "h100-sxm"))
+    rows = {row["figure"]: row for row in found.table("compared").records()}
+    assert number(rows["all FLOPs alone"]["a100-sxm-80gb"]) > 0
+    assert number(rows["all FLOPs alone"]["h100-sxm"]) > 0
+    assert rows["all FLOPs alone"]["times_as_fast"] is None
+    assert rows["all bytes alone"]["times_as_fast"] == pytest.approx(3352 / 2039, abs=1e-3)
+
+
 def test_what_a_change_of_the_machine_buys() -> None:
     found = report(GATHERED, "h100-sxm", what_if=["links.nvlink.bandwidth=2x"])
     rows = {row["figure"]: row for row in found.table("compared").records()}
