@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.report.model import Column, Value
+from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
+from hlo_inspect.analysis.time.timelines import TimedStep
+from hlo_inspect.passes.bounded_columns import bounded_seconds
+from hlo_inspect.report.model import Column
 
 
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
@@ -27,33 +32,41 @@ class _Times:
         assert timelines is not None  # noqa: S101 - the caller asked
         self.timelines = timelines
         self._times = {id(one): time for one, time in zip(context.collectives, context.collective_times, strict=True)}
+        self._graph = context.call_graph
 
-    def bound(self, one: Collective) -> tuple[float | None, float]:
-        """Seconds of all runs, and as many as are known."""
-        busy = self.timelines.bound.site_of(one).busy
-        return (None if self._times[id(one)].bound_s is None else busy), busy
+    def bound(self, one: Collective) -> Seconds:
+        """Of all runs."""
+        return self._busy(one, self.timelines.bound, self._times[id(one)].bound_s)
 
-    def estimate(self, one: Collective) -> tuple[float | None, float]:
-        busy = self.timelines.estimate.site_of(one).busy
-        return (None if self._times[id(one)].estimate_s is None else busy), busy
+    def estimate(self, one: Collective) -> Seconds:
+        return self._busy(one, self.timelines.estimate, self._times[id(one)].estimate_s)
 
-    def window(self, one: Collective) -> tuple[float | None, float]:
-        window = self.timelines.bound.site_of(one).window
-        return (window, window) if self.timelines.is_scheduled else (None, 0.0)
+    def _busy(self, one: Collective, step: TimedStep, of_run: float | None) -> Seconds:
+        missing = "" if of_run is not None else self._times[id(one)].reason
+        return Seconds(step.site_of(one).busy, missing or self._why_runs_are_unknown(one))
 
-    def exposed(self, one: Collective) -> tuple[float | None, float]:
-        exposed = self.timelines.bound.site_of(one).exposed
-        return (exposed, exposed) if self.timelines.is_scheduled else (None, 0.0)
+    def _why_runs_are_unknown(self, one: Collective) -> str:
+        return self._graph.runs(one.inner.computation.name).bounds.reason
+
+    def window(self, one: Collective) -> Seconds | None:
+        return self._waiting(one, self.timelines.bound.site_of(one).window)
+
+    def exposed(self, one: Collective) -> Seconds | None:
+        return self._waiting(one, self.timelines.bound.site_of(one).exposed)
+
+    def _waiting(self, one: Collective, seconds: float) -> Seconds | None:
+        """A time that only a schedule tells."""
+        return Seconds(seconds, self._why_runs_are_unknown(one)) if self.timelines.is_scheduled else None
 
     def bus_bandwidth(self, members: Sequence[Collective]) -> float | None:
         """Bytes per second that one device sends, as nccl-tests defines it; of several all bytes by all time."""
         if len(members) == 1:
             return self._times[id(members[0])].bus_bandwidth
-        sites = [(one.wire_bytes, self.timelines.estimate.site_of(one)) for one in members]
-        if not sites or any(size is None for size, _ in sites) or any(self.estimate(one)[0] is None for one in members):
+        if not members or any(one.wire_bytes is None or self._times[id(one)].estimate_s is None for one in members):
             return None
+        sites = [(one.wire_bytes or 0, self.timelines.estimate.site_of(one)) for one in members]
         busy = sum(site.busy for _, site in sites)
-        return sum((size or 0) * site.runs for size, site in sites) / busy if busy else None
+        return sum(size * site.runs for size, site in sites) / busy if busy else None
 
     def level(self, members: Sequence[Collective]) -> str | None:
         """The level of links that takes longest; of several with different levels all of them."""
@@ -61,30 +74,19 @@ class _Times:
         return ", ".join(levels) or None
 
 
-_Amount = Callable[[Collective], tuple[float | None, float]]
-
-
 def _columns(times: _Times, members: Callable[[Any], Sequence[Collective]]) -> Iterator[Column]:
-    yield from _seconds("bound_s", times.bound, members, 3)
-    yield from _seconds("estimate_s", times.estimate, members, 1)
-    yield from _seconds("window_s", times.window, members, 6, optional=True)
-    yield from _seconds("exposed_s", times.exposed, members, 2, optional=True)
+    def of_all(time: Callable[[Collective], Seconds | None]) -> Callable[[Any], Seconds | None]:
+        return lambda row: _sum([time(one) for one in members(row)])
+
+    yield from bounded_seconds("bound_s", of_all(times.bound), 3)
+    yield from bounded_seconds("estimate_s", of_all(times.estimate), 1)
+    yield from bounded_seconds("window_s", of_all(times.window), 6, optional=True)
+    yield from bounded_seconds("exposed_s", of_all(times.exposed), 2, optional=True)
     yield Column("bus_bandwidth", "bytes_per_s", detail=3, optional=True, get=lambda row: times.bus_bandwidth(members(row)))
     yield Column("level", detail=5, optional=True, width=8, get=lambda row: times.level(members(row)))
 
 
-def _seconds(
-    name: str, amount: _Amount, members: Callable[[Any], Sequence[Collective]], detail: int, *, optional: bool = False
-) -> Iterator[Column]:
-    def exact(row: object) -> Value:
-        found = [amount(one)[0] for one in members(row)]
-        known = [one for one in found if one is not None]
-        return sum(known) if len(known) == len(found) else None
-
-    def least(row: object) -> Value:
-        return sum(amount(one)[1] for one in members(row))
-
-    column = Column(name, "seconds", summed=True, detail=detail, optional=optional, get=exact)
-    yield column
-    if not optional:
-        yield column.lower_bound(least)
+def _sum(times: Sequence[Seconds | None]) -> Seconds | None:
+    """Several times together; `None` where there is none."""
+    known = [time for time in times if time is not None]
+    return reduce(sum_of, known, NO_SECONDS) if known or not times else None

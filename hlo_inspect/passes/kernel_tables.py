@@ -12,13 +12,13 @@ from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes, row_times
 from hlo_inspect.hlo.shapes import array_leaves
+from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
-from hlo_inspect.report.model import Column, Table, Unit
+from hlo_inspect.report.model import Column, Table
 
 NO_KERNEL = "(no kernel)"
 """The row of what XLA's model counts and no kernel does: tables of pointers, barriers."""
@@ -167,38 +167,14 @@ def _figures(context: Context) -> Iterator[Column]:
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
     if context.profile is not None:
         yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.bound_s)
-        yield from _seconds("estimate_s", lambda time: time.estimate)
-        yield from _seconds("compiler_s", lambda time: time.compiler, detail=5)
+        yield from bounded_seconds("estimate_s", lambda row: row.time and row.time.estimate, optional=True)
+        yield from bounded_seconds("compiler_s", lambda row: row.time and row.time.compiler, 5, optional=True)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
     yield Column(
         "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
     )
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
     yield phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels))
-
-
-def _seconds(name: str, time: Callable[[RowTimes], Seconds | None], *, detail: int = 0) -> tuple[Column, Column]:
-    """A column of a time that may be known in part, and the column of its lower bounds."""
-
-    def known(row: Costing) -> Seconds | None:
-        return None if row.time is None else time(row.time)
-
-    def least(row: Costing) -> float | None:
-        seconds = known(row)
-        return None if seconds is None else seconds.least
-
-    def exact(row: Costing) -> float | None:
-        seconds = known(row)
-        return None if seconds is None else seconds.exact
-
-    column = Column(name, "seconds", summed=True, detail=detail, optional=True, get=exact)
-    return column, column.lower_bound(least)
-
-
-def bounded(name: str, unit: Unit, figure: Callable[[Costing], Bounds], detail: int = 0) -> tuple[Column, Column]:
-    """A column of a figure and the column of its lower bounds."""
-    column = Column(name, unit, summed=True, detail=detail, get=lambda row: figure(row).exact)
-    return column, column.lower_bound(lambda row: figure(row).least)
 
 
 def _name(row: Costing) -> str:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.records import dataclass
+from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.time.collective_times import CollectiveTime
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
+from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))
@@ -15,43 +21,55 @@ _LARGEST = "above 1 GiB"
 
 @dataclass(slots=True)
 class _LinkClass:
-    """Collectives of a kind over an axis and a level, of a class of size: sums over all their runs."""
+    """Collectives of a kind over an axis and a level, of a class of size: sums over all their runs.
+
+    `lacks_rate`: of one of them it is not known what it sends, or how long that takes.
+    """
 
     kind: str
     axis: str | None
     level: str | None
     size: str
     sites: int = 0
-    runs: int = 0
-    sent: int = 0
-    bound: float = 0.0
-    estimate: float = 0.0
-    no_bound: bool = False
-    no_estimate: bool = False
+    runs: Bounds = NOTHING
+    sent: Bounds = NOTHING
+    bound: Seconds = NO_SECONDS
+    estimate: Seconds = NO_SECONDS
+    lacks_rate: bool = False
 
     @property
     def bus_bandwidth(self) -> float | None:
         """Wire bytes by the time of the model."""
-        return self.sent / self.estimate if self.sent and self.estimate and not self.no_estimate else None
+        sent, seconds = self.sent.least, self.estimate.least
+        return sent / seconds if sent and seconds and not self.lacks_rate else None
+
+    def add(self, collective: Collective, time: CollectiveTime, runs: Bounds) -> None:
+        """Counts one more of them."""
+        size = collective.wire_bytes
+        sent = Bounds(0, None, collective.why_unknown) if size is None else Bounds.exactly(size)
+        self.sites += 1
+        self.runs = self.runs.plus(runs)
+        self.sent = self.sent.plus(sent.times(runs))
+        self.bound = sum_of(self.bound, seconds_of_runs(time.bound_s, runs, time.reason))
+        self.estimate = sum_of(self.estimate, seconds_of_runs(time.estimate_s, runs, time.reason))
+        self.lacks_rate |= size is None or time.estimate_s is None
 
 
 def link_table(context: Context) -> Table:
-    """Those of one step, the slowest first. A loop whose trip count is not known runs at least as often as it has to."""
+    """Those of one step, the slowest first."""
     columns = (
         Column("kind", get=lambda row: row.kind),
         Column("axis", detail=1, get=lambda row: row.axis),
         Column("level", detail=1, width=8, get=lambda row: row.level),
         Column("sent_a_run", detail=2, width=10, get=lambda row: row.size),
         Column("sites", "count", summed=True, detail=4, get=lambda row: row.sites),
-        Column("runs", "count", summed=True, get=lambda row: row.runs),
-        Column("wire_bytes", "bytes", summed=True, detail=3, get=lambda row: row.sent),
-        (bound := Column("bound_s", "seconds", summed=True, get=lambda row: None if row.no_bound else row.bound)),
-        bound.lower_bound(lambda row: row.bound),
-        (estimate := Column("estimate_s", "seconds", summed=True, get=lambda row: None if row.no_estimate else row.estimate)),
-        estimate.lower_bound(lambda row: row.estimate),
+        *bounded("runs", "count", lambda row: row.runs),
+        *bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
+        *bounded_seconds("bound_s", lambda row: row.bound),
+        *bounded_seconds("estimate_s", lambda row: row.estimate),
         Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: row.bus_bandwidth),
     )
-    rows = sorted(_alike(context), key=lambda row: (-row.estimate, -row.bound, row.kind, row.axis or "", row.size))
+    rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))
     return Table.of("collective_links", "Collectives of one step on their links, each alone", columns, rows, page_rows=12)
 
 
@@ -62,14 +80,7 @@ def _alike(context: Context) -> Iterator[_LinkClass]:
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))
         alike = found.setdefault(key, _LinkClass(*key))
-        runs = context.call_graph.runs(collective.start.computation.name).at_least
-        alike.sites += 1
-        alike.runs += runs
-        alike.sent += runs * (collective.wire_bytes or 0)
-        alike.bound += runs * (time.bound_s or 0.0)
-        alike.estimate += runs * (time.estimate_s or 0.0)
-        alike.no_bound |= time.bound_s is None
-        alike.no_estimate |= time.estimate_s is None
+        alike.add(collective, time, context.call_graph.runs(collective.start.computation.name).bounds)
     yield from found.values()
 
 

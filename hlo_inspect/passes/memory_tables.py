@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
+from hlo_inspect.passes.bounded_columns import bounded
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import number_ranges
-from hlo_inspect.report.model import Column, Table, Unit
+from hlo_inspect.report.model import Column, Table
 
 Group = Sequence[LargeArray]
 
@@ -91,16 +92,11 @@ def host_copies(context: Context) -> Iterator[Table]:
         Column("name", width=20, get=lambda group: joined_name([one.view.rows[one.row][1] for one in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        *_bounded("runs", "count", _runs),
-        *_bounded("bytes", "bytes", total_moved),
+        *bounded("runs", "count", _runs),
+        *bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
     yield Table.of("host_copies", "Copied between host and device in one run", columns, groups)
-
-
-def _bounded(name: str, unit: Unit, figure: Callable[[Sequence[HostTransfer]], Bounds]) -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, get=lambda group: figure(group).exact)
-    return column, column.lower_bound(lambda group: figure(group).least)
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:

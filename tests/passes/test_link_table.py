@@ -59,3 +59,61 @@ def test_what_has_no_estimate_is_not_counted_as_nothing() -> None:
     assert {row["estimate_s"] for row in found} == {None}
     assert {row["bus_bandwidth"] for row in found} == {None}
     assert all(row["bound_s"] for row in found)
+
+
+IN_LOOP = f"""HloModule m, is_scheduled=true, num_partitions=16, {LAYOUT}
+{ADD}
+body {{
+  x = f32[1048576]{{0}} parameter(0)
+  ROOT sum = f32[1048576]{{0}} all-reduce(x), channel_id=1, {ROWS}, {SUM}
+}}
+
+condition {{
+  x = f32[1048576]{{0}} parameter(0)
+  first = f32[1]{{0}} slice(x), slice={{[0:1]}}
+  number = f32[] reshape(first)
+  ROOT more = pred[] compare(number, number), direction=LT
+}}
+
+ENTRY main {{
+  p = f32[1048576]{{0}} parameter(0)
+  ROOT w = f32[1048576]{{0}} while(p), condition=condition, body=body
+}}
+"""
+
+
+@pytest.mark.parametrize(("command", "table"), [("time", "collective_links"), ("collectives", "collectives")])
+def test_in_a_loop_of_unknown_length_sums_are_lower_bounds(command: str, table: str) -> None:
+    """One run at least: 2·7/8 of 4 MiB over 300 GB/s. How fast the links are is known, whatever the runs."""
+    report = hlo_inspect.inspect(IN_LOOP, command, profile="a100-sxm-80gb")
+    (row,) = report.table(table).records()
+    sent = 4 * 2**20 * 7 // 4
+    least = {"runs": 1, "bound_s": sent / 300e9, "estimate_s": 40.6e-6 + sent / (240e9 * 0.92)}
+    if command == "time":
+        least["wire_bytes"] = sent
+    for name, value in least.items():
+        assert row[name] is None, name
+        assert row[f"{name}_lower_bound"] == pytest.approx(value), name
+    assert row["bus_bandwidth"] == pytest.approx(sent / least["estimate_s"])
+
+
+def test_exposed_time_in_a_loop_of_unknown_length() -> None:
+    (row,) = hlo_inspect.inspect(IN_LOOP, "collectives", profile="a100-sxm-80gb").table("collectives").records()
+    assert row["exposed_s"] is None
+    assert row["exposed_s_lower_bound"] == pytest.approx(4 * 2**20 * 7 / 4 / 300e9)
+
+
+def test_bytes_that_are_not_known_are_not_nothing() -> None:
+    """A ragged all-to-all sends what its operands say at run time."""
+    sizes = "offsets, offsets, offsets, offsets"
+    layout = "entry_computation_layout={(f32[64]{0}, s64[8]{0})->f32[64]{0}}"
+    text = f"""HloModule m, is_scheduled=true, num_partitions=8, {layout}
+
+    ENTRY main {{
+      p = f32[64]{{0}} parameter(0)
+      offsets = s64[8]{{0}} parameter(1)
+      ROOT r = f32[64]{{0}} ragged-all-to-all(p, p, {sizes}), channel_id=1, replica_groups={{{{0,1,2,3,4,5,6,7}}}}
+    }}
+    """
+    (row,) = hlo_inspect.inspect(text, "time", profile="a100-sxm-80gb").table("collective_links").records()
+    assert (row["runs"], row["wire_bytes"], row["wire_bytes_lower_bound"], row["bus_bandwidth"]) == (1, None, 0, None)

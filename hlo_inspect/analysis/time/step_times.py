@@ -65,6 +65,16 @@ def _exposed(unknown: Sequence[str], count: int, step: TimedStep, timelines: Tim
     return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
 
 
+NO_SECONDS = Seconds(0.0)
+
+
+def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Seconds:
+    """The time of all runs of what takes so many `seconds` in one, which are not known where `None`."""
+    if seconds is None:
+        return Seconds(0.0, why_unknown) if runs.greatest != 0 else NO_SECONDS
+    return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
+
+
 def sum_of(one: Seconds, other: Seconds) -> Seconds:
     """Two times together."""
     return Seconds(one.least + other.least, one.reason or other.reason)
