@@ -172,6 +172,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
     rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
     has_fusions = any(row[0].expression for row in rows)
     is_unique = len({row[0].name for row in rows}) == len(rows)
+    bound = Column("bound_s", "seconds", detail=3, optional=True, get=lambda row: row[1].get("bound_s"))
     runs = Column("runs", "count", detail=3, optional=True, get=lambda row: row[2] and row[2].exact)
     columns = (
         Column("name", get=lambda row: row[0].name),
@@ -190,7 +191,8 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         runs.lower_bound(lambda row: row[2] and row[2].at_least),
         Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
         Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
-        Column("bound_s", "seconds", detail=3, optional=True, get=lambda row: row[1].get("bound_s")),
+        bound,
+        bound.lower_bound(lambda row: row[1].get("bound_s_lower_bound")),
         Column("phase", detail=2, get=lambda row: row[0].phase),
         Column("op_name", detail=6, get=lambda row: row[0].op_name),
         Column("source", detail=4, get=lambda row: row[0].source),

@@ -49,7 +49,7 @@ class Costing(NamedTuple):
     @property
     def weight(self) -> float:
         """What the row is ordered by: its time with a profile, else its bytes."""
-        return self.size.least if self.time is None else self.time.bound_s
+        return self.size.least if self.time is None else self.time.bound.least
 
     @property
     def intensity(self) -> float | None:
@@ -83,7 +83,7 @@ def _costing(kernel: Kernel, context: Context) -> Costing:
 def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
     """The rows with their shares, those that weigh most first."""
     if context.profile is not None:
-        whole: float = sum(row.time.bound_s for row in rows if row.time is not None)
+        whole: float = sum(row.time.bound.least for row in rows if row.time is not None)
     else:
         whole = sum(row.size.least for row in rows)
 
@@ -91,7 +91,7 @@ def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
         return row.weight / whole if whole else None
 
     def order(row: Costing) -> tuple[float, ...]:
-        time = 0.0 if row.time is None else row.time.bound_s
+        time = 0.0 if row.time is None else row.time.bound.least
         return (bool(row.kernels), time, row.size.least, row.flops.least)
 
     return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
@@ -166,7 +166,7 @@ def _figures(context: Context) -> Iterator[Column]:
     yield from bounded("bytes", "bytes", lambda row: row.size)
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
     if context.profile is not None:
-        yield Column("bound_s", "seconds", summed=True, get=lambda row: row.time and row.time.bound_s)
+        yield from bounded_seconds("bound_s", lambda row: row.time and row.time.bound)
         yield from bounded_seconds("estimate_s", lambda row: row.time and row.time.estimate, optional=True)
         yield from bounded_seconds("compiler_s", lambda row: row.time and row.time.compiler, 5, optional=True)
     yield Column("share", "share", optional=True, get=lambda row: row.share)

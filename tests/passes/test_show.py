@@ -249,8 +249,8 @@ def test_no_way_and_one_backwards() -> None:
 
 
 COLUMNS = {
-    "show": "name opcode shape bytes expression computation runs runs_lower_bound flops accessed_bytes bound_s phase op_name "
-    "source line",
+    "show": "name opcode shape bytes expression computation runs runs_lower_bound flops accessed_bytes bound_s "
+    "bound_s_lower_bound phase op_name source line",
     "operands": "number name shape",
     "users": "name opcode shape line",
     "feeds": "steps name opcode shape bytes into expression phase computation op_name source line",

@@ -109,6 +109,8 @@ def test_a_loop_that_runs_unknown_times() -> None:
     report = hlo_inspect.inspect(TEXT.replace(", CONFIG", ""), "top", profile="h100-sxm")
     names = ("runs", "runs_lower_bound", "bytes", "bytes_lower_bound")
     assert rows(report, "kernels", *names)["square.1"] == (None, 1, None, 2 * MATRIX)
+    times = rows(report, "kernels", "bound_s", "bound_s_lower_bound")
+    assert times["square.1"] == (None, pytest.approx(2 * MATRIX / 3352e9))
     assert report.facts["kernels.executed_count"] is None
     assert report.facts["kernels.executed_count.lower_bound"] == 5
     assert any(note.startswith("kernels.executed_count: the trip count of w (line 26)") for note in report.notes)
@@ -117,8 +119,23 @@ def test_a_loop_that_runs_unknown_times() -> None:
 def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:
     text = LOOP.replace("copy(%sum)", 'custom-call(%sum), custom_call_target="odd"')
     report = hlo_inspect.inspect(text, "top", profile="h100-sxm")
-    found = rows(report, "kernels", "flops", "bytes", "bound_s", "bound_by")["copy"]
-    assert found == (None, 2 * MATRIX, pytest.approx(2 * MATRIX / 3352e9), None)
+    found = rows(report, "kernels", "flops", "bytes", "bound_s", "bound_s_lower_bound", "bound_by")["copy"]
+    assert found == (None, 2 * MATRIX, None, pytest.approx(2 * MATRIX / 3352e9), None)
+
+
+def test_a_collective_without_a_bound_takes_no_known_time() -> None:
+    """A ragged all-to-all sends what its operands say at run time."""
+    layout = "entry_computation_layout={(f32[64]{0}, s64[8]{0})->f32[64]{0}}"
+    text = f"""HloModule m, is_scheduled=true, num_partitions=8, {layout}
+
+    ENTRY main {{
+      p = f32[64]{{0}} parameter(0)
+      o = s64[8]{{0}} parameter(1)
+      ROOT r = f32[64]{{0}} ragged-all-to-all(p, p, o, o, o, o), channel_id=1, replica_groups={{{{0,1,2,3,4,5,6,7}}}}
+    }}
+    """
+    found = rows(hlo_inspect.inspect(text, "top", profile="h100-sxm"), "kernels", "bound_s", "bound_s_lower_bound", "bound_by")
+    assert found["r"] == (None, 0.0, None)
 
 
 @pytest.mark.parametrize("name", DUMPS)

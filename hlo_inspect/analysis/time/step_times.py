@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, place
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -167,17 +167,17 @@ class RowTimes(NamedTuple):
     something of all of them. `bound_by` is `compute`, `memory` or `collective`.
     """
 
-    bound_s: float
+    bound: Seconds
     estimate: Seconds
     compiler: Seconds | None
     bound_by: str | None = None
 
     def plus(self, more: RowTimes) -> RowTimes:
         both = None if self.compiler is None or more.compiler is None else sum_of(self.compiler, more.compiler)
-        return RowTimes(self.bound_s + more.bound_s, sum_of(self.estimate, more.estimate), both, self.bound_by)
+        return RowTimes(sum_of(self.bound, more.bound), sum_of(self.estimate, more.estimate), both, self.bound_by)
 
 
-NO_TIME = RowTimes(0.0, Seconds(0.0), None)
+NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
 
 
 def row_times(kernel: Kernel, times: KernelTimes, collective: CollectiveTime | None, timelines: Timelines) -> RowTimes:
@@ -185,12 +185,15 @@ def row_times(kernel: Kernel, times: KernelTimes, collective: CollectiveTime | N
     hides; those of a `collective` are those of its links, hidden or not.
     """
     own = times.of(kernel)
-    gap, bound_by = own.estimate_gap, own.bound_by
+    bound_gap, estimate_gap, bound_by = own.bound_gap, own.estimate_gap, own.bound_by
     if collective is not None:
         bound_by = "collective" if collective.bound_s else None
-        gap = "" if collective.estimate_s is not None else collective.reason
+        bound_gap = "" if collective.bound_s is not None else collective.reason
+        estimate_gap = "" if collective.estimate_s is not None else collective.reason
     unknown_runs = next(_unknown_runs([kernel]), "")
-    bound_s, estimate_s = timelines.bound.kernel_seconds(kernel), timelines.estimate.kernel_seconds(kernel)
-    runs = timelines.estimate.timeline.runs(place(kernel.instruction))
-    compiler = None if own.compiler_s is None else Seconds(own.compiler_s * runs, unknown_runs)
-    return RowTimes(bound_s, Seconds(estimate_s, gap or unknown_runs), compiler, bound_by)
+    return RowTimes(
+        Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
+        Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs),
+        None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.at_least, unknown_runs),
+        bound_by,
+    )

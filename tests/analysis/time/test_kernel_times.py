@@ -45,14 +45,14 @@ class Machine:
         return hlo_inspect.inspect(f"{header}{before}ENTRY %main {{\n{body}}}\n", ("top", "cost"), profile=str(path))
 
     def times(self, *lines: str, maker: str = "Google", cores: int = 1, before: str = "") -> dict[Value, tuple[object, ...]]:
-        """By name: bound, estimate and compiler's estimate in seconds, and what it is bound by."""
+        """By name: bound as far as it is known, estimate and compiler's estimate in seconds, and what it is bound by."""
         return times(self.report(*lines, maker=maker, cores=cores, before=before))
 
 
 def times(report: Report) -> dict[Value, tuple[object, ...]]:
     table = report.table("kernels")
     names = [column.name for column in table.columns]
-    at = [names.index(name) for name in ("bound_s", "estimate_s", "compiler_s", "bound_by")]
+    at = [names.index(name) for name in ("bound_s_lower_bound", "estimate_s", "compiler_s", "bound_by")]
     return {row[0]: tuple(row[index] for index in at) for row in table.rows}
 
 
@@ -228,6 +228,17 @@ def test_custom_calls_without_a_rule(machine: Machine) -> None:
     assert (report.facts["time.kernels_s"], report.facts["time.estimate_kernels_s"]) == (None, None)
     assert report.facts["time.kernels_s.lower_bound"] == pytest.approx(4 * MATRIX / 1e12)
     assert "time.kernels_s: there is no rule for odd (2 kernels)" in report.notes
+    assert [row["bound_s"] for row in report.table("kernels").records()] == [None, None]
+
+
+def test_the_compilers_word_of_what_runs_beside_the_compute_stream(machine: Machine) -> None:
+    matrix = "f32[1024,1024]{1,0}"
+    config = 'backend_config={"window_config":{"estimated_cycles":"12000","iteration_bounds":["1"]}}'
+    body = f"%beside {{\n  %q = {matrix} parameter(0)\n  ROOT %k = {matrix} negate(%q), {config}\n}}\n"
+    start = f"%s = (({matrix}), {matrix}, u32[]) async-start(%p0), calls=%beside"
+    found = machine.report(parameter(matrix), start, f"ROOT %d = {matrix} async-done(%s)", before=body)
+    assert times(found)["k"][2] == 12 * US
+    assert found.facts["time.compiler_cycles"] == 12_000
 
 
 GLOBAL = "HloModule m, num_partitions=4, entry_computation_layout={(f32[1024,1024]{1,0})->f32[1024,1024]{1,0}}\n\n"
