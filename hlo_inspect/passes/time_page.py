@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.time.step_times import StepTimes
+from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, compiler_seconds
 from hlo_inspect.analysis.time.what_if import bottleneck
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.link_table import link_table
@@ -187,17 +187,15 @@ def _compiler(context: Context) -> Parts:
     times = context.kernel_times
     if times is None:
         return
-    stated = [(kernel, times.of(kernel)) for kernel in context.kernels.found]
-    cycles = sum((time.compiler_cycles or 0) * kernel.runs.at_least for kernel, time in stated)
-    if not cycles:
+    kernels = context.kernels.found
+    cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
+    if not cycles.least:
         return
-    seconds = sum((time.compiler_s or 0.0) * kernel.runs.at_least for kernel, time in stated)
-    kernels = sum(time.compiler_cycles is not None for _, time in stated)
-    if seconds:
-        yield Amount(seconds, "seconds")
+    if seconds.least:
+        yield _amount(seconds)
         yield " by its own estimates ("
-    yield Amount(cycles, "count", "cycle")
-    if seconds:
+    yield Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
+    if seconds.least:
         yield ", at an inferred clock)" if times.profile.clock_is_inferred else ")"
     yield " of "
-    yield Amount(kernels, "count", "kernel")
+    yield Amount(sum(times.of(kernel).compiler_cycles is not None for kernel in kernels), "count", "kernel")

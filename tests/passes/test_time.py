@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Amount, Report, Value
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"
@@ -255,3 +255,14 @@ def test_a_text_without_its_entry_has_no_times() -> None:
     assert ["".join(map(str, row.parts)) for row in found.headline if row.label == "step"] == [
         "not known: the module has no entry computation"
     ]
+
+
+def test_the_compilers_cycles_in_a_loop_of_unknown_length() -> None:
+    """The loop runs once at least: 3000 cycles at 1.5 GHz are 2 us."""
+    cycles = 'backend_config={"window_config":{"estimated_cycles":"3000","iteration_bounds":["1"]}}'
+    text = UNKNOWN_LOOP.replace("%k = f32[4096] negate(%x)", f"%k = f32[4096] negate(%x), {cycles}")
+    text = text.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="tpu-v5e")
+    (row,) = (row for row in found.headline if row.label == "compiler")
+    amounts = [part for part in row.parts if isinstance(part, Amount)]
+    assert [(part.value, part.at_least) for part in amounts] == [(None, pytest.approx(2e-6)), (None, 3000), (1, None)]

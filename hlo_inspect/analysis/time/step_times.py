@@ -136,6 +136,13 @@ def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     return countable(reduce(Bounds.plus, cycles)) if cycles else NOT_STATED
 
 
+def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
+    """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
+    stated = ((kernel, times.of(kernel).compiler_s) for kernel in kernels)
+    found = (seconds_of_runs(one, kernel.runs.bounds, "") for kernel, one in stated if one is not None)
+    return reduce(sum_of, found, NO_SECONDS)
+
+
 _MOST_GAPS = 3
 """So many reasons why times are not known are named."""
 
