@@ -46,7 +46,7 @@ _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 class IssuedWork(NamedTuple):
     """The steps of a program, the streams of what is issued and is no collective, the kernels by place, the collectives by the
-    places of their starts and of the instructions within, and where something is issued.
+    places of their starts and of the instructions within, and where something is issued, in the order of the program.
     """
 
     program: TimedProgram
@@ -54,7 +54,7 @@ class IssuedWork(NamedTuple):
     kernels: Mapping[Place, Kernel]
     collectives: Mapping[Place, Collective]
     inner: Mapping[Place, Collective]
-    issued: frozenset[Place]
+    issued: Mapping[Place, None]
 
 
 def issued_work(
@@ -67,7 +67,7 @@ def issued_work(
     entry = module.entry.name if module.entry is not None else ""
     builder.build(entry)
     program = TimedProgram(entry, builder.steps, builder.beside)
-    issued = frozenset(step.place for of in builder.steps.values() for step in of if isinstance(step, IssueStep))
+    issued = dict.fromkeys(step.place for of in builder.steps.values() for step in of if isinstance(step, IssueStep))
     return IssuedWork(program, builder.streams, builder.kernels, builder.collectives, builder.inner, issued)
 
 

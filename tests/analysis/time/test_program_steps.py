@@ -59,6 +59,13 @@ def test_a_start_its_done_and_what_is_synchronous(work: Callable[..., IssuedWork
     ]
 
 
+def test_what_is_issued_has_the_order_of_the_program(work: Callable[..., IssuedWork]) -> None:
+    """Sums over it are of one order of summands, and the same in every process."""
+    reduced = (f"%s{at} = f32[8] all-reduce(%{'p' if at == 0 else f's{at - 1}'}), {GROUPS}, to_apply=%add" for at in range(20))
+    found = work("%p = f32[8] parameter(0)", *reduced)
+    assert [name for _, _, name in found.issued] == [f"s{at}" for at in range(20)]
+
+
 def test_copies_by_their_ends(work: Callable[..., IssuedWork]) -> None:
     found = work(
         "%p = f32[8] parameter(0)",
