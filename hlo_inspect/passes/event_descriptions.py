@@ -70,6 +70,8 @@ class _Descriptions:
         return next((one for one in found if place(one) == at), None)
 
 
-def _cost(kernel: Kernel) -> tuple[int, int]:
-    """Bytes and FLOPs of one run, as far as they are known."""
-    return sum(size for _, size in kernel.moved), kernel.parts[0].cost.amounts[0]
+def _cost(kernel: Kernel) -> tuple[int | None, int | None]:
+    """Bytes and FLOPs of one run; `None` where they are not known."""
+    cost = kernel.parts[0].cost
+    moved = None if "bytes" in cost.gaps and kernel.started is None else sum(size for _, size in kernel.moved)
+    return moved, None if kernel.is_unknown or "flops" in cost.gaps else cost.amounts[0]

@@ -15,7 +15,6 @@ from hlo_inspect.analysis.mesh import Run
 from hlo_inspect.analysis.time.placement import Spread
 
 REDUCED, PERMUTE = "all-reduce", "collective-permute"
-_TWICE = frozenset({REDUCED})
 _WHOLE = frozenset({"collective-broadcast", PERMUTE})
 
 
@@ -23,7 +22,7 @@ def bus_factor(kind: str, devices: int) -> float:
     """What one device sends of the whole array, as nccl-tests defines the bus bandwidth."""
     if kind in _WHOLE:
         return 1.0
-    return (2 if kind in _TWICE else 1) * (devices - 1) / devices
+    return (2 if kind == REDUCED else 1) * (devices - 1) / devices
 
 
 def within_node(kind: str, whole: float, devices: int, link: Link) -> float | None:
@@ -102,7 +101,7 @@ def _across(whole: float, axis: TorusAxis, bandwidth: float) -> float:
 def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
     """How many links the farthest data goes over, one after the other."""
     steps = sum((axis.size // 2 if axis.is_ring else axis.size - 1) * axis.stride for axis in axes)
-    return steps * (2 if kind in _TWICE else 1) if kind != PERMUTE else 1
+    return steps * (2 if kind == REDUCED else 1) if kind != PERMUTE else 1
 
 
 def most_crowded(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import Link
+from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import Spread
 
 US = 1e-6
@@ -60,7 +61,7 @@ def seconds(kind: str, whole: float, spread: Spread, near: Link, far: Link | Non
 def _protocols(kind: str, whole: float, spread: Spread, near: Link, bandwidth: float) -> Iterator[float]:
     """The time by each algorithm and protocol."""
     rounds = 2 if kind == "all-reduce" else 1
-    share = rounds * (spread.devices - 1) / spread.devices if kind != "collective-broadcast" else 1.0
+    sent = whole * bus_factor(kind, spread.devices)
     between = rounds * (spread.nodes - 1)
     inside = rounds * (spread.devices - 1) - between
     for protocol in (LL, LL128, SIMPLE):
@@ -68,7 +69,7 @@ def _protocols(kind: str, whole: float, spread: Spread, near: Link, bandwidth: f
         if protocol is LL and near.low_latency_bandwidth is not None:
             reached = min(reached, near.low_latency_bandwidth)
         start, step, far_step = protocol.ring
-        yield start + inside * step + between * far_step + whole * share / reached
+        yield start + inside * step + between * far_step + sent / reached
         if kind == "all-reduce" and spread.nodes > 1:
             start, step, far_step = protocol.tree
             latency = start + 2 * ((spread.most - 1) * step + math.log2(spread.nodes) * far_step)

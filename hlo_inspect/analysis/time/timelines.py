@@ -65,10 +65,6 @@ class TimedStep:
         """What collectives add to the step."""
         return sum(seconds for at, seconds in self._exposed.items() if self.collective_at(at) is not None)
 
-    @property
-    def step_s(self) -> float:
-        return self.kernels_s + self.exposed_collective_s
-
     # -- each -----------------------------------------------------------------------------------------------------------
 
     def kernel_seconds(self, kernel: Kernel) -> float:
