@@ -10,14 +10,16 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.report.model import Column, Unit
 
 
-def bounded(name: str, unit: Unit, figure: Callable[[Any], Bounds], detail: int = 0) -> tuple[Column, Column]:
+def bounded(
+    name: str, unit: Unit, figure: Callable[[Any], Bounds], detail: int = 0, *, summed: bool = True
+) -> tuple[Column, Column]:
     """A column of a count or a size."""
-    column = Column(name, unit, summed=True, detail=detail, get=lambda row: figure(row).exact)
+    column = Column(name, unit, summed=summed, detail=detail, get=lambda row: figure(row).exact)
     return column, column.lower_bound(lambda row: figure(row).least)
 
 
 def bounded_seconds(
-    name: str, time: Callable[[Any], Seconds | None], detail: int = 0, *, optional: bool = False
+    name: str, time: Callable[[Any], Seconds | None], detail: int = 0, *, optional: bool = False, summed: bool = True
 ) -> tuple[Column, Column]:
     """A column of a time; `None` for a row that has none."""
 
@@ -29,5 +31,5 @@ def bounded_seconds(
         seconds = time(row)
         return None if seconds is None else seconds.least
 
-    column = Column(name, "seconds", summed=True, detail=detail, optional=optional, get=exact)
+    column = Column(name, "seconds", summed=summed, detail=detail, optional=optional, get=exact)
     return column, column.lower_bound(least)

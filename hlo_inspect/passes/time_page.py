@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, compiler_seconds
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler_cycles, compiler_seconds, sum_of
 from hlo_inspect.analysis.time.what_if import bottleneck
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.link_table import link_table
@@ -20,6 +20,7 @@ from hlo_inspect.passes.time_tables import (
     resources_table,
     step_table,
     time_parts,
+    total_seconds,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Table
 
@@ -129,9 +130,9 @@ def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     yield Amount(whole / step, "share")
     yield " of the step)"
     found = [part for part in parts if part.collective is None]
-    shares = {"fixed costs": sum(part.fixed for part in found)}
+    shares = {"fixed costs": sum(part.fixed.least for part in found)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
-        shares[words] = sum(part.estimate - part.fixed for part in found if part.bound_by == bound_by)
+        shares[words] = sum(part.estimate.least - part.fixed.least for part in found if part.bound_by == bound_by)
     ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
     for index, (seconds, words) in enumerate(ordered):
         yield ", " if index else ": "
@@ -148,19 +149,19 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         return
     yield _amount(times.estimate_exposed)
     yield " of "
-    yield Amount(sum(part.estimate_busy for part in found), "seconds")
+    yield _amount(total_seconds(part.estimate_busy for part in found))
     yield " of collectives by the model"
     if step:
         yield " ("
         yield Amount(whole / step, "share")
         yield " of the step)"
-    axes: dict[str, float] = {}
+    axes: dict[str, Seconds] = {}
     for part in found:
-        axes[part.axis or ""] = axes.get(part.axis or "", 0.0) + part.estimate
-    ordered = sorted(axes.items(), key=lambda one: -one[1])
+        axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
+    ordered = sorted(axes.items(), key=lambda one: -one[1].least)
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
         yield f"{', ' if index else ': '}{axis} "
-        yield Amount(seconds, "seconds")
+        yield _amount(seconds)
     if len(ordered) > _AXES:
         yield ", …"
 

@@ -5,20 +5,23 @@ goes by phase, by scope and by line of source.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.calls import Bounds, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN, scope_of
+from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.independent_compute import IndependentCompute, independent_compute
 from hlo_inspect.analysis.time.resources import resource_seconds
-from hlo_inspect.analysis.time.timeline import Site
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, row_times
 from hlo_inspect.analysis.time.timelines import Timelines
+from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table
 
@@ -37,10 +40,10 @@ class TimePart(NamedTuple):
     phase: str
     scope: str
     source: str
-    bound: float
-    estimate: float
-    estimate_busy: float
-    fixed: float = 0.0
+    bound: Seconds
+    estimate: Seconds
+    estimate_busy: Seconds
+    fixed: Seconds = NO_SECONDS
 
 
 def time_parts(context: Context, timelines: Timelines) -> list[TimePart]:
@@ -51,17 +54,47 @@ def time_parts(context: Context, timelines: Timelines) -> list[TimePart]:
     parts = []
     for kernel in context.own_kernels:
         time, labels, runs = times.of(kernel), kernel.labels, timelines.estimate.timeline.runs(place(kernel.instruction))
-        bound, estimate = timelines.bound.kernel_seconds(kernel), timelines.estimate.kernel_seconds(kernel)
+        bound, estimate, *_ = row_times(kernel, times, None, timelines)
         fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
+        of_model = Seconds(min(fixed, estimate.least - bound.least), kernel.runs.bounds.reason)
         labels_of = (time.bound_by, None, labels.phase, labels.scope, labels.source)
-        parts.append(TimePart(None, *labels_of, bound, estimate, estimate, min(fixed, estimate - bound)))
-    for collective, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
-        at_least, likely = timelines.bound.site_of(collective), timelines.estimate.site_of(collective)
+        parts.append(TimePart(None, *labels_of, bound, estimate, estimate, of_model))
+    collectives = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
+    for collective, axis, phase, time_of in collectives:
+        at_least, likely = _timed_sites(context, timelines, collective, time_of)
         origin = collective.origin
         folded = "/".join(scope_of(origin.op_name).folded) or (NO_SCOPE if origin.op_name else NOT_PRINTED)
         told = (None, axis or "no axis", phase, folded, origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *told, at_least.exposed, likely.exposed, likely.busy))
     return parts
+
+
+class _TimedSite(NamedTuple):
+    """All runs of a collective, at bound or at model durations."""
+
+    runs: Bounds
+    busy: Seconds
+    window: Seconds
+    exposed: Seconds
+
+
+def _timed_sites(
+    context: Context, timelines: Timelines, collective: Collective, time: CollectiveTime
+) -> tuple[_TimedSite, _TimedSite]:
+    """A collective in the timeline of bounds and in that of the model."""
+    runs = context.call_graph.runs(collective.inner.computation.name).bounds
+    sites = []
+    for step, of_run in ((timelines.bound, time.bound_s), (timelines.estimate, time.estimate_s)):
+        site, missing = step.site_of(collective), (time.reason if of_run is None else "") or runs.reason
+        window = Seconds(site.window, runs.reason)
+        sites.append(_TimedSite(runs, Seconds(site.busy, missing), window, Seconds(site.exposed, missing)))
+    return sites[0], sites[1]
+
+
+def total_seconds(times: Iterable[Seconds]) -> Seconds:
+    """Several times together."""
+    found = list(times)
+    return Seconds(math.fsum(one.least for one in found), next((one.reason for one in found if one.reason), ""))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------
@@ -75,20 +108,20 @@ class _Share(NamedTuple):
     whole: tuple[float, float]
 
     @property
-    def bound(self) -> float:
-        return math.fsum(part.bound for part in self.parts)
+    def bound(self) -> Seconds:
+        return total_seconds(part.bound for part in self.parts)
 
     @property
-    def estimate(self) -> float:
-        return math.fsum(part.estimate for part in self.parts)
+    def estimate(self) -> Seconds:
+        return total_seconds(part.estimate for part in self.parts)
 
 
 def _share(row: _Share, which: int) -> float | None:
-    return (row.bound, row.estimate)[which] / row.whole[which] if row.whole[which] else None
+    return (row.bound, row.estimate)[which].least / row.whole[which] if row.whole[which] else None
 
 
 def _shares(parts: Sequence[TimePart], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole = sum(part.bound for part in parts), sum(part.estimate for part in parts)
+    whole = sum(part.bound.least for part in parts), sum(part.estimate.least for part in parts)
     return [_Share(label(group[0]), group, whole) for group in group_rows(parts, label)]
 
 
@@ -103,20 +136,24 @@ def _kind_of_part(part: TimePart) -> str:
     return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
+def _without(whole: Seconds, part: Seconds) -> Seconds:
+    return Seconds(whole.least - part.least, whole.reason)
+
+
 def step_table(parts: Sequence[TimePart]) -> Table:
     """The step: kernels by what bounds them, what each run of a kernel costs besides its work, and what of the collectives
     along each axis nothing hides.
     """
-    work = [part._replace(estimate=part.estimate - part.fixed) for part in parts]
-    fixed = TimePart(None, None, None, "", "", "", 0.0, sum(part.fixed for part in parts), 0.0)
+    work = [part._replace(estimate=_without(part.estimate, part.fixed)) for part in parts]
+    fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(part.fixed for part in parts), NO_SECONDS)
     rows = _shares([*work, fixed], lambda part: FIXED if part is fixed else _kind_of_part(part))
-    rows = [row for row in rows if row.bound or row.estimate]
-    rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate))
+    rows = [row for row in rows if row.bound.least or row.estimate.least]
+    rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (
         Column("part", width=30, get=lambda row: row.label),
-        Column("bound_s", "seconds", summed=True, get=lambda row: row.bound),
+        *bounded_seconds("bound_s", lambda row: row.bound),
         Column("bound_share", "share", detail=2, get=lambda row: _share(row, 0)),
-        Column("estimate_s", "seconds", summed=True, get=lambda row: row.estimate),
+        *bounded_seconds("estimate_s", lambda row: row.estimate),
         Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
     )
     return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
@@ -127,22 +164,22 @@ def step_table(parts: Sequence[TimePart]) -> Table:
 
 def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[TimePart], str], rows: int) -> Table:
     """What the step is spent on; of collectives what nothing hides. What takes longest by the model comes first."""
-    found = sorted(_shares(parts, label), key=lambda row: (row.estimate, row.bound), reverse=True)
+    found = sorted(_shares(parts, label), key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
     detail = (1, 3) if any(part.collective is not None for part in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
-        Column("bound_s", "seconds", summed=True, get=lambda row: row.bound),
-        Column("estimate_s", "seconds", summed=True, get=lambda row: row.estimate),
-        Column("exposed_s", "seconds", summed=True, detail=detail[0], get=partial(_of_collectives, busy=False)),
-        Column("collective_s", "seconds", summed=True, detail=detail[1], get=partial(_of_collectives, busy=True)),
+        *bounded_seconds("bound_s", lambda row: row.bound),
+        *bounded_seconds("estimate_s", lambda row: row.estimate),
+        *bounded_seconds("exposed_s", partial(_of_collectives, busy=False), detail[0]),
+        *bounded_seconds("collective_s", partial(_of_collectives, busy=True), detail[1]),
         Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
     )
     return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
 
 
-def _of_collectives(row: _Share, *, busy: bool) -> float:
+def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
     """By the model: what is exposed, or how long collectives take."""
-    return math.fsum(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
+    return total_seconds(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
 
 
 def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
@@ -192,8 +229,8 @@ class _Exposed(NamedTuple):
     axis: str | None
     phase: str
     level: str | None
-    bound: Site
-    estimate: Site
+    bound: _TimedSite
+    estimate: _TimedSite
     independent: IndependentCompute | None
 
 
@@ -202,10 +239,10 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     labels = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
     found = []
     for collective, axis, phase, time in labels:
-        sites = timelines.bound.site_of(collective), timelines.estimate.site_of(collective)
-        if sites[0].exposed or sites[1].exposed:
+        sites = _timed_sites(context, timelines, collective, time)
+        if any(site.exposed.least for site in sites):
             found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
-    found.sort(key=lambda row: (row.estimate.exposed, row.bound.exposed), reverse=True)
+    found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
     rows = [
         row._replace(independent=independent_compute(timelines.estimate, context.views, row.collective))
         for row in found[:MOST_EXPOSED]
@@ -214,14 +251,14 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),
         Column("axis", detail=2, optional=True, get=lambda row: row.axis),
-        Column("runs", "count", detail=3, get=lambda row: row.estimate.runs),
-        Column("exposed_s", "seconds", get=lambda row: row.estimate.exposed),
-        Column("estimate_s", "seconds", detail=2, get=lambda row: row.estimate.busy),
-        Column("window_s", "seconds", detail=1, get=lambda row: row.estimate.window),
+        *bounded("runs", "count", lambda row: row.estimate.runs, 3, summed=False),
+        *bounded_seconds("exposed_s", lambda row: row.estimate.exposed, summed=False),
+        *bounded_seconds("estimate_s", lambda row: row.estimate.busy, 2, summed=False),
+        *bounded_seconds("window_s", lambda row: row.estimate.window, 1, summed=False),
         Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
         Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
         Column("level", detail=6, optional=True, width=8, get=lambda row: row.level),
-        Column("bound_exposed_s", "seconds", detail=7, get=lambda row: row.bound.exposed),
+        *bounded_seconds("bound_exposed_s", lambda row: row.bound.exposed, 7, summed=False),
         Column("phase", detail=4, get=lambda row: row.phase),
         Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),

@@ -71,6 +71,32 @@ def test_an_exposed_collective_and_what_could_hide_it() -> None:
     assert (last["window_s"], last["could_hide_s"], last["longest"]) == (0, 0, None)
 
 
+def test_without_a_model_of_links_exposed_times_are_lower_bounds() -> None:
+    """No document states what the links of an MI300X reach: the bound is what is known, of the table and of its sum."""
+    found = hlo_inspect.inspect(GATHERED, ("time",), profile="mi300x")
+    rows = found.table("exposed_collectives").records()
+    assert rows
+    for row in rows:
+        assert (row["exposed_s"], row["estimate_s"]) == (None, None)
+        assert 0 < number(row["exposed_s_lower_bound"]) <= number(row["bound_exposed_s"])
+    (by_kind,) = (row for row in found.table("step").records() if str(row["part"]).startswith("exposed collectives"))
+    assert by_kind["estimate_s"] is None
+    assert by_kind["estimate_s_lower_bound"] == found.facts["time.estimate_exposed_collective_s.lower_bound"]
+    (exposed,) = (row for row in found.headline if row.label == "exposed")
+    amounts = [part for part in exposed.parts if isinstance(part, Amount) and part.unit == "seconds"]
+    assert [part.value for part in amounts] == [None, None]
+    sent = [number(row["bound_s"]) for row in found.table("collective_links").records()]
+    assert amounts[1].at_least == pytest.approx(sum(sent))
+
+
+def test_runs_of_exposed_collectives_in_a_loop_of_unknown_length() -> None:
+    text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    (row,) = found.table("exposed_collectives").records()
+    assert (row["runs"], row["runs_lower_bound"], row["exposed_s"], row["window_s"]) == (None, 1, None, None)
+    assert number(row["bound_exposed_s_lower_bound"]) == pytest.approx(4 * 4096 / 450e9)
+
+
 def test_what_is_busy_and_what_binds() -> None:
     found = report(GATHERED)
     busy = dict(zip(column(found, "resources", "resource"), column(found, "resources", "busy_s"), strict=True))
