@@ -74,7 +74,7 @@ OPEN_TO_ALL = ("lazy_pattern", "records")
 
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
-    ("view", "fingerprints", "op_names", "provenance", "hardware", "hardware_figures"),
+    ("view", "fingerprints", "op_names", "provenance", "hardware", "hardware_figures", "tpu_marks"),
     ("canonical",),
     ("calls", "loops", "instruction_phase"),
     ("slices", "devices", "collectives", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),

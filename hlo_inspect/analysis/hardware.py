@@ -105,6 +105,10 @@ class HardwareProfile:
     changes: tuple[str, ...] = ()
     devices_per_chip: int = 1
 
+    @property
+    def is_tpu(self) -> bool:
+        return self.maker == "Google"
+
     def value(self, name: str) -> float | None:
         """The figure of that dotted name in its base unit."""
         figure = self.figures.get(name)

@@ -33,6 +33,9 @@ BITS: dict[str, int] = {name: bits for bits, names in _BITS_TO_NAMES.items() for
 POINTER_BYTES = 8
 """What XLA counts for one entry of a tuple's index table and for an opaque value."""
 
+HOST_SPACE = 5
+"""The memory space of what is in the host's memory."""
+
 NOT_ARRAYS = frozenset({"token", "opaque"})
 """Spelled like an array (`token[]`), but without elements."""
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.hlo.shapes import HOST_SPACE
 
 _FLOPS, _BYTES = FIGURES.index("flops"), FIGURES.index("bytes")
 
@@ -31,9 +32,8 @@ NOT_KNOWN = ""
 """The unit of work of which it is not known what does it, or in which type."""
 
 _ENGINES = ("matmul.", "vector.")
-HOST_MEMORY = f"{SPACE}5"
+HOST_MEMORY = f"{SPACE}{HOST_SPACE}"
 """The unit of bytes in the host's memory."""
-_HOST = (5,)
 _TPU_ON_CHIP = range(1, 7)
 
 
@@ -119,7 +119,7 @@ def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
     """The memory spaces, as units of a tally, that are not in the memory whose bandwidth the profile states: the host's, and
     on TPUs those on the chip (`S(1)` is VMEM). GPUs number the memory that collectives share, which is no other one, `S(1)`.
     """
-    spaces = _TPU_ON_CHIP if profile.maker == "Google" else _HOST
+    spaces = _TPU_ON_CHIP if profile.is_tpu else (HOST_SPACE,)
     return frozenset(f"{SPACE}{space}" for space in spaces)
 
 

@@ -27,11 +27,8 @@ from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape, TupleShape
 from hlo_inspect.records import dataclass
-
-HOST = 5
-"""The memory space of the host."""
 
 
 class Place(NamedTuple):
@@ -123,8 +120,8 @@ class DeviceMemory:
     @cached_property
     def host_bytes(self) -> int:
         """All in the memory of the host: arguments and outputs, shared ones once, and temporaries."""
-        static = sum(one.bytes for one in self.assignment.allocations if one.space == HOST)
-        return static + self._heap_bytes(HOST)
+        static = sum(one.bytes for one in self.assignment.allocations if one.space == HOST_SPACE)
+        return static + self._heap_bytes(HOST_SPACE)
 
     @cached_property
     def static_bytes(self) -> int:
@@ -169,7 +166,7 @@ class DeviceMemory:
 
     @property
     def _device(self) -> Iterator[Allocation]:
-        return (one for one in self.assignment.allocations if one.space != HOST)
+        return (one for one in self.assignment.allocations if one.space != HOST_SPACE)
 
     @property
     def _static(self) -> Iterator[Allocation]:

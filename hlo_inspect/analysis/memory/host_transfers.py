@@ -13,9 +13,7 @@ from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.shapes import ArrayShape, Shape
-
-HOST_SPACE = 5
+from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
 
 Direction = Literal["to device", "to host"]
 

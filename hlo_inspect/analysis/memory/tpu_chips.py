@@ -6,18 +6,15 @@ A text does not name its chip. What memory depends on was measured on texts comp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from hlo_inspect.analysis.tpu_marks import CMEM, SPLIT_OVER_CORES, estimated_cycles, has_arrays_in
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
-_CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{4})"', re.ASCII)
-_CYCLES_OF_ANY = lazy_pattern(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
 _PRODUCTS_A_CYCLE = 65536
 """What the four matrix units of v5e multiply and add in a cycle; those of v6e and TPU7x do twice as much."""
 _USUAL = frozenset((*range(1820, 1840), *range(2110, 2140)))
@@ -44,14 +41,14 @@ def find_chip(module: Module, views: Views) -> TpuChip:
     has_two_cores = is_recent = False
     for name, computation in module.computations.items():
         for index, (_, _, _, tail) in enumerate(computation.rows):
-            cycles = _CYCLES.search(tail)
+            cycles = estimated_cycles(tail)
             if cycles is not None:
-                votes += _vote(views.of(name), index, int(cycles[1]))
+                votes += _vote(views.of(name), index, cycles)
             if "dim_labels=" in tail and "window=" not in tail:
                 products[name] = max(products.get(name, 0), _products(views.of(name), index))
-            has_two_cores = has_two_cores or "megacore_config" in tail
+            has_two_cores = has_two_cores or SPLIT_OVER_CORES in tail
             is_recent = is_recent or "buffering_level" in tail
-    is_v4 = any("S(3)" in text for text in module.heads)
+    is_v4 = has_arrays_in(module, CMEM)
     is_later = not is_v4 and (has_two_cores or votes > 0 or _multiplies_faster(module, views, products))
     return TpuChip(_TABLE_OF_LATER if is_later else _TABLE_OF_EARLIER, is_recent)
 
@@ -71,11 +68,11 @@ def _multiplies_faster(module: Module, views: Views, products: Mapping[str, int]
     """Whether a fusion is estimated to multiply more in a cycle than v5e can. `products` is by fused computation."""
     for name, computation in module.computations.items():
         for index, (_, _, _, tail) in enumerate(computation.rows):
-            cycles = _CYCLES_OF_ANY.search(tail)
+            cycles = estimated_cycles(tail)
             if cycles is None or "calls=" not in tail:
                 continue
             fused = views.of(name).instruction(index).callee("calls")
-            if products.get(fused or "", 0) > _PRODUCTS_A_CYCLE * int(cycles[1]):
+            if products.get(fused or "", 0) > _PRODUCTS_A_CYCLE * cycles:
                 return True
     return False
 

@@ -12,11 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from hlo_inspect.analysis.tpu_marks import CMEM, SPLIT_OVER_CORES, VMEM, estimated_cycles, has_arrays_in
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{3,4})"', re.ASCII)
-_SPLIT = "megacore_config"
 _LEAST_CYCLES = {
     "tpu-v2": range(196, 218),
     "tpu-v3": range(253, 284),
@@ -26,7 +25,6 @@ _LEAST_CYCLES = {
     "tpu-7x": range(2290, 2330),
 }
 """What kernels that touch memory are estimated at, at least. v5p has that of v6e."""
-_CMEM, _VMEM = "S(3)", "S(1)"
 _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
 """Generations for whose programs no array is placed in a memory on the chip."""
 
@@ -85,22 +83,20 @@ def dumped_device(module: Module) -> DumpedDevice:
 
 def tpu_marks(module: Module) -> TpuMarks | None:
     """The marks of a module that was read with its graph; `None` where it is no optimized text for TPUs."""
-    heads = module.heads
-    if not any(":T(" in text for text in heads):
+    if not any(":T(" in text for text in module.heads):
         return None
     votes: Counter[str] = Counter()
     is_split = False
     for computation in module.computations.values():
         for *_, tail in computation.rows:
-            is_split = is_split or _SPLIT in tail
-            found = _CYCLES.search(tail)
-            cycles = int(found[1]) if found is not None else 0
+            is_split = is_split or SPLIT_OVER_CORES in tail
+            cycles = estimated_cycles(tail) or 0
             votes.update(name for name, least in _LEAST_CYCLES.items() if cycles in least)
-    if any(_CMEM in text for text in heads):
+    if has_arrays_in(module, CMEM):
         return TpuMarks("tpu-v4", is_split)
     if is_split:
         return TpuMarks("tpu-v5p", is_split)
-    has_vmem = any(_VMEM in text for text in heads)
+    has_vmem = has_arrays_in(module, VMEM)
     likely = [name for name, _ in votes.most_common() if name != "tpu-v4" and not (has_vmem and name in _WITHOUT_SPACES)]
     return TpuMarks(likely[0] if likely else None, is_split)
 

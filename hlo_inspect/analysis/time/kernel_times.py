@@ -27,13 +27,13 @@ from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times,
 from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.compiler_estimates import compiler_estimate
+from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 _SCALAR_MEMORY = 6
 _OVERLAP = 0.95
-_ON_BOTH_CORES = "megacore_config"
 _FACTORS = 2
 
 
@@ -111,7 +111,7 @@ class KernelTimes:
         self.bytes_gap = bytes_gap
         self.devices = devices
         self._views = views
-        self._is_tpu = profile.maker == "Google"
+        self._is_tpu = profile.is_tpu
         self._known: dict[tuple[str, int, str], KernelTime] = {}
 
     def of(self, kernel: Kernel) -> KernelTime:
@@ -169,7 +169,7 @@ class KernelTimes:
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
         memory = memory_time(anywhere, profile).least * padding / profile.memory_efficiency
-        is_half = (profile.cores_per_device or 1) > 1 and _ON_BOTH_CORES not in kernel.instruction.tail
+        is_half = (profile.cores_per_device or 1) > 1 and SPLIT_OVER_CORES not in kernel.instruction.tail
         cores = 0.5 if is_half else 1.0
         longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)
         waits = min(load.fetched, _FACTORS) if kernel.labels.kind == "kOutput" else 0

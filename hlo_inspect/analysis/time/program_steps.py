@@ -30,7 +30,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role
-from hlo_inspect.hlo.shapes import array_leaves
+from hlo_inspect.hlo.shapes import HOST_SPACE, array_leaves
 from hlo_inspect.hlo.tokens import ScanError
 
 COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
@@ -40,7 +40,6 @@ _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
 _MOVING = frozenset(["bitcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "slice"])
-_HOST = 5
 _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
@@ -212,10 +211,12 @@ class _Rows:
 
     def copy_stream(self, row: int) -> str:
         """The stream of a copy: the link to the host where one of its ends is there."""
-        if any(memory_space(self.view.operand_shape(row, i)) == _HOST for i, _ in enumerate(self.view.operand_rows(row)[:1])):
+        if any(
+            memory_space(self.view.operand_shape(row, i)) == HOST_SPACE for i, _ in enumerate(self.view.operand_rows(row)[:1])
+        ):
             return FROM_HOST
         results = array_leaves(self.view.shapes[row])
-        return TO_HOST if any(memory_space(leaf) == _HOST for _, leaf in results) else COPIES
+        return TO_HOST if any(memory_space(leaf) == HOST_SPACE for _, leaf in results) else COPIES
 
 
 def _is_collective(opcode: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import load_profile
+from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.analysis.time.what_if import Bottleneck, bottleneck, changed, given_change
@@ -54,6 +55,14 @@ def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -
     choice = context(text).profile_choice
     assert choice.profile is not None
     assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
+
+
+@pytest.mark.parametrize(("text", "profile"), GENERATIONS[2:], ids=[name for _, name in GENERATIONS[2:]])
+def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str) -> None:
+    """Tables of tuples are rounded up to 512 bytes on v4 and v5e, to 32 bytes on those whose cores work as one and later."""
+    found = context(text)
+    chip = find_chip(found.module, found.views)
+    assert chip.table_alignment == (512 if profile in ("tpu-v4", "tpu-v5e") else 32)
 
 
 @pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
