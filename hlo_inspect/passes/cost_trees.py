@@ -12,7 +12,7 @@ from hlo_inspect.passes.tree_tables import Path, TreeAmount, TreeMeasure, tree_t
 from hlo_inspect.report.model import Table
 
 _COST = (TreeMeasure("flops", "flops", bounded=True), TreeMeasure("bytes_accessed", "bytes", bounded=True))
-_TIME = (TreeMeasure("bound_s", "seconds"), TreeMeasure("estimate_s", "seconds"))
+_TIME = (TreeMeasure("bound_s", "seconds", bounded=True), TreeMeasure("estimate_s", "seconds", bounded=True))
 _FIGURES: tuple[Figure, ...] = ("flops", "bytes")
 
 
@@ -36,7 +36,8 @@ def _leaves(
         cost = [TreeAmount(tally.least(figure), tally.total(figure) is not None) for figure in _FIGURES]
         yield path(text), cost
     for part in parts:
-        yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), TreeAmount(part.bound), TreeAmount(part.estimate))
+        times = (TreeAmount(time.least, time.exact is not None) for time in (part.bound, part.estimate))
+        yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), *times)
 
 
 def _scopes(label: str) -> Path:

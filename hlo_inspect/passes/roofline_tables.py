@@ -31,9 +31,9 @@ class _Point(NamedTuple):
     def flop_per_byte(self) -> float | None:
         return self.flops / self.memory_bytes if self.memory_bytes else None
 
-    def rate(self, seconds: Seconds | float | None) -> float | None:
-        """FLOP/s of kernels that take so long."""
-        known = seconds.exact if isinstance(seconds, Seconds) else seconds
+    def rate(self, seconds: Seconds | None) -> float | None:
+        """FLOP/s of kernels that take so long; `None` where that is not known."""
+        known = None if seconds is None else seconds.exact
         return self.flops / known if known else None
 
 
@@ -50,7 +50,7 @@ def roofline_tables(context: Context) -> Iterator[Table]:
             Column("flops_of_device", "flops", get=lambda point: point.flops),
             Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
             Column("flop_per_memory_byte", "number", get=lambda point: point.flop_per_byte),
-            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.bound_s)),
+            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.bound)),
             Column("estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.estimate)),
             Column("compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.compiler)),
         ]
