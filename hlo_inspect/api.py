@@ -135,7 +135,7 @@ def inspect(  # noqa: PLR0913 - as inspect_all
         note = f"{parts} part{'s' if parts > 1 else ''} of modules stand beside this module: inspect_all gives all"
         return replace(whole[0], notes=(*whole[0].notes, note))
     if len(reports) > 1:
-        names = ", ".join(str(report.facts.get("module.name", report.title)) for report in reports[:5])
+        names = ", ".join(report.module_name for report in reports[:5])
         raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
     return reports[0]
 

@@ -115,6 +115,11 @@ class View:
         except tokens.ScanError:
             return None
 
+    def parameters_by_number(self) -> dict[int, int]:
+        """The rows of the parameters whose numbers can be read."""
+        rows = [(self.parameter_number(row), row) for row, opcode in enumerate(self.opcodes) if opcode == "parameter"]
+        return {number: row for number, row in rows if number is not None}
+
     def element_number(self, index: int) -> int | None:
         """Which element of its operand a row takes, `None` where that cannot be read."""
         plain = _ELEMENT.match(self.tails[index])

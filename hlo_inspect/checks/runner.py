@@ -216,14 +216,13 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
     """Facts and tables of the outcome."""
     passed = sum(result.passed for result in results)
     counts = {"checks.count": len(results), "checks.passed_count": passed, "checks.failed_count": len(results) - passed}
-    module = {name: value for name, value in report.facts.items() if name.startswith("module.")}
     return Report(
         command="check",
         input=report.input,
-        facts=module | counts,
+        facts=report.module_facts | counts,
         tables=(_table(results), *_tables_that_broke(results, report)),
         profile=report.profile,
-        specs=(*(spec for spec in report.specs if spec.name.startswith("module.")), *CHECK_SPECS),
+        specs=(*report.module_specs, *CHECK_SPECS),
         title=report.title,
     )
 

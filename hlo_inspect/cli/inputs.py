@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
 
-_STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
-
 _NAME = lazy_pattern(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 
 
@@ -62,12 +60,12 @@ class Inspected:
         self._output = output
 
     def __iter__(self) -> Iterator[Report]:
-        from hlo_inspect.inspection.inspection import Inspection
+        from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
         from hlo_inspect.report.model import reaching
 
         options = asdict(self._read)
         jobs = options.pop("jobs")
-        if not _STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
+        if not STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
             jobs = 1
         refuse_to_overwrite(self._output, [*self._inputs, *self._read.profile, self._read.custom_calls])
         with (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.records import Record, folded, number, pair_by, pair_lines, text
+from hlo_inspect.compare.records import Record, folded, more, number, pair_lines, pair_records, text
 from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -47,7 +47,7 @@ def collective_changes(
     found = pair_lines(old, new, lines)
     for before, after in found.pairs:
         yield from _changed(before, after, aspects.get(number(before["line"]) or 0, ()))
-    rest = pair_by(found.old, found.new, _KEYS)
+    rest = pair_records(found.old, found.new, _KEYS)
     for before, after in rest.pairs:
         if before["runs"] != after["runs"]:
             yield _change("moved", before, after, (Aspect("runs", text(before["runs"]), text(after["runs"])),))
@@ -123,14 +123,14 @@ def _but_type(record: Record) -> str:
 
 def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> ModuleChange:
     one = new or old or {}
-    sizes = [0 if side is None else number(side["executed_wire_bytes"]) for side in (old, new)]
+    sizes = (0 if side is None else side["executed_wire_bytes"] for side in (old, new))
     return ModuleChange(
         "collectives",
         what,
         (text(one["name"]),),
         kind=" ".join(filter(None, (_arrays(one), text(one["kind"]), _over(one)))),
         aspects=aspects,
-        size=None if sizes[0] is None or sizes[1] is None else sizes[1] - sizes[0],
+        size=more(*sizes),
         phase=text(one["phase"]),
         source=text(one["source"]),
         old_line=None if old is None else number(old["line"]),

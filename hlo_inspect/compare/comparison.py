@@ -57,7 +57,7 @@ class ComparedModule:
 
     @property
     def name(self) -> str:
-        return str(self.report.facts.get("module.name", self.report.title))
+        return self.report.module_name
 
     @cached_property
     def program(self) -> str | None:
@@ -121,10 +121,10 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
-    same = verdict in (SAME, ANOTHER_SCHEDULE) if verdict not in (SAME_FACTS, DIFFERENT_FACTS) else None
+    reads_texts = verdict not in (SAME_FACTS, DIFFERENT_FACTS)
     own: dict[str, Value] = {
-        "diff.same_program": same,
-        "diff.same_schedule": None if same is None else verdict == SAME,
+        "diff.same_program": verdict in (SAME, ANOTHER_SCHEDULE) if reads_texts else None,
+        "diff.same_schedule": verdict == SAME if reads_texts else None,
         "diff.fact_count": len(facts),
         "diff.change_count": sites(changes),
     }
@@ -132,12 +132,12 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     report = Report(
         command=COMMAND,
         input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes),
-        facts=Facts(_module_facts(new.report) | own, (*_module_specs(new.report), *SPECS)),
+        facts=Facts(new.report.module_facts | own, (*new.report.module_specs, *SPECS)),
         tables=(_facts_table(facts), changes_table(changes), *_more_tables(old, new, facts)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
         notes=tuple(_notes(old, new, verdict, changes)),
         profile=new.report.profile,
-        specs=(*_module_specs(new.report), *SPECS),
+        specs=(*new.report.module_specs, *SPECS),
         title=new.report.title,
         headline=(*_warnings(old.report, new.report), *_headline(verdict, facts, changes)),
     )
@@ -153,14 +153,6 @@ def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactC
         yield peak_table(old.context.live_arrays, new.context.live_arrays)
 
 
-def _module_facts(report: Report) -> dict[str, Value]:
-    return {name: value for name, value in report.facts.items() if name.startswith("module.")}
-
-
-def _module_specs(report: Report) -> tuple[FactSpec, ...]:
-    return tuple(spec for spec in report.specs if spec.name.startswith("module."))
-
-
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:
     if not (old.is_whole and new.is_whole):
         return DIFFERENT_FACTS if changes else SAME_FACTS
@@ -171,9 +163,10 @@ def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactCha
 
 def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
     """What explains the difference, from the instructions where both texts are there."""
-    contexts = (old.context, new.context) if old.is_whole and new.is_whole else None
-    both = None if contexts is None or contexts[0] is None or contexts[1] is None else (contexts[0], contexts[1])
-    return Explanation(old.report, new.report, both).changes()
+    contexts = None
+    if old.context is not None and new.context is not None and old.is_whole and new.is_whole:
+        contexts = (old.context, new.context)
+    return Explanation(old.report, new.report, contexts).changes()
 
 
 def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
@@ -181,9 +174,8 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
     for name, report in (("OLD", old), ("NEW", new)):
         cut = truncation(report)
         if cut is not None:
-            what = (
-                "lines of a part of a module" if is_part(cut) else f"cut off{f' inside {cut.subject}' if cut.subject else ''}"
-            )
+            inside = f" inside {cut.subject}" if cut.subject else ""
+            what = "lines of a part of a module" if is_part(cut) else f"cut off{inside}"
             yield HeadlineRow("", (f"{name} is {what}: what is not in the text is not compared",), "warning")
     sides = [report.facts.get("module.is_scheduled") for report in (old, new)]
     if None not in sides and sides[0] != sides[1]:
@@ -268,9 +260,9 @@ def _unpaired(report: Report, verdict: str, other: str) -> Report:
     return Report(
         command=COMMAND,
         input=report.input,
-        facts=Facts(_module_facts(report), (*_module_specs(report), *SPECS)),
+        facts=Facts(report.module_facts, (*report.module_specs, *SPECS)),
         profile=report.profile,
-        specs=(*_module_specs(report), *SPECS),
+        specs=(*report.module_specs, *SPECS),
         title=report.title,
         headline=(HeadlineRow("", (f"{verdict}: {other} has no module that belongs to it",), "warning"),),
     )

@@ -192,11 +192,8 @@ def _other_operands(matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect
 
 def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:
     """The parameters of two computations that have one number."""
-    numbers = [
-        {view.parameter_number(row): row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"}
-        for view in (old, new)
-    ]
-    return [(row, numbers[1][number]) for number, row in numbers[0].items() if number is not None and number in numbers[1]]
+    rows = new.parameters_by_number()
+    return [(row, rows[number]) for number, row in old.parameters_by_number().items() if number in rows]
 
 
 def parameters_by_operand(
@@ -211,13 +208,9 @@ def parameters_by_operand(
         for at, operand in enumerate(old.operands[row])
         if operand is not None and (follower := old.mates.get(operand)) in places
     }
-    rows = {second.parameter_number(at): at for at, opcode in enumerate(second.opcodes) if opcode == "parameter"}
-    found = []
-    for at, opcode in enumerate(first.opcodes):
-        number = numbers.get(first.parameter_number(at) or 0) if opcode == "parameter" else None
-        if number is not None and number in rows:
-            found.append((at, rows.pop(number)))
-    return found
+    rows = second.parameters_by_number()
+    found = ((row, numbers.get(number)) for number, row in first.parameters_by_number().items())
+    return [(row, rows[number]) for row, number in found if number in rows]
 
 
 def _callees(side: CanonicalComputation, row: int, roles: Container[Role]) -> list[str]:

@@ -5,6 +5,7 @@ their instructions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import Aspect, ModuleChange, grouped
@@ -32,7 +33,7 @@ class Explanation:
         self._contexts = contexts
         self._parameters = pair_parameters(*self._records("params"))
         self._edits = None if contexts is None else self._program_edits(*contexts)
-        self.lines = {} if contexts is None or self._edits is None else _lines(*contexts, self._edits)
+        self._lines = {} if contexts is None or self._edits is None else _matched_lines(*contexts, self._edits)
         """The line in NEW of each instruction of OLD that is there."""
 
     def changes(self) -> list[ModuleChange]:
@@ -41,8 +42,8 @@ class Explanation:
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
-            *collective_changes(*self._records("collectives"), self.lines, self._aspects()),
-            *loop_changes(*self._records("loops"), self.lines),
+            *collective_changes(*self._records("collectives"), self._lines, self._aspects()),
+            *loop_changes(*self._records("loops"), self._lines),
             *self._header_changes(),
         ]
         if self._contexts is not None and self._edits is not None:
@@ -64,13 +65,16 @@ class Explanation:
     def _program_edits(self, old: Context, new: Context) -> ProgramEdits | None:
         if old.module.entry is None or new.module.entry is None:
             return None
-        rows = [_parameter_rows(context) for context in (old, new)]
+        entries = old.module.entry.name, new.module.entry.name
+        rows: list[dict[Any, int]] = [
+            context.views.of(name).parameters_by_number() for context, name in zip((old, new), entries, strict=True)
+        ]
         given = {
             rows[0][before["number"]]: rows[1][after["number"]]
             for before, after in self._parameters.pairs
             if before["number"] in rows[0] and after["number"] in rows[1]
         }
-        return ProgramEdits(old.canonical, new.canonical, (old.module.entry.name, new.module.entry.name), given.items())
+        return ProgramEdits(old.canonical, new.canonical, entries, given.items())
 
     def _aspects(self) -> Mapping[int, Sequence[Aspect]]:
         """By line of OLD in what instructions changed."""
@@ -98,16 +102,7 @@ def _attributes(header: Header) -> dict[str, str]:
     return {name: text for name, text in header.attributes.items() if name not in _TOLD_ELSEWHERE}
 
 
-def _parameter_rows(context: Context) -> dict[object, int]:
-    """The rows of the entry's parameters by number."""
-    entry = context.module.entry
-    if entry is None:
-        return {}
-    view = context.views.of(entry.name)
-    return {view.parameter_number(row): row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"}
-
-
-def _lines(old: Context, new: Context, edits: ProgramEdits) -> dict[int, int]:
+def _matched_lines(old: Context, new: Context, edits: ProgramEdits) -> dict[int, int]:
     return {
         old.views.of(place.computation).lines[place.row]: new.views.of(mate.computation).lines[mate.row]
         for place, mate in edits.places.items()

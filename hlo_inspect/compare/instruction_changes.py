@@ -37,14 +37,14 @@ class InstructionChanges:
 
     def found(self) -> Iterator[ModuleChange]:
         """Changes of kernels, custom calls and constants; where there are none, what else differs."""
-        told = [edit for edit in self._edits if self._area(edit) is not None]
-        kernels = [edit for edit in told if self._area(edit) == "kernels"]
+        areas = {edit: area for edit in self._edits if (area := self._area(edit)) is not None}
+        kernels = [edit for edit, area in areas.items() if area == "kernels"]
         regions = Regions(self._sides[0].canonical, self._sides[1].canonical, kernels)
         for reshaped in regions.reshaped:
             yield self._reshaped(reshaped)
-        for edit in told:
+        for edit, area in areas.items():
             if edit not in regions.explained:
-                yield from self._changes(edit)
+                yield from self._changes(edit, area)
 
     def others(self) -> Iterator[ModuleChange]:
         """What differs in instructions that only forward values."""
@@ -67,12 +67,16 @@ class InstructionChanges:
     def _places(self, edit: Edit) -> Iterator[tuple[int, EditPlace]]:
         yield from ((at, place) for at, place in enumerate((edit.old, edit.new)) if place is not None)
 
+    def _last(self, edit: Edit) -> tuple[int, EditPlace]:
+        """The side that an edit is told of, and its place there: NEW, of what is gone OLD."""
+        *_, last = self._places(edit)
+        return last
+
     def _opcode(self, edit: Edit) -> str:
-        *_, (at, place) = self._places(edit)
+        at, place = self._last(edit)
         return self._sides[at].canonical.of(place.computation).view.opcodes[place.row]
 
-    def _changes(self, edit: Edit) -> Iterator[ModuleChange]:
-        area = self._area(edit) or "other"
+    def _changes(self, edit: Edit, area: Area) -> Iterator[ModuleChange]:
         inside = [one for one in edit.leaves() if not self._is_collective(one)]
         constants = [one for one in inside if self._is_constant(one)]
         others = [one for one in inside if one not in constants and not self._is_parameter(one)]
@@ -115,7 +119,7 @@ class InstructionChanges:
         return self._opcode(edit) == "parameter"
 
     def _kind(self, edit: Edit) -> str:
-        *_, (at, place) = self._places(edit)
+        at, place = self._last(edit)
         context = self._sides[at]
         view = context.views.of(place.computation)
         opcode = view.opcodes[place.row]
@@ -128,12 +132,12 @@ class InstructionChanges:
         return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
 
     def _shape(self, edit: Edit) -> str:
-        *_, (at, place) = self._places(edit)
+        at, place = self._last(edit)
         shape = self._sides[at].canonical.of(place.computation).view.shapes[place.row]
         return str(shape)
 
     def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> ModuleChange:
-        *_, (at, place) = self._places(edit)
+        at, place = self._last(edit)
         labels = self._sides[at].labels_of(self._sides[at].views.of(place.computation), place.row)
         lines = [None if one is None else self._line(number, one) for number, one in enumerate((edit.old, edit.new))]
         return ModuleChange(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.records import Record, more, number, pair_by, pair_lines, text
+from hlo_inspect.compare.records import Record, more, number, pair_lines, pair_records, text
 
 _IN_STEP = ("collectives", "executed_wire_bytes", "runs")
 
@@ -13,7 +13,7 @@ _IN_STEP = ("collectives", "executed_wire_bytes", "runs")
 def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> Iterator[ModuleChange]:
     """What differs between the rows of two tables of loops; sizes are bytes sent in them in a step."""
     found = pair_lines(old, new, lines)
-    rest = pair_by(found.old, found.new, (lambda one: (one["loop"], one["trip_count"]), lambda one: one["source"] or None))
+    rest = pair_records(found.old, found.new, (lambda one: (one["loop"], one["trip_count"]), lambda one: one["source"] or None))
     for before, after in (*found.pairs, *rest.pairs):
         if before["trip_count"] != after["trip_count"]:
             yield _change("changed", before, after)

@@ -73,7 +73,7 @@ class MatchingSide:
         colours = [0] * self.size
         for row in self.order():
             if row in self.numbers:
-                colours[row] = -self.numbers[row] - 2
+                colours[row] = self.seed(row)
                 continue
             above = [0 if operand is None else colours[operand] for operand in self.operands[row]]
             if self.opcodes[row] in COMMUTATIVE:
@@ -87,7 +87,7 @@ class MatchingSide:
         colours = [0] * self.size
         for row in reversed(self.order()):
             if row in self.numbers:
-                colours[row] = -self.numbers[row] - 2
+                colours[row] = self.seed(row)
                 continue
             below = sorted((colours[user], position) for user, position in self.users[row])
             colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))

@@ -31,9 +31,8 @@ class PairList:
 
     def add(self, one: ModuleComparison) -> None:
         report = one.report
-        name = report.facts.get("module.name", report.title)
         counts = (report.facts.get("diff.fact_count"), report.facts.get("diff.change_count"))
-        self._pairs.append(_Pair(name, one.verdict, *counts, len(report.findings), report.input.path))
+        self._pairs.append(_Pair(report.module_name, one.verdict, *counts, len(report.findings), report.input.path))
         self._lines += report.input.lines
         self._bytes += report.input.bytes
 

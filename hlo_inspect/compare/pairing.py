@@ -14,46 +14,49 @@ from typing import NamedTuple, TypeVar
 Item = TypeVar("Item")
 
 
-class ModulePairs(NamedTuple):
-    """Positions of modules that belong together, and of those that are left on each side."""
+class PairedPlaces(NamedTuple):
+    """Places of what belongs together, and of what is left on each side."""
 
     pairs: list[tuple[int, int]]
     old: list[int]
     new: list[int]
 
 
-def pair_names(old: Sequence[str], new: Sequence[str]) -> ModulePairs:
+def pair_names(old: Sequence[str], new: Sequence[str]) -> PairedPlaces:
     """The modules whose names tell their mates."""
     if len(old) == 1 and len(new) == 1:
-        return ModulePairs([(0, 0)], [], [])
+        return PairedPlaces([(0, 0)], [], [])
     once = {name for name, count in Counter(old).items() if count == 1} & {
         name for name, count in Counter(new).items() if count == 1
     }
     places = {name: at for at, name in enumerate(new)}
     pairs = [(at, places[name]) for at, name in enumerate(old) if name in once]
-    return ModulePairs(
+    return PairedPlaces(
         pairs,
         [at for at, name in enumerate(old) if name not in once],
         [at for at, name in enumerate(new) if name not in once],
     )
 
 
-def pair_content(
-    old: Sequence[Item], new: Sequence[Item], contents: Iterable[Callable[[Item], Hashable | None]]
-) -> ModulePairs:
-    """Those that agree in one of the contents, of which the earlier ones say more; `None` agrees with nothing."""
+def pair_by(old: Sequence[Item], new: Sequence[Item], keys: Iterable[Callable[[Item], Hashable | None]]) -> PairedPlaces:
+    """What agrees in the first key, then of the rest what agrees in the second, and so on, in the order of both sides. What has
+    no key (`None`) agrees with nothing.
+    """
     left, right = list(range(len(old))), list(range(len(new)))
-    pairs = []
-    for content in contents:
+    pairs: list[tuple[int, int]] = []
+    for key in keys:
         waiting: dict[Hashable, list[int]] = {}
         for at in reversed(right):
-            key = content(new[at])
-            if key is not None:
-                waiting.setdefault(key, []).append(at)
+            waiting.setdefault(key(new[at]), []).append(at)
+        waiting.pop(None, None)
+        rest: list[int] = []
+        taken: set[int] = set()
         for at in left:
-            mates = waiting.get(content(old[at]))
+            mates = waiting.get(key(old[at]))
             if mates:
                 pairs.append((at, mates.pop()))
-        left = [at for at in left if at not in {one for one, _ in pairs}]
-        right = [at for at in right if at not in {other for _, other in pairs}]
-    return ModulePairs(sorted(pairs), left, right)
+                taken.add(pairs[-1][1])
+            else:
+                rest.append(at)
+        left, right = rest, [at for at in right if at not in taken]
+    return PairedPlaces(pairs, left, right)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.compare.pairing import pair_by
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Value
 
@@ -28,27 +29,13 @@ def records_of(report: Report, table: str) -> list[Record] | None:
     return None if found is None else list(found.records())
 
 
-def pair_by(old: Sequence[Record], new: Sequence[Record], keys: Sequence[Callable[[Record], Hashable | None]]) -> RecordPairs:
-    """Rows that agree in the first key, then of the others those that agree in the second, and so on, in their order. What has
-    no key (`None`) agrees with nothing.
-    """
-    pairs: list[tuple[Record, Record]] = []
-    left, right = list(old), list(new)
-    for key in keys:
-        waiting: dict[Hashable, list[Record]] = {}
-        for record in reversed(right):
-            waiting.setdefault(key(record), []).append(record)
-        waiting.pop(None, None)
-        rest = []
-        for record in left:
-            mates = waiting.get(key(record))
-            if mates:
-                pairs.append((record, mates.pop()))
-            else:
-                rest.append(record)
-        taken = {id(mate) for _, mate in pairs}
-        left, right = rest, [record for record in right if id(record) not in taken]
-    return RecordPairs(pairs, left, right)
+def pair_records(
+    old: Sequence[Record], new: Sequence[Record], keys: Sequence[Callable[[Record], Hashable | None]]
+) -> RecordPairs:
+    """Rows that agree in a key, of which the earlier ones say more."""
+    found = pair_by(old, new, keys)
+    pairs = [(old[at], new[mate]) for at, mate in found.pairs]
+    return RecordPairs(pairs, [old[at] for at in found.old], [new[at] for at in found.new])
 
 
 def pair_lines(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> RecordPairs:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
-from hlo_inspect.compare.pairing import pair_content, pair_names
+from hlo_inspect.compare.pairing import pair_by, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, UsageError
 from hlo_inspect.hlo.dump_directory import is_directory
 from hlo_inspect.hlo.source import Openable, open_source
-from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
 from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes import MODULE_FACTS, PASSES
@@ -28,8 +28,6 @@ WITH_TABLES = ("params", "collectives", "optimizer")
 
 WITHOUT_FACTS = frozenset({"fingerprint"})
 """A pass whose facts say nothing beside what the first line says."""
-
-_STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
 
 
 class ComparedInput(NamedTuple):
@@ -52,7 +50,7 @@ class Comparisons:
         """A comparison for each pair of modules, then one for each module without a mate. What cannot be read is in `errors`;
         nothing is compared where a side has no module at all.
         """
-        if old.source in _STANDARD_INPUT and new.source in _STANDARD_INPUT:
+        if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
         first, second = _ReadTwice(old, self._asked, self._watch), _ReadTwice(new, self._asked, self._watch)
         names = first.names(), second.names()
@@ -89,8 +87,8 @@ class Comparisons:
             else:
                 old_left.append(module)
         new_left = [module for _, module in sorted((*waiting.items(), *coming))]
-        left = pair_content(old_left, new_left, _CONTENTS)
-        for at, other in left.pairs:
+        left = pair_by(old_left, new_left, _CONTENTS)
+        for at, other in sorted(left.pairs):
             yield _compared(old_left[at], new_left[other])
         for at in left.old:
             yield only_in_old(old_left[at])
@@ -128,8 +126,8 @@ class _ReadTwice:
         self._asked = asked if given.module is None else {**asked, "module": given.module}
         self._watch = watch
         source = given.source
-        if source in _STANDARD_INPUT or not isinstance(source, str | bytes | bytearray | memoryview | PathLike):
-            opened = open_source("-" if source in _STANDARD_INPUT else source)
+        if source in STANDARD_INPUT or not isinstance(source, str | bytes | bytearray | memoryview | PathLike):
+            opened = open_source("-" if source in STANDARD_INPUT else source)
             content = b"".join(opened.raw_pieces())
             self._open: Callable[[], Openable] = lambda: _Stored(content, opened.name)
         else:
@@ -139,9 +137,9 @@ class _ReadTwice:
     def names(self) -> list[str]:
         """What the modules are called that can be read."""
         if self._is_saved:
-            return [_name(one) for one in self._saved() if isinstance(one, Report)]
+            return [one.module_name for one in self._saved() if isinstance(one, Report)]
         with Inspection((MODULE_FACTS,), **self._asked) as inspection:
-            return [_name(one) for one in self._reports(inspection) if isinstance(one, Report)]
+            return [one.module_name for one in self._reports(inspection) if isinstance(one, Report)]
 
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
@@ -186,7 +184,3 @@ class _ReadTwice:
 def _compared(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     with without_collection():
         return compare(old, new)
-
-
-def _name(report: Report) -> str:
-    return str(report.facts.get("module.name", report.title))

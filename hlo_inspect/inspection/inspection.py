@@ -9,17 +9,10 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import Any, Unpack
 
-from hlo_inspect.errors import (
-    HloInspectError,
-    InputError,
-    Location,
-    MissingExtraError,
-    NoSuchInstructionError,
-    UsageError,
-    did_you_mean,
-)
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, NoSuchInstructionError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.inspection.module_names import no_such_module
 from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
@@ -28,8 +21,10 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
 
 _LACKING = 3
-_NAMED = 8
-"""So many modules are named where none is named as asked."""
+"""So many modules are named where none has an instruction as asked."""
+
+STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
+"""What standard input is called."""
 
 
 class Inspection:
@@ -137,7 +132,7 @@ class Inspection:
                 continue
             self.passed_over += map(str, empty)
             if not failed and not matched:
-                yield InputError(_no_such_module(self._module, others), place)
+                yield InputError(no_such_module(self._module, others), place)
 
     def _arrived(self, file: _File, items: list[Item], failure: Exception | None) -> Iterator[Item]:
         """What another process made of a file, with what did not have to travel."""
@@ -211,10 +206,3 @@ def _in_no_module(errors: Sequence[NoSuchInstructionError]) -> UsageError:
     listed = "; ".join(error.message for error in errors[:_LACKING])
     more = f"; and {len(errors) - _LACKING} more modules" if len(errors) > _LACKING else ""
     return NoSuchInstructionError(listed + more)
-
-
-def _no_such_module(pattern: str | None, names: Iterable[str]) -> str:
-    """What is wrong where no module is named as the pattern says."""
-    names = list(dict.fromkeys(names))
-    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return f"holds no module that is named like {pattern!r}; there are: {listed}{did_you_mean(pattern or '', names)}"

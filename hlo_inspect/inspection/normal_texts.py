@@ -15,7 +15,8 @@ from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.source_reports import name_pattern, without_collection
+from hlo_inspect.inspection.module_names import name_pattern, no_such_module
+from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.records import dataclass
 from hlo_inspect.xla import Xla
 
@@ -59,8 +60,7 @@ class NormalTexts:
             is_scheduled = module.header.is_scheduled and not self.unscheduled
             yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
         if not count and others:
-            message = f"holds no module that is named like {self.module!r}; there are: {', '.join(dict.fromkeys(others))}"
-            raise InputError(message, Location(argument))
+            raise InputError(no_such_module(self.module, others), Location(argument))
 
     def _modules(self, argument: str) -> Iterator[Module]:
         xla = Xla()

@@ -14,14 +14,12 @@ from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did
 from hlo_inspect.hlo.pass_files import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
-from hlo_inspect.inspection.source_reports import name_pattern, without_collection
+from hlo_inspect.inspection.module_names import listed_names, name_pattern, no_such_module
+from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes.history_tables import PassRow, history_report, history_table, named_like, traces_table
 from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
-
-_NAMED = 8
-"""So many other modules are named."""
 
 
 @dataclass(slots=True)
@@ -42,7 +40,8 @@ class PassHistory:
         notes: list[str] = []
         left_out: list[str] = []
         if others:
-            notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {_listed(others)}")
+            names = listed_names(one.name for one in others)
+            notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {names}")
         if not chosen.has_starts:
             notes.append(f"the dump holds some of the passes: what others changed counts with the next; {HOW_TO}")
         traces = Traces()
@@ -70,8 +69,7 @@ class PassHistory:
         if wanted is not None:
             named = [one for one in modules if wanted.search(one.name)]
             if not named:
-                hint = did_you_mean(self.module or "", [one.name for one in modules])
-                message = f"holds no passes of a module that is named like {self.module!r}; there are: {_listed(modules)}{hint}"
+                message = no_such_module(self.module, (one.name for one in modules), "file of a compiler pass of a module")
                 raise InputError(message, Location(self.directory))
             modules = named
         largest = max(modules, key=lambda one: one.bytes)
@@ -111,7 +109,7 @@ class PassHistory:
                 self.watch(file.label)
                 yield from read(file)
             return
-        with Jobs(self.jobs, partial(_started, read)) as processes:
+        with Jobs(self.jobs, partial(partial, read)) as processes:
             for found, failure in processes.in_order(files):
                 if isinstance(failure, LostProcessError):
                     yield InputError(str(failure), Location(self.directory))
@@ -156,12 +154,3 @@ class _Reading:
         if module.problems.hold_a_cut:
             raise InputError("it is cut off", place)
         return moment_of(Context(module), self.opcode)
-
-
-def _started(read: _Reading) -> _Reading:
-    return read
-
-
-def _listed(modules: Sequence[CompiledModule]) -> str:
-    names = list(dict.fromkeys(one.name for one in modules))
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")

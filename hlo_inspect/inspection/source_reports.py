@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, NoSuchInstructionError, ParseError, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, Location, NoSuchInstructionError, ParseError
 from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.module_names import name_pattern
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.inspection.source_kinds import holds_workload, is_no_workload, memory_file_start
 from hlo_inspect.report.model import Report
@@ -202,10 +202,3 @@ def without_collection() -> Iterator[None]:
                 gc.freeze()  # and back: what was read is in the oldest generation then, which quick collections leave alone
                 gc.unfreeze()
             gc.enable()
-
-
-def name_pattern(module: str | None) -> re.Pattern[str] | None:
-    try:
-        return re.compile(module) if module is not None else None
-    except re.error as error:
-        raise UsageError(f"{module!r} is not a regular expression: {error}") from error

@@ -62,7 +62,7 @@ class ModuleList:
 
 def _columns() -> Iterator[tuple[Column, str]]:
     """The columns, each with the fact that it shows where it is one."""
-    yield Column("name", get=lambda report: report.facts.get("module.name", report.title)), ""
+    yield Column("name", get=lambda report: report.module_name), ""
     yield Column("stage", detail=4, optional=True, get=_stage), ""
     yield Column("lines", "count", summed=True, get=lambda report: report.input.lines), ""
     yield Column("devices", "count", detail=2, get=_fact("module.devices")), "module.devices"

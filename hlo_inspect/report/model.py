@@ -365,6 +365,20 @@ class Report(Shown):
     unanswered: tuple[FactSpec, ...] = ()
 
     @property
+    def module_name(self) -> str:
+        """The module's name, of a report that is about none its title."""
+        return str(self.facts.get("module.name", self.title))
+
+    @property
+    def module_facts(self) -> dict[str, Value]:
+        """What the module is, which reports of all commands have."""
+        return {name: value for name, value in self.facts.items() if name.startswith("module.")}
+
+    @property
+    def module_specs(self) -> tuple[FactSpec, ...]:
+        return tuple(spec for spec in self.specs if spec.name.startswith("module."))
+
+    @property
     def answers_in_tables(self) -> bool:
         """Whether a page begins with the tables: those of checks are the answer, findings come after them."""
         return any(table.name == "checks" for table in self.tables)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hlo_inspect.compare.pairing import pair_content, pair_names
+from time import process_time
+
+from hlo_inspect.compare.pairing import pair_by, pair_names
 
 
 def test_one_module_on_each_side_is_a_pair_whatever_its_name() -> None:
@@ -18,4 +20,15 @@ def test_content_decides_among_the_others_and_order_among_equal_ones() -> None:
     old, new = ["a1", "a2", "b1", "x9"], ["a2", "a3", "b7", "a3"]
     by_all = lambda name: name  # noqa: E731 - as short as what it says
     by_letter = lambda name: None if name[0] == "x" else name[0]  # noqa: E731
-    assert pair_content(old, new, (by_all, by_letter)) == ([(0, 1), (1, 0), (2, 2)], [3], [3])
+    assert pair_by(old, new, (by_all, by_letter)) == ([(1, 0), (0, 1), (2, 2)], [3], [3])
+
+
+def test_many_are_paired_in_linear_time() -> None:
+    """Four times as many take about four times as long."""
+    seconds = []
+    for count in (4_000, 16_000):
+        names = [f"name {number}" for number in range(count)]
+        start = process_time()
+        assert len(pair_by(names, names[::-1], (lambda name: name,)).pairs) == count
+        seconds.append(process_time() - start)
+    assert seconds[1] < 8 * seconds[0] + 0.1

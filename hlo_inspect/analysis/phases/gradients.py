@@ -36,7 +36,7 @@ class UpdatePlaces:
         self._frames = frames
         self._graph = graph
         self._known: dict[int, int | None] = {}
-        self._parameters: dict[int, dict[int | None, int]] = {}
+        self._parameters: dict[int, dict[int, int]] = {}
 
     def nodes(self, place: Place, part: SliceDimension | None = None) -> list[int]:
         """The nodes of the value at the place, or of those parts of it that hold a range of its elements; none where it was not
@@ -56,9 +56,7 @@ class UpdatePlaces:
         """The nodes of an element of a parameter."""
         rows = self._parameters.get(frame)
         if rows is None:
-            view = self._frames[frame].view
-            found = [row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"]
-            rows = self._parameters[frame] = {view.parameter_number(row): row for row in found}
+            rows = self._parameters[frame] = self._frames[frame].view.parameters_by_number()
         return self.nodes((frame, rows[number], index)) if number in rows else []
 
     def _frame(self, frame: int) -> int | None:

@@ -162,8 +162,7 @@ def _is_whole(report: Report) -> bool:
     cut = truncation(report)
     if cut is not None:
         inside = f" inside {cut.subject}" if cut.subject is not None else ""
-        name = report.facts.get("module.name", report.title)
-        what = "a part of a module is" if is_part(cut) else f"{name} is cut off{inside} and is"
+        what = "a part of a module is" if is_part(cut) else f"{report.module_name} is cut off{inside} and is"
         message = f"{what} not checked: its facts would be those of a part (--allow-partial checks it)"
         tell(f"hlo-inspect: {InputError(message, cut.location)}")
     return cut is None
