@@ -101,6 +101,7 @@ class Context:
         self._read_graph = read_graph
         self._platform = platform
         self.query = query
+        self._labels: dict[tuple[str, int], Labels] = {}
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
@@ -398,7 +399,11 @@ class Context:
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Kind, phase, source and scope of a row."""
-        return self._labeller.with_phase(view, row, self.phases.of)
+        key = (view.computation.name, row)
+        known = self._labels.get(key)
+        if known is None:
+            known = self._labels[key] = self._labeller.with_phase(view, row, self.phases.of)
+        return known
 
     @cached_property
     def _labeller(self) -> Labeller:

@@ -24,6 +24,8 @@ _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
 _ELEMENT = lazy_pattern(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
+_FUSED = lazy_pattern(r'[^"()]*+\)(?:, kind=k[A-Za-z]++)?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII)
+"""What a fusion calls, as printers write it."""
 
 
 class View:
@@ -173,7 +175,9 @@ class View:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
         known = self._called.get(index)
         if known is None:
-            known = self._called[index] = self.instruction(index).called
+            plain = _FUSED.match(self.rows[index][3]) if self.opcodes[index] == "fusion" else None
+            known = [Callee("calls", "fused", plain[1])] if plain is not None else self.instruction(index).called
+            self._called[index] = known
         return known
 
 

@@ -16,6 +16,8 @@ from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
 from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values import Metadata
@@ -69,6 +71,13 @@ class Phases:
         if told is None:
             told = self._known[key] = self._find(instruction)
         return told
+
+    def of_row(self, view: View, row: int) -> str:
+        """The phase of a row, `unknown` where its operands are not closed."""
+        try:
+            return self.of(view.instruction(row)).phase
+        except tokens.ScanError:
+            return UNKNOWN
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
