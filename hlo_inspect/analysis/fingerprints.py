@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
+from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
+_BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 """Metadata up to its first brace, which is nearly always its last."""
 _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+)|{_METADATA.pattern}')
@@ -34,6 +37,14 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
 
 
+class _Heads(NamedTuple):
+    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root."""
+
+    number: int
+    is_counted_one_by_one: bool
+    are_literals: bool
+
+
 class Fingerprints:
     """The fingerprints of a module's computations: small numbers, the same for those that are alike."""
 
@@ -43,6 +54,8 @@ class Fingerprints:
         self._known: dict[str, int] = {}
         self._calling: dict[str, int] = {}
         self._alone: set[str] = set()
+        self._columns: dict[HeadColumn, _Heads] = {}
+        self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
 
     def of(self, name: str) -> int | None:
         """The fingerprint of a computation; `None` where it is not easily found, or where the computation calls one whose
@@ -59,27 +72,36 @@ class Fingerprints:
         computation = self._computations.get(name)
         if computation is None or not computation.rows:
             return None
-        roots, names, heads, tails = zip(*computation.rows, strict=True)
-        spelled_heads, text = "\n".join(heads), without_metadata("\n".join(tails))
-        if _COUNTED_ONE_BY_ONE in spelled_heads:
+        rows = computation.rows
+        heads = self._heads(rows.column)
+        if heads.is_counted_one_by_one:
             return None
-        is_marked = "%" in text or all(head.endswith(_LITERALS) for head in heads)
+        text = without_metadata("\n".join(rows.tails))
+        is_marked = "%" in text or heads.are_literals
+        pattern: tuple[object, ...]
         if is_marked:
-            parts = _NAMES.split(text)
-            repeating = [*names, *parts[1::2]]
+            kept, pattern = _by_names(rows.names, text)
         else:
-            parts = _NUMBERS.split("\n".join((*names, text)))
-            repeating = parts[1::2]
-        kept = "%".join(parts[::2])
+            kept, pattern = _by_numbers(rows.names, text)
         called = self._called(text, kept, deep=deep)
         if called is None:
             return None
         if is_marked and not called:
             self._alone.add(name)
-        first_seen: defaultdict[str, int] = defaultdict(count().__next__)
-        key = (spelled_heads, kept, roots, is_marked, *called, *map(first_seen.__getitem__, repeating))
+        key = (heads.number, kept, is_marked, pattern, *called)
         fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return fingerprint
+
+    def _heads(self, column: HeadColumn) -> _Heads:
+        """What the heads of rows say; the same for all columns with the same texts and marks."""
+        known = self._columns.get(column)
+        if known is None:
+            texts = tuple(column.texts)
+            number = self._texts.setdefault((texts, frozenset(column.marked)), len(self._texts))
+            is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in text for text in texts)
+            known = _Heads(number, is_counted_one_by_one, all(text.endswith(_LITERALS) for text in texts))
+            self._columns[column] = known
+        return known
 
     def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
         """The fingerprints of the computations that a text calls, `None` where one is not known. `kept` is the text without
@@ -104,9 +126,29 @@ class Fingerprints:
         return called
 
 
+def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+    """A text without the names in it, and which of these are the names of which rows, or the same as others."""
+    parts = _NAMES.split(text)
+    first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
+    distinct = len(first_seen) == len(names)
+    repeated = None if distinct else tuple(map(first_seen.__getitem__, names))
+    return "%".join(parts[::2]), (repeated, *map(first_seen.__getitem__, parts[1::2]))
+
+
+def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+    """The same of a text in which names have no mark: without their numbers."""
+    parts = _NUMBERS.split("\n".join((*names, text)))
+    first_seen: defaultdict[str, int] = defaultdict(count().__next__)
+    return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
+
+
 def without_metadata(text: str) -> str:
     """The lines of a text without their metadata; what stands in a string is none."""
+    if _BEGIN not in text:
+        return text
     bare = _UP_TO_A_BRACE.sub("", text)
-    if '"' in bare or bare.count("\n") != text.count("\n"):  # what looked like metadata stood in a string, or is not all of it
-        return _STRING_OR_METADATA.sub(r"\1", text)
-    return bare
+    if '"' not in bare and bare.count("\n") == text.count("\n"):
+        return bare  # else what looked like metadata stood in a string, or is not all of it
+    if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
+        return _METADATA.sub("", text)  # all strings are closed, and what looks like metadata begins outside of them
+    return _STRING_OR_METADATA.sub(r"\1", text)

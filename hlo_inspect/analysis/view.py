@@ -175,7 +175,7 @@ class View:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
         known = self._called.get(index)
         if known is None:
-            plain = _FUSED.match(self.rows[index][3]) if self.opcodes[index] == "fusion" else None
+            plain = _FUSED.match(self.tails[index]) if self.opcodes[index] == "fusion" else None
             known = [Callee("calls", "fused", plain[1])] if plain is not None else self.instruction(index).called
             self._called[index] = known
         return known
