@@ -31,6 +31,14 @@ class _Point(NamedTuple):
     def flop_per_byte(self) -> float | None:
         return self.flops / self.memory_bytes if self.memory_bytes else None
 
+    @property
+    def above_bound(self) -> float | None:
+        """How much longer the kernels take by the model than at least; `None` where one of the two is not known."""
+        time = self.row.time
+        if time is None or time.estimate.exact is None or time.bound.exact is None:
+            return None
+        return max(0.0, time.estimate.exact - time.bound.exact)
+
     def rate(self, seconds: Seconds | None) -> float | None:
         """FLOP/s of kernels that take so long; `None` where that is not known."""
         known = None if seconds is None else seconds.exact
@@ -50,6 +58,7 @@ def roofline_tables(context: Context) -> Iterator[Table]:
             Column("flops_of_device", "flops", get=lambda point: point.flops),
             Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
             Column("flop_per_memory_byte", "number", get=lambda point: point.flop_per_byte),
+            Column("above_bound_s", "seconds", optional=True, get=lambda point: point.above_bound),
             Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.bound)),
             Column("estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.estimate)),
             Column("compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.compiler)),
@@ -90,10 +99,10 @@ def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_ti
     reasons = {
         "no kernel": not row.kernels,
         "collectives": row.time is not None and row.time.bound_by == "collective",
-        "FLOPs are not known": flops is None,
-        "no FLOPs": not flops,
-        "bytes are not known": size is None,
-        "no bytes of the device's memory" if has_times else "no bytes": not size,
+        "of unknown FLOPs": flops is None,
+        "without FLOPs": not flops,
+        "of unknown bytes": size is None,
+        "without bytes in the device's memory" if has_times else "without bytes": not size,
     }
     return next((reason for reason, is_so in reasons.items() if is_so), "")
 

@@ -46,6 +46,7 @@ def timeline_table(context: Context) -> Iterator[Table]:
         Column("iterations", "count", get=lambda mark: mark.longest.event.iterations),
         Column("begin_s", "seconds", get=lambda mark: mark.begin),
         Column("end_s", "seconds", get=lambda mark: mark.end),
+        Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
         Column("busy_s", "seconds", get=lambda mark: mark.busy),
         Column("kind", get=lambda mark: mark.longest.kind),
         Column("phase", optional=True, get=lambda mark: mark.longest.phase),

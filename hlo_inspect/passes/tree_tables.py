@@ -68,6 +68,10 @@ class TreeNode:
         """A lower bound of the sum of a measure."""
         return min(self.sums[at], MAX_COUNT)
 
+    def own(self, at: int) -> Value:
+        """What of that is in no child; of times never less than nothing, whatever their sums round to."""
+        return max(0, self.sums[at] - sum(child.sums[at] for child in self.children.values()))
+
 
 def tree_table(
     name: str,
@@ -84,7 +88,8 @@ def tree_table(
     the column `path` has the labels from the one below the whole to that of the node. With `join_chains` a node that is all of
     the node around it is one with it.
 
-    Of the children of a node the largest by the last measure comes first. A node has what its children have together, or more.
+    Of the children of a node the largest by the last measure comes first. Of each measure a node has what its children have
+    together and, in the column `<measure>_own`, what none of them has; the latter add up to the lower bound of the whole.
     """
     nodes = _tree(whole, len(measures), leaves)
     if join_chains:
@@ -99,6 +104,7 @@ def tree_table(
     for at, measure in enumerate(measures):
         column = Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at))
         columns += [column, column.lower_bound(partial(TreeNode.least, at=at))] if measure.bounded else [column]
+        columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, at=at)))
     return Table.of(name, title, columns, nodes, on_page=False)
 
 
@@ -132,9 +138,9 @@ def _without_chains(nodes: Sequence[TreeNode]) -> list[TreeNode]:
     kept = []
     for node in nodes:
         around = stands_for.get(node.inside, node.inside) if node.inside is not None else None
-        is_all = node.inside is not None and len(node.inside.children) == 1 and node.sums == node.inside.sums
+        is_all = around is not None and len(around.children) == 1 and node.sums == around.sums
         if is_all and around is not None and around.inside is not None:
-            around.label, around.path = f"{around.label}/{node.label}", node.path
+            around.label, around.path, around.children = f"{around.label}/{node.label}", node.path, node.children
             stands_for[node] = around
         else:
             node.inside = around

@@ -97,9 +97,11 @@ def test_the_whole_of_a_tree_is_the_fact(dump: str, table: str) -> None:
         assert rows[0][column] == report.facts[fact]
         least = f"{column}_lower_bound"
         assert rows[0][least] == (report.facts.get(f"{fact}.lower_bound") or report.facts[fact] or 0)
+        assert sum(row[f"{column}_own"] for row in rows) == rows[0][least]
         for number, row in enumerate(rows):
             assert row["node"] == number
-            assert sum(child[least] for child in rows if child["inside"] == number) <= row[least]
+            inside = sum(child[least] for child in rows if child["inside"] == number)
+            assert inside + row[f"{column}_own"] == row[least]
 
 
 def test_a_tree_has_the_time_of_the_step() -> None:
@@ -139,9 +141,10 @@ def test_kernels_on_the_roofline(tmp_path: Path) -> None:
     assert rows["d"]["bound_flops_per_s"] == pytest.approx(494.7e12)
     assert rows["a"]["flop_per_memory_byte"] == pytest.approx(1 / 12)
     assert rows["a"]["bound_flops_per_s"] == pytest.approx(3352e9 / 12)
+    assert rows["a"]["above_bound_s"] == pytest.approx(rows["a"]["estimate_s"] - 3 * 2**26 / 3352e9)
     groups = records(report, "kernel_groups")
     assert all(groups[row["group"]]["name"] == name for name, row in rows.items())
-    assert [(row["reason"], row["sites"]) for row in records(report, "roofline_left_out")] == [("no FLOPs", 1)]
+    assert [(row["reason"], row["sites"]) for row in records(report, "roofline_left_out")] == [("without FLOPs", 1)]
     roofs = records(report, "roofs")
     assert [(roof["unit"], roof["flops_per_s"]) for roof in roofs] == [("matmul.tf32", 494.7e12), ("vector.f32", 66.9e12)]
     assert roofs[0]["ridge_flop_per_byte"] == pytest.approx(494.7e12 / 3352e9)

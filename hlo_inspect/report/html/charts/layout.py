@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from hlo_inspect.report.html.charts.texts import plain
@@ -17,7 +17,7 @@ _STEPS = (1, 2, 5)
 
 
 def base_layout(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """A layout as wide as its place; what is given comes beside it, or in its place."""
+    """A layout as wide as its place; what is given comes beside it, or in its place, and axes on top of what all axes have."""
     return {
         "autosize": True,
         "paper_bgcolor": "$paper",
@@ -32,11 +32,18 @@ def base_layout(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
             "bordercolor": "$line",
             "font": {"color": "$text", "size": 12},
         },
-        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
-        "xaxis": axis(),
-        "yaxis": axis(),
+        "legend": {
+            "orientation": "h",
+            "traceorder": "normal",
+            "itemsizing": "constant",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": 12},
+        },
         "dragmode": False,
-    } | more
+    } | (more | {name: axis() | more.get(name, {}) for name in ("xaxis", "yaxis")})
 
 
 def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
@@ -52,29 +59,23 @@ def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - what Plotly 
     } | more
 
 
-def names_axis(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """An axis of names, from top to bottom."""
-    return (
-        axis(type="category", autorange="reversed", showgrid=False, tickfont={"color": "$text"}, ticklabeloverflow="allow")
-        | more
-    )
-
-
 def amounts_axis(values: Iterable[Value], unit: Unit, title: str = "") -> Layout:
     """A linear axis from 0 with few ticks, which have the unit that tables have."""
     greatest = max((value for value in values if isinstance(value, int | float)), default=0)
-    ticks = _ticks(float(greatest), 1024 if unit == "bytes" else 1000)
+    ticks = _ticks(float(greatest), 1024 if unit == "bytes" else 1000, 1 if unit in ("bytes", "count", "flops") else 0)
     return axis(title, rangemode="tozero", tickvals=ticks, ticktext=[tick_text(tick, unit) for tick in ticks], tickangle=0)
 
 
-def _ticks(greatest: float, base: int) -> list[float]:
-    """Round numbers up to the greatest: steps of 1, 2 or 5 times a power of ten, in multiples of the unit's base."""
+def _ticks(greatest: float, base: int, least: float) -> list[float]:
+    """Round numbers up to the greatest: steps of 1, 2 or 5 times a power of ten, in multiples of the unit's base, and no
+    smaller ones than `least`.
+    """
     if greatest <= 0:
         return [0.0]
     scale = base ** math.floor(math.log(greatest, base) + 1e-9) if greatest >= 1 or base == 1000 else 1.0
     amount = greatest / scale
     power = 10.0 ** math.floor(math.log10(amount / _TICKS))
-    step = next((power * one for one in (*_STEPS, 10) if amount / (power * one) <= _TICKS), power * 10) * scale
+    step = max(least, next((power * one for one in (*_STEPS, 10) if amount / (power * one) <= _TICKS), power * 10) * scale)
     return [number * step for number in range(int(greatest / step) + 1)]
 
 
@@ -86,14 +87,13 @@ def tick_text(value: float, unit: Unit) -> str:
 
 
 def log_axis(values: Iterable[float], unit: Unit, title: str) -> Layout:
-    """A logarithmic axis with a tick for each power of ten, or for every second or third where there are many."""
-    exponents = [math.log10(value) for value in values if value > 0]
-    low, high = math.floor(min(exponents, default=0)), math.ceil(max(exponents, default=1))
-    ticks = [10.0**power for power in range(low, high + 1, max(1, math.ceil((high - low) / 6)))]
+    """A logarithmic axis with a tick for each power of ten, of bytes of 32; fewer where those are many."""
+    base = 32 if unit == "bytes" else 10
+    powers = [math.log(value, base) for value in values if value > 0]
+    low, high = min(powers, default=0), max(powers, default=1)
+    room = 0.04 * (high - low) + 0.1
+    first, last = math.floor(low - room), math.ceil(high + room)
+    ticks = [float(base) ** power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
     texts = [tick_text(tick, unit) for tick in ticks]
-    return axis(title, type="log", range=[low - 0.1, high + 0.2], tickvals=ticks, ticktext=texts, zeroline=False)
-
-
-def legend_below(**more: Any) -> Mapping[str, Any]:  # noqa: ANN401 - what Plotly takes
-    """A legend under the axis."""
-    return {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.25, "yanchor": "top"} | more
+    ends = [(low - room) * math.log10(base), (high + room) * math.log10(base)]
+    return axis(title, type="log", range=ends, tickvals=ticks, ticktext=texts, zeroline=False)

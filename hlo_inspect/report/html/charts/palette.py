@@ -52,7 +52,8 @@ PALETTE: Mapping[str, Colour] = {
     "activation": _ORANGE,
     "temporary": _GREY,
     "input": _GREEN,
-    "output": _PLUM,
+    "new-value": _PLUM,
+    "output": _DARK_GREY,
     "constant": _SAND,
     "copy": _PURPLE,
     # donation
@@ -90,7 +91,7 @@ _ROLES = {
     "master_weight": "weight",
     "frozen": "weight",
     "parameter": "weight",
-    "new value": "weight",
+    "new value": "new-value",
     "gradient": "gradient",
     "activation": "activation",
     "temporary": "temporary",
@@ -105,10 +106,27 @@ _ROLES = {
 
 
 def css_variables() -> str:
-    """The custom properties of a style sheet that hold the colours."""
-    light = " ".join(f"--c-{name}: {colour.light};" for name, colour in PALETTE.items())
-    dark = " ".join(f"--c-{name}: {colour.dark};" for name, colour in PALETTE.items())
+    """The custom properties of a style sheet that hold the colours, `--c-NAME`, and those of texts on them, `--c-on-NAME`."""
+    light = " ".join(f"--c-{name}: {one.light}; --c-on-{name}: {_ink(one.light)};" for name, one in PALETTE.items())
+    dark = " ".join(f"--c-{name}: {one.dark}; --c-on-{name}: {_ink(one.dark)};" for name, one in PALETTE.items())
     return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def _ink(ground: str) -> str:
+    """Black or white, whichever has more contrast on a colour."""
+    return "#000000" if (luminance(ground) + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
+
+
+def luminance(of: str) -> float:
+    """The relative luminance of `#rrggbb` as WCAG 2 defines it, from 0 to 1."""
+    parts = (int(of[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def on(ground: str) -> str:
+    """The colour of a text on one of the palette: `$on-forward` on `$forward`."""
+    return f"$on-{ground.removeprefix('$')}"
 
 
 def colour(name: Value) -> str:

@@ -1,0 +1,153 @@
+"""Collectives: what a step sends along each axis, how large collectives are, and the largest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
+from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout, tick_text
+from hlo_inspect.report.html.charts.palette import colour
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
+from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.model import Unit
+
+_LARGEST = 12
+_CLASSES = 5  # as wide as so many classes at least
+
+
+def axes_chart(tables: Tables) -> Chart | None:
+    """Bytes that one device sends in one step, by axis and kind."""
+    rows = [row for row in rows_of(tables, "collectives_by_axis_and_kind") if row.least("executed_wire_bytes")]
+    if not rows:
+        return None
+    axes = list(dict.fromkeys(row["axis"] for row in rows))
+    parts = [
+        BarSeries(kind, colour(kind), [_bar(row, axes.index(row["axis"])) for row in of_kind])
+        for kind, of_kind in _by_kind(rows).items()
+    ]
+    figure = bars_figure([_axis_name(one) for one in axes], parts, "bytes")
+    figure["layout"]["showlegend"] = True
+    return Chart(
+        "collectives-by-axis",
+        "Sent in one step, by mesh axis",
+        "The bytes that one device sends along each axis of the mesh, by kind of collective: the axis of the longest bar "
+        "needs the fastest links.",
+        in_words((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
+        figure,
+        "collectives_by_axis_and_kind",
+        height=bars_height(len(axes) + 1),
+    )
+
+
+def _bar(row: ChartRow, line: int) -> Bar:
+    told = hover(
+        f"{row['kind']} along {_axis_name(row['axis'])}",
+        f"{row.text('executed_wire_bytes')} sent in {row.text('runs')} runs of {row.text('sites')} collectives",
+    )
+    return Bar(line, row.least("executed_wire_bytes"), told, row.key)
+
+
+def _axis_name(axis_of: object) -> str:
+    return "axes not known" if axis_of is None else str(axis_of) or "each device alone"
+
+
+def _by_kind(rows: Iterable[ChartRow]) -> dict[str, list[ChartRow]]:
+    kinds: dict[str, list[ChartRow]] = {}
+    for row in rows:
+        kinds.setdefault(str(row["kind"]), []).append(row)
+    return kinds
+
+
+def sizes_chart(tables: Tables) -> Chart | None:
+    """A histogram of sizes, by runs and by bytes."""
+    rows = rows_of(tables, "collective_sizes")
+    classes = list(dict.fromkeys(None if row["up_to_bytes"] is None else row.least("up_to_bytes") for row in rows))
+    measures = []
+    for column, unit, title in (("runs", "count", "Collectives"), ("executed_wire_bytes", "bytes", "Bytes sent")):
+        found = [row for row in rows if row.least(column)]
+        if found:
+            measures.append(Measure(title, _histogram(found, column, "count" if unit == "count" else "bytes", classes)))
+    if not measures:
+        return None
+    return Chart(
+        "collective-sizes",
+        "Sizes of collectives",
+        "How many collectives of one step are up to so large: many small ones cost latency, few large ones bandwidth.",
+        in_words((f"{row['kind']} up to {row.text('up_to_bytes')}", f"{row.text('runs')} runs") for row in rows),
+        measures[0].figure,
+        "collective_sizes",
+        tuple(measures) if len(measures) > 1 else (),
+        320,
+    )
+
+
+def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Sequence[float | None]) -> dict[str, Any]:
+    heights = [0.0] * len(classes)
+    for row in rows:
+        heights[classes.index(row["up_to_bytes"])] += row.least(column)
+    traces = [
+        {
+            "type": "bar",
+            "name": plain(kind),
+            "x": [classes.index(row["up_to_bytes"]) for row in of_kind],
+            "y": [row.least(column) for row in of_kind],
+            "hovertext": [
+                hover(
+                    f"{kind} up to {row.text('up_to_bytes')}",
+                    f"{row.text('runs')} runs of {row.text('sites')} collectives, {row.text('executed_wire_bytes')} sent",
+                )
+                for row in of_kind
+            ],
+            "hoverinfo": "text",
+            "customdata": [row.key for row in of_kind],
+            "marker": {"color": colour(kind), "line": {"color": "$paper", "width": 1}},
+        }
+        for kind, of_kind in _by_kind(rows).items()
+    ]
+    xaxis = axis(
+        "size of the whole array",
+        tickvals=list(range(len(classes))),
+        ticktext=["size not known" if one is None else f"≤ {tick_text(one, 'bytes')}" for one in classes],
+        range=[-0.5, max(_CLASSES, len(classes)) - 0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    layout = base_layout(barmode="stack", bargap=0.3, xaxis=xaxis, yaxis=amounts_axis(heights, unit), showlegend=True)
+    return {"data": traces, "layout": layout}
+
+
+def largest_chart(tables: Tables) -> Chart | None:
+    """The collectives that send most, with their groups; the table has them first."""
+    rows = [row for row in rows_of(tables, "collectives")[:_LARGEST] if row.least("executed_wire_bytes")]
+    if not rows:
+        return None
+    parts = [
+        BarSeries(
+            kind,
+            colour(kind),
+            [Bar(rows.index(row), row.least("executed_wire_bytes"), _groups(row), row.key) for row in of_kind],
+        )
+        for kind, of_kind in _by_kind(rows).items()
+    ]
+    return Chart(
+        "largest-collectives",
+        "Largest collectives",
+        "The collectives that send most in one step. The mouse shows between which devices, and a click leads to the row.",
+        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {row['replica_groups']}") for row in rows),
+        bars_figure([row["name"] for row in rows], parts, "bytes"),
+        "collectives",
+        height=bars_height(len(rows)),
+    )
+
+
+def _groups(row: ChartRow) -> str:
+    between = row["replica_groups"] or row["source_target_pairs"]
+    return hover(
+        row["name"],
+        row["shape"],
+        f"{row.text('executed_wire_bytes')} sent in {row.text('runs')} runs",
+        f"along {_axis_name(row['axis'])}: {short(str(between), 90)}",
+        f"{row['phase']} {row['source']}",
+    )

@@ -1,0 +1,152 @@
+"""Device memory: does the program fit, and how many bytes are live when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
+from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout
+from hlo_inspect.report.html.charts.palette import colour
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
+from hlo_inspect.report.html.model import Chart
+
+_UNKNOWN = "unknown"
+_PARTS = {
+    "arguments": "$input",
+    "outputs beside arguments": "$output",
+    "constants": "$constant",
+    "temporaries": "$temporary",
+}
+
+
+def fit_chart(tables: Tables) -> Chart | None:
+    """What the program needs, beside what the accelerator has where that is known."""
+    rows = [row for row in rows_of(tables, "memory_parts") if row.least("bytes")]
+    fit = next(iter(rows_of(tables, "memory_fit")), None)
+    if not rows:
+        return None
+    parts = [
+        BarSeries(
+            str(row["part"]),
+            _PARTS[str(row["part"])],
+            [Bar(0, row.least("bytes"), hover(row["part"], row.text("bytes")), row.key)],
+        )
+        for row in rows
+    ]
+    labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
+    if fit is not None:
+        labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
+        told = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
+        parts.append(BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), told, fit.key)]))
+        fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
+        sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
+    figure = bars_figure(labels, parts, "bytes")
+    figure["layout"]["showlegend"] = True
+    text = in_words((row["part"], row.text("bytes")) for row in rows)
+    return Chart("memory-fit", "Does it fit", sentence, text, figure, "memory_parts", height=bars_height(len(labels) + 1))
+
+
+def curve_chart(tables: Tables) -> Chart | None:
+    """The live bytes over the schedule, with the phases behind them and the peak marked."""
+    rows = rows_of(tables, "live_curve")
+    if not rows:
+        return None
+    peak = max(rows, key=lambda row: row.least("bytes"))
+    runs = [one for one in _phases(rows) if one[0] != _UNKNOWN]
+    curve: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [row["first"] for row in rows],
+        "y": [row["bytes"] for row in rows],
+        "hovertext": [_hover(row) for row in rows],
+        "hoverinfo": "text",
+        "customdata": [row.key for row in rows],
+        "showlegend": False,
+        "line": {"shape": "hv", "color": "$text", "width": 1.5},
+    }
+    found = dict.fromkeys(phase for phase, _, _ in runs)
+    legend = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [None],
+            "y": [None],
+            "name": plain(phase),
+            "hoverinfo": "skip",
+            "marker": {"symbol": "square", "size": 12, "color": colour(phase), "opacity": 0.4},
+        }
+        for phase in found
+    ]
+    layout = base_layout(
+        xaxis=axis("instructions of the schedule", range=[0, rows[-1]["last"]], nticks=6, tickformat=",d", showgrid=False),
+        yaxis=amounts_axis([row["bytes"] for row in rows], "bytes"),
+        hovermode="x",
+        showlegend=True,
+        shapes=[_band(phase, first, last) for phase, first, last in runs],
+        annotations=[
+            {
+                "x": peak["first"],
+                "y": peak["bytes"],
+                "text": plain(f"peak {peak.text('bytes')}"),
+                "showarrow": True,
+                "arrowhead": 2,
+                "arrowcolor": "$text",
+                "ax": 0,
+                "ay": -24,
+                "bgcolor": "$paper",
+                "font": {"size": 12, "color": "$text"},
+            }
+        ],
+    )
+    return Chart(
+        "live-bytes",
+        "Live bytes over the schedule",
+        "How many bytes are live while the program runs, with its phases behind the curve. What is live at the peak decides "
+        "what the program needs; the mouse shows the largest arrays of each moment.",
+        f"The peak of {peak.text('bytes')} is at instruction {peak['first']}: {', '.join(_largest(peak))}",
+        {"data": [curve, *legend], "layout": layout},
+        "live_bytes",
+        height=360,
+    )
+
+
+def _phases(rows: Sequence[ChartRow]) -> Iterator[tuple[str, float, float]]:
+    """Stretches of one phase: from the first instruction to the one after the last."""
+    begin = rows[0]
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        if following is None or following["phase"] != begin["phase"]:
+            yield str(begin["phase"]), begin.least("first"), following.least("first") if following else row.least("last")
+            begin = following or begin
+
+
+def _band(phase: str, first: float, last: float) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "layer": "below",
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "x0": first,
+        "x1": last,
+        "fillcolor": colour(phase),
+        "opacity": 0.22,
+        "line": {"width": 0},
+    }
+
+
+def _hover(row: ChartRow) -> str:
+    where = f"instructions {row['first']} to {row['last']}" if row["first"] != row["last"] else f"instruction {row['first']}"
+    loop = f" in {row['loop']}" if row["loop"] else ""
+    return hover(
+        f"{row.text('bytes')}, {where}, {row['phase']}{loop}",
+        f"{row.text('static_bytes')} all the time, {row.text('temporaries')} temporaries",
+        *_largest(row),
+    )
+
+
+def _largest(row: ChartRow) -> list[str]:
+    """The largest temporaries with their sizes."""
+    ranks = [rank for rank in (1, 2, 3) if row[f"name_{rank}"] is not None]
+    return [f"{short(str(row[f'name_{rank}']), 60)} {row.text(f'bytes_{rank}')}" for rank in ranks]

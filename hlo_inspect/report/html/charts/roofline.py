@@ -1,0 +1,198 @@
+"""Kernels on the roofline of an accelerator; without one, by their bytes and FLOPs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nlargest
+from typing import Any
+
+from hlo_inspect.report.html.charts.layout import base_layout, log_axis
+from hlo_inspect.report.html.charts.palette import colour
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain
+from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.model import Unit
+
+_NAMED = 5
+_APART = 0.4  # powers of ten between the names of roofs
+_LARGEST_MARK = 36
+_MEASURES = (
+    ("estimate_flops_per_s", "By the model"),
+    ("bound_flops_per_s", "At least"),
+    ("compiler_flops_per_s", "By the compiler"),
+)
+
+
+def roofline_chart(tables: Tables) -> Chart | None:
+    """A mark for each row of the table that has the measure; the largest and those far from their roof are named."""
+    rows = rows_of(tables, "roofline")
+    left_out = ", ".join(f"{row.text('sites')} {row['reason']}" for row in rows_of(tables, "roofline_left_out") if row["sites"])
+    beside = f" Without a place: {left_out}." if left_out else ""
+    roofs = rows_of(tables, "roofs")
+    if not rows:
+        return None
+    if not roofs:
+        return _without_profile(rows, beside)
+    measures = []
+    for column, title in _MEASURES:
+        found = [row for row in rows if row.least(column)]
+        if found:
+            measures.append(Measure(title, _figure(found, "flop_per_memory_byte", column, "flops_per_s", roofs)))
+    if not measures:
+        return _without_profile(rows, beside)
+    return Chart(
+        "roofline",
+        "Kernels on the roofline",
+        "Kernels below the line take longer than the accelerator needs for their work; size is their share of the time, and "
+        f"those that lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
+        in_words(
+            (row["name"], f"{row.text('estimate_flops_per_s')} at {row.text('flop_per_memory_byte')} FLOP a byte")
+            for row in rows
+        ),
+        measures[0].figure,
+        "kernel_groups",
+        tuple(measures) if len(measures) > 1 else (),
+        480,
+    )
+
+
+def _without_profile(rows: Sequence[ChartRow], beside: str) -> Chart:
+    return Chart(
+        "roofline",
+        "Kernels by bytes and FLOPs",
+        "The further up, the more a kernel computes; the further right, the more it moves. Size is its share of all bytes. "
+        f"With --profile the page shows how far each is from what the accelerator can.{beside}",
+        in_words((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
+        _figure(rows, "bytes", "flops", "flops", ()),
+        "kernel_groups",
+        height=480,
+    )
+
+
+def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequence[ChartRow]) -> dict[str, Any]:
+    named = {row.key for row in nlargest(_NAMED, rows, key=_weight(rows))}
+    largest = max(row.least("share") for row in rows)
+    phases: dict[str, list[ChartRow]] = {}
+    for row in rows:
+        phases.setdefault(str(row["phase"] or "unknown"), []).append(row)
+    marks = [_trace(phase, of_phase, x, y, largest) for phase, of_phase in phases.items()]
+    xs = [*(row.least(x) for row in rows), *_ends(roofs, "from_flop_per_byte", "to_flop_per_byte")]
+    ys = [*(row.least(y) for row in rows), *_ends(roofs, "from_flops_per_s", "flops_per_s")]
+    layout = base_layout(
+        xaxis=log_axis(
+            xs, "number" if roofs else "bytes", "FLOP per byte of device memory" if roofs else "bytes moved in one step"
+        ),
+        yaxis=log_axis(ys, unit, "FLOP/s" if roofs else "FLOPs of one step"),
+        showlegend=True,
+    )
+    layout["annotations"] = [*_names([row for row in rows if row.key in named], x, y, layout["xaxis"]["range"]), *_peaks(roofs)]
+    return {"data": [*map(_roof, roofs), *marks], "layout": layout}
+
+
+def _names(rows: Iterable[ChartRow], x: str, y: str, ends: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """The names of marks; of those that are near each other one above the other."""
+    taken: list[tuple[float, float]] = []
+    for row in sorted(rows, key=lambda row: row.least(y)):
+        at = math.log10(row.least(x)), math.log10(row.least(y))
+        near = sum(abs(at[0] - one[0]) < (ends[1] - ends[0]) / 4 and abs(at[1] - one[1]) < 1 for one in taken)
+        taken.append(at)
+        yield {
+            "x": at[0],
+            "y": at[1],
+            "text": plain(row["name"], 22),
+            "showarrow": True,
+            "arrowhead": 0,
+            "arrowwidth": 1,
+            "arrowcolor": "$quiet",
+            "ax": 0,
+            "ay": -24 - 15 * near,
+            "xanchor": "right" if at[0] > ends[0] + (ends[1] - ends[0]) * 0.4 else "left",
+            "font": {"size": 11, "color": "$text"},
+        }
+
+
+def _peaks(roofs: Iterable[ChartRow]) -> Iterator[dict[str, Any]]:
+    """What the flat part of each roof is, the highest first; of those that are near each other the highest."""
+    lowest = math.inf
+    for roof in roofs:
+        if math.log10(roof.least("flops_per_s")) > lowest - _APART:
+            continue
+        lowest = math.log10(roof.least("flops_per_s"))
+        yield {
+            "x": math.log10(roof.least("to_flop_per_byte")),
+            "y": math.log10(roof.least("flops_per_s")),
+            "text": plain(f"{roof['unit']} {roof.text('flops_per_s')}"),
+            "showarrow": False,
+            "xanchor": "right",
+            "yanchor": "bottom",
+            "font": {"size": 11, "color": "$quiet"},
+        }
+
+
+def _ends(roofs: Iterable[ChartRow], *columns: str) -> Iterable[float]:
+    return (roof.least(column) for roof in roofs for column in columns)
+
+
+def _weight(rows: Iterable[ChartRow]) -> Callable[[ChartRow], float]:
+    """What makes a kernel worth naming: the time that it takes above its bound, else its share."""
+    by_loss = any(row.least("above_bound_s") for row in rows)
+    return lambda row: row.least("above_bound_s" if by_loss else "share")
+
+
+def _trace(name: str, rows: Sequence[ChartRow], x: str, y: str, largest: float) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": plain(name),
+        "x": [row.least(x) for row in rows],
+        "y": [row.least(y) for row in rows],
+        "hovertext": [_hover(row) for row in rows],
+        "hoverinfo": "text",
+        "customdata": [f"kernel_groups:{row['group']}" for row in rows],
+        "cliponaxis": False,
+        "marker": {
+            "color": colour(name),
+            "opacity": 0.75,
+            "line": {"color": "$paper", "width": 0.5},
+            "size": [row.least("share") for row in rows],
+            "sizemode": "area",
+            "sizeref": 2 * largest / _LARGEST_MARK**2 if largest else 1,
+            "sizemin": 3,
+        },
+    }
+
+
+def _hover(row: ChartRow) -> str:
+    times = [("bound_s", "at least"), ("estimate_s", "by the model"), ("compiler_s", "by the compiler")]
+    known = ", ".join(f"{row.text(column)} {words}" for column, words in times if row[column] is not None)
+    reached = "" if row["estimate_flops_per_s"] is None else f", {row.text('estimate_flops_per_s')}"
+    return hover(
+        row["name"],
+        row["shape"],
+        f"{row.text('flops')}, {row.text('bytes')}",
+        f"{row.text('flop_per_byte')} FLOP a byte{reached}",
+        known,
+        f"{row.text('share')} of the {'time' if known else 'bytes'}, {row['phase']}",
+        row["source"],
+    )
+
+
+def _roof(roof: ChartRow) -> dict[str, Any]:
+    """The line of a unit: along the memory's bandwidth up to its peak."""
+    told = hover(
+        roof["unit"],
+        f"{roof.text('flops_per_s')} from {roof.text('ridge_flop_per_byte')} FLOP a byte on",
+        f"memory {roof.text('bytes_per_s')}",
+    )
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": plain(f"roof {roof['unit']}"),
+        "x": [roof["from_flop_per_byte"], roof["ridge_flop_per_byte"], roof["to_flop_per_byte"]],
+        "y": [roof["from_flops_per_s"], roof["flops_per_s"], roof["flops_per_s"]],
+        "hovertext": [told] * 3,
+        "hoverinfo": "text",
+        "showlegend": False,
+        "line": {"color": "$quiet", "width": 1.5},
+    }

@@ -1,0 +1,45 @@
+"""Rows of tables as charts read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlo_inspect.report.model import Table, Unit, Value
+from hlo_inspect.report.units import format_bounded
+
+Tables = Mapping[str, Table]
+"""The tables of a report by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """A row by the names of its columns; `key` is its address within the page."""
+
+    values: Mapping[str, Value]
+    units: Mapping[str, Unit]
+    key: str
+
+    def __getitem__(self, column: str) -> Value:
+        """The value of a column, `None` where the table has no such column."""
+        return self.values.get(column)
+
+    def least(self, column: str) -> float:
+        """The value for a mark: where it is unknown its lower bound, and 0 where nothing of it is known."""
+        value = self.values.get(column)
+        value = self.values.get(f"{column}_lower_bound") if value is None else value
+        return value if isinstance(value, int | float) else 0
+
+    def text(self, column: str) -> str:
+        """The value as tables have it, as `>= 4 MiB` where a lower bound of it is known."""
+        return format_bounded(self.values.get(column), self.values.get(f"{column}_lower_bound"), self.units.get(column, "text"))
+
+
+def rows_of(tables: Tables, name: str) -> list[ChartRow]:
+    """The rows of a table; none where there is no such table."""
+    table = tables.get(name)
+    if table is None:
+        return []
+    units = {column.name: column.unit for column in table.columns}
+    names = list(units)
+    return [ChartRow(dict(zip(names, row, strict=True)), units, f"{name}:{at}") for at, row in enumerate(table.rows)]

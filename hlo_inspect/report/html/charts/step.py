@@ -1,0 +1,83 @@
+"""The step as one bar: what of it is computing, moving and waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
+from hlo_inspect.report.html.charts.palette import colour, series
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words
+from hlo_inspect.report.html.model import Chart, Measure
+
+_COLOURS = {
+    "kernels bound by compute": "$compute",
+    "kernels bound by memory": "$memory",
+    "other kernels": "$other",
+    "fixed costs of kernels": "$fixed",
+}
+_OF_AXES = ("$collective", *(series(number) for number in (2, 5, 4, 7, 6)))
+_MEASURES = (("bytes_accessed", "bytes", "Bytes"), ("flops", "flops", "FLOPs"))
+
+
+def step_chart(tables: Tables) -> Chart | None:
+    """The times of a step; without an accelerator its bytes and FLOPs by phase."""
+    rows = rows_of(tables, "step")
+    return _times(rows) if rows else _costs(rows_of(tables, "cost_by_phase"))
+
+
+def _times(rows: Sequence[ChartRow]) -> Chart:
+    parts = []
+    axes = iter(_OF_AXES * len(rows))
+    for row in rows:
+        found = _COLOURS.get(str(row["part"])) or next(axes)
+        least = Bar(0, row.least("bound_s"), _hover(row, "bound_s", "bound_share", "at least"), row.key)
+        likely = Bar(1, row.least("estimate_s"), _hover(row, "estimate_s", "share", "by the model"), row.key)
+        parts.append(BarSeries(str(row["part"]), found, (least, likely)))
+    figure = bars_figure(["at least", "by the model"], parts, "seconds")
+    return Chart(
+        "step",
+        "One step",
+        "Where the time goes: kernels by what bounds them, and what of the collectives nothing hides. The upper bar is what "
+        "no schedule can beat, the lower one what the model of the accelerator expects.",
+        in_words((row["part"], f"at least {row.text('bound_s')}, by the model {row.text('estimate_s')}") for row in rows),
+        figure,
+        "step",
+        height=bars_height(3),
+    )
+
+
+def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:
+    return hover(row["part"], f"{row.text(seconds)} {which}, {row.text(share)} of the step")
+
+
+def _costs(rows: Sequence[ChartRow]) -> Chart | None:
+    """Without times: each measure by phase."""
+    measures = []
+    for column, unit, title in _MEASURES:
+        found = [row for row in rows if row.least(column)]
+        if not found:
+            continue
+        parts = [
+            BarSeries(
+                str(row["phase"]),
+                colour(row["phase"]),
+                [Bar(0, row.least(column), hover(row["phase"], row.text(column)), row.key)],
+            )
+            for row in found
+        ]
+        figure = bars_figure(["one step"], parts, "bytes" if unit == "bytes" else "flops")
+        figure["layout"]["showlegend"] = True
+        measures.append(Measure(title, figure))
+    if not measures:
+        return None
+    return Chart(
+        "step",
+        "One step by phase",
+        "How much each phase of the step moves and computes; with --profile the page shows the time that this takes.",
+        in_words((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
+        measures[0].figure,
+        "cost_by_phase",
+        tuple(measures),
+        bars_height(2),
+    )

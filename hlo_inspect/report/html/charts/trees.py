@@ -1,0 +1,144 @@
+"""Icicles and treemaps: what a step costs by scope and by line of source, what is live at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from hlo_inspect.report.html.charts.layout import base_layout
+from hlo_inspect.report.html.charts.palette import colour_of_role, on, series
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain
+from hlo_inspect.report.html.model import Chart, Measure
+
+_MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
+_MOST = 0.6
+_WITHOUT_NAME = ("(no named scope)", "(not printed)")
+
+
+def scopes_chart(tables: Tables) -> Chart | None:
+    """What a step costs by scope."""
+    return _icicle(
+        tables,
+        "scope_tree",
+        "scope",
+        "A step by scope of the program",
+        "The wider a scope, the more of the step it is; what is below it are the scopes inside. Click on one to enter it, "
+        "on the top to leave it.",
+    )
+
+
+def sources_chart(tables: Tables) -> Chart | None:
+    """What a step costs by file and line."""
+    return _icicle(
+        tables,
+        "source_tree",
+        "source",
+        "A step by line of source",
+        "The wider a file, the more of the step comes from its lines, which are below it. Click on one to enter it.",
+    )
+
+
+def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> Chart | None:
+    rows = rows_of(tables, name)
+    if len(rows) < 2 or all(row["label"] in _WITHOUT_NAME for row in rows[1:]):
+        return None
+    drawn = [(column, words) for column, words in _MEASURES if rows[0].least(column)]
+    if not drawn:
+        return None
+    colours = _colours(rows, drawn[0][0])
+    measures = tuple(Measure(words, _figure("icicle", rows, column, path, colours)) for column, words in drawn)
+    top = [row for row in rows if row["inside"] == 0]
+    return Chart(
+        name.replace("_", "-"),
+        title,
+        sentence,
+        in_words((row["label"], row.text(drawn[0][0])) for row in top),
+        measures[0].figure,
+        f"cost_by_{path}",
+        measures if len(measures) > 1 else (),
+        420,
+    )
+
+
+def live_chart(tables: Tables) -> Chart | None:
+    """What is live at the peak, by role and scope."""
+    rows = rows_of(tables, "live_tree")
+    if len(rows) < 2:
+        return None
+    roles = {row["node"]: colour_of_role(row["label"]) for row in rows if row["inside"] == 0}
+    colours = _inherited(rows, {rows[0]["node"]: "$soft"} | roles)
+    return Chart(
+        "live-tree",
+        "Live at the peak",
+        "The larger an area, the more bytes of the peak it is: first by role, in it by scope, in that the arrays. Click on an "
+        "area to enter it.",
+        in_words((row["label"], row.text("bytes")) for row in rows if row["inside"] == 0),
+        _figure("treemap", rows, "bytes", "path", colours),
+        "live_at_peak_groups",
+        height=460,
+    )
+
+
+def _colours(rows: Sequence[ChartRow], column: str) -> Sequence[str]:
+    """Grey for what has no name. A node that is most of the whole has none of its own, so that those inside of it differ."""
+    chosen: dict[object, str] = {rows[0]["node"]: "$soft"}
+    most = {rows[0]["node"]}
+    numbers = count()
+    for row in rows[1:]:
+        if row["inside"] in most:
+            if row["label"] in _WITHOUT_NAME:
+                chosen[row["node"]] = "$unknown"
+            elif row.least(column) > _MOST * rows[0].least(column):
+                most.add(row["node"])
+                chosen[row["node"]] = "$line"
+            else:
+                chosen[row["node"]] = series(next(numbers))
+    return _inherited(rows, chosen)
+
+
+def _inherited(rows: Sequence[ChartRow], chosen: Mapping[Any, str]) -> Sequence[str]:
+    """The colour of each node: its own, else that of the node around it, which comes before it."""
+    found = dict(chosen)
+    for row in rows:
+        if row["node"] not in found:
+            found[row["node"]] = found[row["inside"]]
+    return [found[row["node"]] for row in rows]
+
+
+def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours: Sequence[str]) -> dict[str, Any]:
+    """Values are what no child has, so that the areas add up to the whole without a rounded sum in between."""
+    trace = {
+        "type": kind,
+        "ids": [f"n{row['node']}" for row in rows],
+        "parents": ["" if row["inside"] is None else f"n{row['inside']}" for row in rows],
+        "labels": [plain(_label(row, path), 40) for row in rows],
+        "values": [row[f"{column}_own"] for row in rows],
+        "branchvalues": "remainder",
+        "text": [plain(row.text(column)) for row in rows],
+        "textinfo": "label+text",
+        "textfont": {"color": [on(one) for one in colours]},
+        "hovertext": [hover(row[path] or row["label"], row.text(column)) for row in rows],
+        "hoverinfo": "text+percent root",
+        "sort": False,
+        "leaf": {"opacity": 1},
+        "maxdepth": 5 if kind == "icicle" else 4,
+        "marker": {"colors": list(colours), "line": {"color": "$paper", "width": 1}},
+        "pathbar": {"visible": True, "side": "top", "textfont": {"size": 12}},
+        "tiling": {"orientation": "v", "pad": 1} if kind == "icicle" else {"pad": 2},
+    }
+    if kind == "icicle":
+        trace["root"] = {"color": "$soft"}
+    return {
+        "data": [trace],
+        "layout": base_layout(margin={"l": 0, "r": 0, "t": 4, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}),
+    }
+
+
+def _label(row: ChartRow, path: str) -> str:
+    """The last part of a path; of a line of source the name of the file too."""
+    text = str(row["label"])
+    if path != "source":
+        return text
+    return str(row[path] or text).rpartition("/")[2] or text
