@@ -22,8 +22,8 @@ class Colour(NamedTuple):
 _BLUE, _SKY = Colour("#0072b2", "#3d9bd6"), Colour("#56b4e9", "#9ad4f5")
 _ORANGE, _VERMILION = Colour("#e69f00", "#e8a92c"), Colour("#d55e00", "#ef7b2f")
 _GREEN, _PURPLE = Colour("#009e73", "#2fbf95"), Colour("#cc79a7", "#dd94bd")
-_PLUM, _SAND = Colour("#7a3e65", "#b57aa0"), Colour("#b8a13a", "#cdb95c")
-_GREY, _DARK_GREY = Colour("#98a1aa", "#7f8992"), Colour("#5f6973", "#a9b3bc")
+_PLUM, _SAND = Colour("#7a3e65", "#8a4a75"), Colour("#b8a13a", "#cdb95c")
+_GREY, _DARK_GREY = Colour("#b4bbc2", "#7f8992"), Colour("#5f6973", "#4f5962")
 
 PALETTE: Mapping[str, Colour] = {
     "paper": Colour("#ffffff", "#15181c"),

@@ -122,14 +122,13 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "hovertext": [hover(row[path] or row["label"], row.text(column)) for row in rows],
         "hoverinfo": "text+percent root",
         "sort": False,
-        "leaf": {"opacity": 1},
         "maxdepth": 5 if kind == "icicle" else 4,
         "marker": {"colors": list(colours), "line": {"color": "$paper", "width": 1}},
         "pathbar": {"visible": True, "side": "top", "textfont": {"size": 12}},
         "tiling": {"orientation": "v", "pad": 1} if kind == "icicle" else {"pad": 2},
     }
     if kind == "icicle":
-        trace["root"] = {"color": "$soft"}
+        trace |= {"root": {"color": "$soft"}, "leaf": {"opacity": 1}}
     return {
         "data": [trace],
         "layout": base_layout(margin={"l": 0, "r": 0, "t": 4, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}),

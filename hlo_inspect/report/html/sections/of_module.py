@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from hlo_inspect.report.html.charts.all_charts import module_charts
 from hlo_inspect.report.html.model import PageSection
 from hlo_inspect.report.model import Report, Table
 
@@ -90,7 +92,9 @@ _PLAN = (
 
 
 def module_sections(report: Report, tables: Sequence[Table]) -> tuple[PageSection, ...]:
-    """The sections as planned, and a last one with the tables that no other names."""
-    planned = {name for one in _PLAN for name in one.tables}
+    """The sections as planned with their pictures, and a last one with the tables that no other has."""
+    pictures = module_charts(tables)
+    sections = tuple(replace(one, pictures=pictures.get(one.name, ())) for one in _PLAN)
+    planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
-    return (*_PLAN, PageSection("more", "More", tables=rest)) if rest else _PLAN
+    return (*sections, PageSection("more", "More", tables=rest)) if rest else sections

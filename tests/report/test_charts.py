@@ -1,0 +1,321 @@
+"""Pictures: their marks add up to the facts, names stay text, colours are told apart, and Plotly takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.report.html.charts import palette
+from hlo_inspect.report.html.charts.all_charts import CHARTS, module_charts
+from hlo_inspect.report.html.charts.layout import amounts_axis
+from hlo_inspect.report.html.charts.texts import hover, plain
+from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.html.tables import distinct_tables
+from hlo_inspect.report.model import Report
+
+DATA = Path(__file__).parents[1] / "data"
+PASSES = ("summary", "cost", "time", "top", "collectives", "memory", "params", "pictures")
+
+DUMPS = {
+    "cpu/adamw_step.after.txt": None,
+    "cpu/scan_fsdp.after.txt": None,
+    "gpu/gathered_matmul.after.txt": "h100-sxm",
+    "tpu/gathered_matmul.after.txt": "tpu-v5e",
+    "handmade/attention_in_a_loop.txt": None,
+}
+
+
+@cache
+def report(dump: str) -> Report:
+    return hlo_inspect.inspect(DATA / dump, PASSES, profile=DUMPS[dump])
+
+
+@cache
+def charts(dump: str) -> dict[str, Chart]:
+    found = [chart for of_section in module_charts(distinct_tables(report(dump))).values() for chart in of_section]
+    assert len({chart.name for chart in found}) == len(found)
+    return {chart.name: chart for chart in found}
+
+
+def figures(chart: Chart) -> list[tuple[str, dict[str, Any]]]:
+    """Each figure of a picture with the label of its button."""
+    measures = [(measure.label, measure.figure) for measure in chart.measures] or [("", chart.figure)]
+    return [(label, dict(figure)) for label, figure in measures]
+
+
+def marks(figure: Mapping[str, Any], values: str) -> list[float]:
+    return [value for trace in figure["data"] for value in trace.get(values, ())]
+
+
+def strings(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """The strings of a figure, with the key that each stands under."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from strings(one, str(name))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from strings(one, key)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize("name", ["scope-tree", "source-tree"])
+def test_the_total_of_an_icicle_is_the_fact(dump: str, name: str) -> None:
+    facts = report(dump).facts
+    of_label = {"FLOPs": "cost.executed_flops", "Bytes": "cost.executed_bytes_accessed", "Time": "time.estimate_step_s"}
+    chart = charts(dump).get(name)
+    if chart is None:
+        labels = {row[2] for row in report(dump).table(name.replace("-", "_")).rows[1:]}
+        assert labels <= {"(no named scope)", "(not printed)"}
+        return
+    for label, figure in figures(chart):
+        fact = of_label.get(label, "time.step_s")
+        whole = facts[fact] if facts[fact] is not None else facts[f"{fact}.lower_bound"]
+        assert sum(marks(figure, "values")) == pytest.approx(whole, rel=1e-12 if label in ("FLOPs", "Bytes") else 1e-6)
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_bars_of_collectives_add_up_to_what_is_sent(dump: str) -> None:
+    sent = report(dump).facts["collectives.executed_wire_bytes"]
+    if not sent:
+        assert "collectives-by-axis" not in charts(dump)
+        return
+    assert sum(marks(charts(dump)["collectives-by-axis"].figure, "x")) == sent
+    by_label = dict(figures(charts(dump)["collective-sizes"]))
+    assert sum(marks(by_label["Bytes sent"], "y")) == sent
+    assert sum(marks(by_label["Collectives"], "y")) == report(dump).facts["collectives.executed_count"]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_the_bars_of_the_step_add_up(dump: str) -> None:
+    """At least and by the model; without an accelerator the bytes and FLOPs of one step."""
+    facts, found = report(dump).facts, figures(charts(dump)["step"])
+    if DUMPS[dump] is not None:
+        (figure,) = [figure for _, figure in found]
+        least = sum(x for trace in figure["data"] for x, y in zip(trace["x"], trace["y"], strict=True) if y == 0)
+        assert least == pytest.approx(facts["time.step_s"])
+        return
+    for label, figure in found:
+        fact = "cost.executed_flops" if label == "FLOPs" else "cost.executed_bytes_accessed"
+        assert sum(marks(figure, "x")) == (facts[fact] if facts[fact] is not None else facts[f"{fact}.lower_bound"])
+
+
+@pytest.mark.parametrize("dump", [dump for dump in DUMPS if not dump.startswith("handmade")])
+def test_memory_adds_up(dump: str) -> None:
+    facts, found = report(dump).facts, charts(dump)
+    parts = [trace for trace in found["memory-fit"].figure["data"] if trace["y"] == [0]]  # type: ignore[attr-defined]
+    assert sum(length for trace in parts for length in trace["x"]) == facts["memory.needed_bytes"]
+    assert sum(marks(found["live-tree"].figure, "values")) == facts["memory.peak_bytes"]
+    curve = found["live-bytes"].figure["data"][0]  # type: ignore[index]
+    assert max(curve["y"]) == facts["memory.peak_bytes"]
+    donated = [trace for trace in found["parameters"].figure["data"] if trace["name"] == "donated"]  # type: ignore[attr-defined]
+    assert sum(length for trace in donated for length in trace["x"]) == facts["params.donated_bytes"]
+    assert sum(marks(found["parameters"].figure, "x")) == facts["params.bytes"]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize(
+    ("name", "table"), [("roofline", "roofline"), ("timeline", "timeline"), ("largest-collectives", "collectives")]
+)
+def test_there_is_a_mark_for_each_row(dump: str, name: str, table: str) -> None:
+    chart = charts(dump).get(name)
+    rows = {one.name: one for one in report(dump).tables}.get(table)
+    if chart is None:
+        assert rows is None or not rows.rows
+        return
+    keys = [key for _, figure in figures(chart)[:1] for trace in figure["data"] for key in trace.get("customdata", ())]
+    assert rows is not None
+    assert len(keys) == len(set(keys)) == min(len(rows.rows), 12 if table == "collectives" else len(rows.rows))
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_a_click_leads_to_a_row(dump: str) -> None:
+    tables = {table.name: table for table in distinct_tables(report(dump))}
+    for chart in charts(dump).values():
+        for _, figure in figures(chart):
+            for trace in figure["data"]:
+                for key in trace.get("customdata", ()):
+                    table, row = key.split(":")
+                    assert int(row) < len(tables[table].rows)
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------------
+
+_TAGS = re.compile(r"</?b>|<br>")
+
+HOSTILE = """HloModule m, is_scheduled=true, num_partitions=4, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[8,8]{1,0} parameter(0), metadata={op_name="NAME"}
+  d = f32[8,8]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}, \
+metadata={op_name="jit(f)/NAME/x/dot" source_file="/t/NAME.py" source_line=3}
+  m = f32[8,8]{1,0} multiply(p, p), metadata={op_name="jit(f)/other/mul" source_file="/t/b.py" source_line=3}
+  a = f32[8,8]{1,0} all-reduce(m), replica_groups={{0,1},{2,3}}, to_apply=add, channel_id=1, use_global_device_ids=true
+  ROOT c = f32[8,8]{1,0} add(d, a)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<b>bold</b>",
+        "<a href='javascript:alert(1)'>x</a>",
+        "%{x} %{customdata}",
+        "</script><script>alert(1)</script>",
+        "$x^2$ &lt;i&gt; &amp;",
+        "$forward",
+        "\\u202e\\x07",
+    ],
+)
+def test_names_are_no_markup(name: str, tmp_path: Path) -> None:
+    """Plotly would read tags, entities, formulas and templates: in texts of a dump nothing of them is left."""
+    path = tmp_path / "m.txt"
+    path.write_text(HOSTILE.replace("NAME", name))
+    tables = distinct_tables(hlo_inspect.inspect(path, PASSES, profile="h100-sxm"))
+    found = [chart for of_section in module_charts(tables).values() for chart in of_section]
+    assert {"scope-tree", "source-tree", "roofline", "timeline", "mesh", "live-tree"} <= {chart.name for chart in found}
+    shown = [text for chart in found for _, figure in figures(chart) for _, text in strings(figure)]
+    assert any(plain(f"{name}.py:3".rpartition("/")[2]) in text for text in shown)
+    for chart in found:
+        for _, figure in figures(chart):
+            for key, text in strings(figure):
+                if key.endswith(("color", "colors", "colorscale")) or text == "%{text}":
+                    continue
+                rest = _TAGS.sub("", text)
+                assert not set(rest) & set("<>$%\n"), (chart.name, key, text)
+                assert rest.isprintable()
+
+
+def test_long_texts_lose_their_middle() -> None:
+    assert plain("a" * 100 + "b" * 100, 11) == "aaaaa…bbbbb"
+    assert hover("<b>", "", None, 'x="1" & y') == '<b>&lt;b&gt;</b><br>x="1" &amp; y'
+
+
+# -- looks ------------------------------------------------------------------------------------------------------------------
+
+
+def test_each_colour_of_a_figure_is_in_the_palette() -> None:
+    known = set(re.findall(r"--c-([\w-]+):", palette.css_variables()))
+    for dump in DUMPS:
+        for chart in charts(dump).values():
+            for _, figure in figures(chart):
+                for key, text in strings(figure):
+                    if text.startswith("$"):
+                        assert key.endswith(("color", "colors", "colorscale")), (chart.name, key)
+                        assert text[1:] in known, (chart.name, text)
+
+
+_DEFICIENCIES = {
+    "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+"""How linear RGB looks without one kind of cone: Machado, Oliveira and Fernandes 2009, severity 1."""
+
+_TOGETHER = {
+    "phases": ("forward", "recompute", "loss", "backward", "optimizer", "unknown"),
+    "what binds": ("compute", "memory", "collective", "fixed", "other"),
+    "roles": ("weight", "state", "gradient", "activation", "temporary", "input", "copy", "new-value"),
+    "donation": ("donated", "not-donated"),
+    "kinds": ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"),
+    "difference": ("more", "less"),
+    "sides": ("old", "new"),
+}
+
+
+def lab(colour: str, matrix: tuple[tuple[float, ...], ...]) -> tuple[float, float, float]:
+    """CIE L*a*b* of `#rrggbb` as somebody with the deficiency sees it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    seen = [min(1.0, max(0.0, sum(a * b for a, b in zip(row, linear, strict=True)))) for row in matrix]
+    to_xyz = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    white = (0.9505, 1.0, 1.089)
+    scaled = [sum(a * b for a, b in zip(row, seen, strict=True)) / w for row, w in zip(to_xyz, white, strict=True)]
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in scaled)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("deficiency", _DEFICIENCIES)
+@pytest.mark.parametrize("group", _TOGETHER)
+def test_colours_of_one_picture_are_told_apart(group: str, deficiency: str) -> None:
+    """A distance of 10 in L*a*b* is seen at a glance; 2.3 is the least that is seen at all."""
+    for side in ("light", "dark"):
+        for one, other in combinations(_TOGETHER[group], 2):
+            ends = [lab(getattr(palette.PALETTE[name], side), _DEFICIENCIES[deficiency]) for name in (one, other)]
+            distance = sum((a - b) ** 2 for a, b in zip(*ends, strict=True)) ** 0.5
+            assert distance > 10, (side, one, other, round(distance, 1))
+
+
+@pytest.mark.parametrize("side", ["light", "dark"])
+def test_texts_have_contrast(side: str) -> None:
+    """4.5 as WCAG 2 asks for texts, on the page and on marks; 1.5 of marks, which have lines round them and texts beside."""
+    paper = palette.luminance(getattr(palette.PALETTE["paper"], side))
+
+    def contrast(one: float, other: float) -> float:
+        return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+    for name in ("text", "quiet"):
+        assert contrast(palette.luminance(getattr(palette.PALETTE[name], side)), paper) > 4.5
+    for name, colour in palette.PALETTE.items():
+        ground = palette.luminance(getattr(colour, side))
+        assert max(contrast(ground, 0.0), contrast(ground, 1.0)) > 4.5
+        if name not in ("paper", "grid", "line", "soft"):
+            assert contrast(ground, paper) > 1.5, name
+
+
+@pytest.mark.parametrize(
+    ("greatest", "unit", "ticks"),
+    [
+        (0, "bytes", ["0 B"]),
+        (3, "count", ["0", "1", "2", "3"]),
+        (1, "count", ["0", "1"]),
+        (50 * 2**20, "bytes", ["0 B", "20 MiB", "40 MiB"]),
+        (1100 * 2**30, "bytes", ["0 B", "512 GiB", "1 TiB"]),
+        (3.2e-4, "seconds", ["0 s", "100 µs", "200 µs", "300 µs"]),
+        (4.1e12, "flops", ["0 FLOP", "2 TFLOP", "4 TFLOP"]),
+    ],
+)
+def test_ticks_are_round(greatest: float, unit: Any, ticks: list[str]) -> None:
+    assert amounts_axis([greatest], unit)["ticktext"] == ticks
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------------
+
+
+def test_plotly_takes_the_figures() -> None:
+    """Its own description of figures has every name and kind of value that they use."""
+    graph_objects = pytest.importorskip("plotly.graph_objects")
+
+    def resolved(value: Any, key: str = "") -> Any:
+        if isinstance(value, str):
+            return "#123456" if value.startswith("$") and key.endswith(("color", "colors", "colorscale")) else value
+        if isinstance(value, Mapping):
+            return {name: resolved(one, str(name)) for name, one in value.items()}
+        return [resolved(one, key) for one in value] if isinstance(value, list | tuple) else value
+
+    drawn = set()
+    for dump in DUMPS:
+        for chart in charts(dump).values():
+            for _, figure in figures(chart):
+                graph_objects.Figure(resolved(figure))
+            drawn.add(chart.name)
+    assert len(drawn) == sum(map(len, CHARTS.values()))
