@@ -19,10 +19,15 @@ from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 
 
 class PairedModules:
-    """The comparisons of all pairs of modules of two inputs, to be taken once. `status` is the exit status so far."""
+    """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
+    the passes `shown`. `status` is the exit status so far.
+    """
 
-    def __init__(self, old: ComparedInput, new: ComparedInput, read: ReadOptions, output: OutputOptions) -> None:
+    def __init__(
+        self, old: ComparedInput, new: ComparedInput, read: ReadOptions, output: OutputOptions, shown: Sequence[str] = ()
+    ) -> None:
         self.status = 0
+        self._shown = shown
         self._inputs = (old, new)
         self._read = read
         self._output = output
@@ -34,7 +39,7 @@ class PairedModules:
         inputs = [str(one.source) for one in self._inputs]
         refuse_to_overwrite(self._output.output, [*inputs, *self._read.profile, self._read.custom_calls])
         with ReadingBar(wanted=not self._output.quiet) as bar:
-            comparisons = Comparisons(watch=lambda inspection: inspection.watch(bar), **asked)
+            comparisons = Comparisons(watch=lambda inspection: inspection.watch(bar), shown=self._shown, **asked)
             for one in comparisons.of(*self._inputs):
                 read = [side.report.input.path for side in (one.old, one.new) if side is not None]
                 refuse_to_overwrite(self._output.output, read)

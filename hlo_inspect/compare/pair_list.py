@@ -8,7 +8,7 @@ from hlo_inspect.compare.comparison import COMMAND, ModuleComparison
 from hlo_inspect.report.model import Column, Input, Report, Table, Value
 
 
-class _Pair(NamedTuple):
+class _ListedPair(NamedTuple):
     """What the list says of a comparison."""
 
     name: Value
@@ -23,7 +23,7 @@ class PairList:
     """The table `pairs`, of which a row is made for each comparison as it comes, so that comparisons need not be kept."""
 
     def __init__(self) -> None:
-        self._pairs: list[_Pair] = []
+        self._pairs: list[_ListedPair] = []
         self._lines = self._bytes = 0
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class PairList:
     def add(self, one: ModuleComparison) -> None:
         report = one.report
         counts = (report.facts.get("diff.fact_count"), report.facts.get("diff.change_count"))
-        self._pairs.append(_Pair(report.module_name, one.verdict, *counts, len(report.findings), report.input.path))
+        self._pairs.append(_ListedPair(report.module_name, one.verdict, *counts, len(report.findings), report.input.place))
         self._lines += report.input.lines
         self._bytes += report.input.bytes
 

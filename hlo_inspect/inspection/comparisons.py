@@ -38,9 +38,18 @@ class ComparedInput(NamedTuple):
 
 
 class Comparisons:
-    """What is asked of both inputs: the arguments of `Inspection` except the passes."""
+    """What is asked of both inputs: the arguments of `Inspection` except the passes. The report of each module has the tables
+    of the passes `shown` too.
+    """
 
-    def __init__(self, *, watch: Callable[[Inspection], None] = lambda _: None, **asked: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        *,
+        watch: Callable[[Inspection], None] = lambda _: None,
+        shown: Sequence[str] = (),
+        **asked: Any,  # noqa: ANN401
+    ) -> None:
+        self._passes = tuple(dict.fromkeys((*WITH_TABLES, *shown)))
         self._asked = asked
         self._watch = watch
         self.errors: list[HloInspectError] = []
@@ -52,7 +61,7 @@ class Comparisons:
         """
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
-        first, second = _ReadTwice(old, self._asked, self._watch), _ReadTwice(new, self._asked, self._watch)
+        first, second = self._input(old), self._input(new)
         names = first.names(), second.names()
         if all(names):
             yield from self._paired(first, second, *names)
@@ -63,7 +72,10 @@ class Comparisons:
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
         """The modules of one input that can be read, with their analyses."""
-        return _ReadTwice(given, self._asked, self._watch).modules()
+        return self._input(given).modules()
+
+    def _input(self, given: ComparedInput) -> _ReadTwice:
+        return _ReadTwice(given, self._passes, self._asked, self._watch)
 
     def _paired(
         self, first: _ReadTwice, second: _ReadTwice, old_names: Sequence[str], new_names: Sequence[str]
@@ -121,8 +133,15 @@ class _ReadTwice:
     second time.
     """
 
-    def __init__(self, given: ComparedInput, asked: Mapping[str, Any], watch: Callable[[Inspection], None]) -> None:
+    def __init__(
+        self,
+        given: ComparedInput,
+        passes: Sequence[str],
+        asked: Mapping[str, Any],
+        watch: Callable[[Inspection], None],
+    ) -> None:
         self.errors: list[HloInspectError] = []
+        self._passes = passes
         self._asked = asked if given.module is None else {**asked, "module": given.module}
         self._watch = watch
         source = given.source
@@ -144,8 +163,8 @@ class _ReadTwice:
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
         taken: list[Context] = []
-        others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in WITH_TABLES]
-        with Inspection(WITH_TABLES, also=(*others, *WITH_TABLES), **self._asked) as inspection:
+        others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in self._passes]
+        with Inspection(self._passes, also=(*others, *self._passes), **self._asked) as inspection:
             self._watch(inspection)
             inspection.hand_over(lambda _, context: taken.append(context))
             for one in self._saved() if self._is_saved else self._reports(inspection):

@@ -34,6 +34,10 @@ class PassHistory:
     jobs: int = 1
     watch: Callable[[str], None] = lambda _: None
 
+    def paths(self) -> frozenset[str]:
+        """The files of the module whose history is told; `InputError` where there are none."""
+        return frozenset(str(file.path) for file in self._chosen()[0].files)
+
     def report(self) -> Report:
         """`InputError` where there are no files of passes, `UsageError` where nothing is named like the pattern."""
         chosen, others = self._chosen()

@@ -73,7 +73,7 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield Column("findings", "count", summed=True, get=lambda report: len(report.findings)), ""
     yield Column("errors", "count", summed=True, detail=5, get=_of_severity("error")), ""
     yield Column("warnings", "count", summed=True, detail=6, get=_of_severity("warning")), ""
-    yield Column("path", detail=1, width=24, is_file=True, get=_place), ""
+    yield Column("path", detail=1, width=24, is_file=True, get=lambda report: report.input.place), ""
 
 
 def _bounded(column: Column, fact: str) -> Iterator[tuple[Column, str]]:
@@ -94,11 +94,6 @@ def _stage(report: Report) -> str | None:
     """The stage in the name of the file, else `optimized` where the text is scheduled or holds fusions."""
     is_optimized = report.facts.get("module.is_scheduled") or report.facts.get("fusions.count")
     return stage_of(report.input.path) or ("optimized" if is_optimized else None)
-
-
-def _place(report: Report) -> str:
-    source = report.input
-    return source.path if source.first_line == 1 else f"{source.path}:{source.first_line}"
 
 
 def _notes(table: Table) -> Iterator[str]:

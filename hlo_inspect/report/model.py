@@ -323,6 +323,11 @@ class Input:
     lines: int
     bytes: int
 
+    @property
+    def place(self) -> str:
+        """The path, with the line where the module does not begin with the text."""
+        return self.path if self.first_line == 1 else f"{self.path}:{self.first_line}"
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

@@ -51,8 +51,7 @@ def input_details(report: Report) -> list[str]:
     source = report.input
     if not source.lines:
         return []
-    place = source.path if source.first_line == 1 else f"{source.path}:{source.first_line}"
-    details = [printable(place), number_of(source.lines, "line"), format_value(source.bytes, "bytes")]
+    details = [printable(source.place), number_of(source.lines, "line"), format_value(source.bytes, "bytes")]
     if report.profile is not None:
         details.append(f"profile {printable(report.profile)}")
     return details

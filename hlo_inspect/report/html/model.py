@@ -61,6 +61,7 @@ class PageView:
 
     `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
     `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
+    `beside` are the views that it names at its top, itself among them: how each is called, by its name.
     """
 
     name: str
@@ -69,6 +70,7 @@ class PageView:
     sections: tuple[PageSection, ...]
     tables: tuple[Table, ...]
     links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

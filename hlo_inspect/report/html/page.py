@@ -27,8 +27,6 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     title = page.views[0].title if page.views else ""
     policy = assets.policy(scripts)
     stream.write(_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
-    if len(page.views) > 1:
-        stream.write(_template("navigation.html", views=page.views))
     for view in page.views:
         stream.write(_template("view.html", view=ViewText(view, page.documentation, options)))
         stream.writelines(_blocks(view, options))

@@ -1,0 +1,124 @@
+"""The reports of a page, in the order in which the page takes them: modules with what passes did to them, or pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from hlo_inspect.cli.differences import PairedModules
+from hlo_inspect.cli.inputs import FAILED, Inspected
+from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.streams import tell
+from hlo_inspect.compare.pair_list import PairList
+from hlo_inspect.errors import InputError
+from hlo_inspect.inspection.comparisons import ComparedInput
+from hlo_inspect.inspection.finding_lines import with_finding_lines
+from hlo_inspect.inspection.pass_histories import PassHistory
+from hlo_inspect.passes.modules import ModuleList
+from hlo_inspect.passes.rule_pages import rule_report
+from hlo_inspect.report.model import Report, Severity, reaching
+from hlo_inspect.rules import rule_pages
+
+
+class ReportsOfModules:
+    """The reports on all modules, to be taken once; behind that of a module the one of its compiler passes where the dump holds
+    their files; the documentation of all findings; and the list of the modules where there are several. `status` is the exit
+    status so far.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        passes: Sequence[str],
+        read: ReadOptions,
+        output: OutputOptions,
+        fail_on: Severity | None,
+    ) -> None:
+        self._inputs = inputs
+        self._read = read
+        self._found = Inspected(inputs, passes, read, passes, quiet=output.quiet, fail_on=fail_on, output=output.output)
+
+    @property
+    def status(self) -> int:
+        return self._found.status
+
+    def __iter__(self) -> Iterator[Report]:
+        histories = list(self._histories())
+        listed = ModuleList()
+        codes: set[str] = set()
+        for report in listed.noting(self._found):
+            codes.update(finding.rule for finding in report.findings)
+            yield with_finding_lines(report)
+            for history in [one for one in histories if report.input.path in one.paths()]:
+                histories.remove(history)
+                yield from _told(history)
+        for history in histories:
+            yield from _told(history)
+        yield from _documentation(codes)
+        if len(listed) > 1:
+            yield listed.report(", ".join(self._inputs))
+
+    def _histories(self) -> Iterator[PassHistory]:
+        """The history of a module of each directory that holds files of compiler passes."""
+        for directory in self._inputs:
+            if Path(directory).is_dir():
+                history = PassHistory(directory, self._read.module, jobs=self._read.jobs)
+                try:
+                    history.paths()
+                except InputError:
+                    continue
+                yield history
+
+
+def _told(history: PassHistory) -> Iterator[Report]:
+    try:
+        yield history.report()
+    except InputError as error:
+        tell(f"hlo-inspect: {error}")
+
+
+def _documentation(codes: Iterable[str]) -> Iterator[Report]:
+    """The documentation of findings; a saved report can hold codes that no rule has."""
+    yield from map(rule_report, sorted({page.code for page in rule_pages()}.intersection(codes)))
+
+
+class ReportsOfPairs:
+    """The reports on pairs of modules of two inputs, to be taken once: behind each comparison those of its two modules; the
+    documentation of all findings; and the list of the pairs where there are several. `status` is the exit status so far.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        passes: Sequence[str],
+        read: ReadOptions,
+        output: OutputOptions,
+        fail_on: Severity | None,
+    ) -> None:
+        if len(inputs) != len(("OLD", "NEW")):
+            raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
+        self._inputs = inputs
+        self._paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, passes)
+        self._fail_on = fail_on
+        self._status = 0
+
+    @property
+    def status(self) -> int:
+        return max(self._status, self._paired.status)
+
+    def __iter__(self) -> Iterator[Report]:
+        listed = PairList()
+        codes: set[str] = set()
+        for one in self._paired:
+            listed.add(one)
+            if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
+                self._status = FAILED
+            sides = [one.old.report, one.new.report] if one.old is not None and one.new is not None else []
+            for report in (one.report, *sides):
+                codes.update(finding.rule for finding in report.findings)
+                yield with_finding_lines(report)
+        yield from _documentation(codes)
+        if len(listed) > 1:
+            yield listed.report(" -> ".join(self._inputs))

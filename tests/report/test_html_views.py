@@ -1,0 +1,173 @@
+"""Which views a page has, and what they are made of: several modules, pairs, what compiler passes did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
+from hlo_inspect.passes.modules import ModuleList
+from hlo_inspect.report.html.model import Figure, Page, PageView
+from hlo_inspect.report.html.views import MOST_VIEWS, page_of
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.selection import TableSelection
+
+DATA = Path(__file__).parent.parent / "data"
+PASSES = ("summary", "collectives")
+OUTPUT = OutputOptions(
+    format="html",
+    output=None,
+    top=None,
+    table=None,
+    raw_bytes=False,
+    no_color=True,
+    quiet=True,
+    verbose=True,
+    sites=True,
+    selection=TableSelection((), (), ()),
+)
+READ = ReadOptions(
+    module=None,
+    stage=None,
+    profile=(),
+    what_if=(),
+    devices_per_node=None,
+    topology=None,
+    mesh=None,
+    custom_calls=None,
+    phases="graph",
+    platform=None,
+    strict=False,
+    jobs=1,
+)
+MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  ROOT n = f32[8]{{0}} {opcode}(p)
+}}
+
+"""
+
+
+def page(*inputs: Path, compares: bool = False) -> Page:
+    kind = ReportsOfPairs if compares else ReportsOfModules
+    return page_of(kind([str(one) for one in inputs], PASSES, READ, OUTPUT, None))
+
+
+def traces(figure: Figure) -> Any:
+    return figure["data"]
+
+
+def view(found: Page, name: str) -> PageView:
+    (one,) = [one for one in found.views if one.name == name]
+    return one
+
+
+def test_one_module_is_the_page() -> None:
+    (only,) = page(DATA / "cpu" / "sgd_unused.after.txt").views
+    assert (only.name, only.title, only.beside) == ("", "jit_step", {})
+
+
+def test_several_modules_have_an_index_with_a_link_each(tmp_path: Path) -> None:
+    names = ("small", "large", "small")
+    texts = [MODULE.format(name=name, opcode="negate") for name in names]
+    texts[1] = texts[1].replace("  ROOT", "  unused = f32[8]{0} abs(p)\n  ROOT")
+    (tmp_path / "all.txt").write_text("".join(texts))
+    found = page(tmp_path / "all.txt")
+    assert [one.name for one in found.views] == ["", "m1", "m2", "m3"]
+    index = found.views[0]
+    (table,) = index.tables
+    assert [record["name"] for record in table.records()] == ["large", "small", "small"]  # the most lines first
+    assert index.links == {"modules": ("#m2", "#m1", "#m3")}
+    places = [record["path"] for record in table.records()]
+    assert places == [view(found, name[1:]).report.input.place for name in index.links["modules"]]
+    assert view(found, "m3").beside == {"": "3 modules", "m3": "small"}
+
+
+def test_of_too_many_modules_the_largest_have_a_view() -> None:
+    def reports() -> Iterator[Report]:
+        listed = ModuleList()
+        for number in range(MOST_VIEWS + 5):
+            facts = {"module.name": f"m{number}"}
+            yield from listed.noting([Report("summary", Input(f"{number}.txt", 1, 5 + number % 40, 100), facts)])
+        yield listed.report("all")
+
+    found = page_of(reports())
+    assert len(found.views) == 1 + MOST_VIEWS
+    (section,) = found.views[0].sections
+    assert "The 100 largest of 105 modules" in section.text
+    assert "--module" in section.text
+    rows = found.views[0].tables[0].records()
+    without = [row for row, link in zip(rows, found.views[0].links["modules"], strict=True) if not link]
+    # three modules have 5 lines (0, 40, 80), and three have 6 (1, 41, 81), of which the first stays
+    assert sorted(str(row["name"]) for row in without) == ["m0", "m40", "m41", "m80", "m81"]
+
+
+def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
+    for name, opcode in (("old", "negate"), ("new", "cosine")):
+        (tmp_path / f"{name}.txt").write_text(MODULE.format(name="m", opcode=opcode))
+    found = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True)
+    assert [(one.name, one.title) for one in found.views] == [("", "What changed in m"), ("old", "OLD: m"), ("new", "NEW: m")]
+    assert list(found.views[0].beside) == list(found.views[2].beside) == ["", "old", "new"]
+    changes, facts, peak = found.views[0].sections
+    assert [(one.name, one.tables) for one in (changes, facts)] == [("changes", ("changes",)), ("facts", ("facts", "axes"))]
+    assert "same arrays" in peak.nothing
+    (chart,) = facts.pictures
+    (opcodes,) = [one.figure for one in chart.measures if one.label == "Instructions"]
+    old, new = traces(opcodes)
+    layout: Any = opcodes["layout"]
+    values = zip(layout["yaxis"]["ticktext"], old["x"], new["x"], strict=True)
+    assert set(values) == {("negate", 1, 0), ("cosine", 0, 1)}
+
+
+def test_several_pairs_have_an_index(tmp_path: Path) -> None:
+    for side, modules in (("old", ("a", "b", "gone")), ("new", ("b", "a"))):
+        (tmp_path / side).mkdir()
+        for name in modules:
+            text = MODULE.format(name=name, opcode="cosine" if (side, name) == ("new", "b") else "negate")
+            (tmp_path / side / f"{name}.txt").write_text(text)
+    found = page(tmp_path / "old", tmp_path / "new", compares=True)
+    rows = found.views[0].tables[0].records()
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("a", "same program"), ("b", "different programs"), ("gone", "only in OLD")
+    ]  # fmt: skip
+    assert found.views[0].links == {"pairs": ("#m1", "#m2", "#m3")}
+    assert [one.name for one in found.views] == ["", "m1", "m1-old", "m1-new", "m2", "m2-old", "m2-new", "m3"]
+    assert all(section.nothing for section in view(found, "m3").sections)
+
+
+@pytest.fixture(scope="module")
+def passes() -> PageView:
+    return page(DATA / "pass_dumps").views[0]
+
+
+def test_compiler_passes_are_a_section_of_their_module(passes: PageView) -> None:
+    assert passes.sections[-1].name == "passes"
+    assert passes.title == "jit_step"
+    assert "spmd-partitioning (0006) 9" in passes.sections[-1].text
+
+
+def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
+    (table,) = [one for one in passes.tables if one.name == "history"]
+    collectives, figures = passes.sections[-1].pictures
+    marks = {
+        (mark, trace["name"]): height
+        for trace in traces(collectives.figure)
+        for mark, height in zip(trace["customdata"], trace["y"], strict=True)
+    }
+    kinds = ("all_reduce", "all_gather")
+    cells = {
+        (f"history:{number}", kind.replace("_", "-")): record[kind]
+        for number, record in enumerate(table.records())
+        for kind in kinds
+        if record[kind]
+    }
+    assert marks == cells
+    for measure, name in zip(figures.measures, ("fusions", "copies", "instructions"), strict=False):
+        (trace,) = traces(measure.figure)
+        assert trace["y"] == [record[name] for record in table.records()]
