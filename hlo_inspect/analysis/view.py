@@ -112,10 +112,8 @@ class View:
         plain = _NUMBER.match(self.tails[index])
         if plain is not None:
             return int(plain[1])
-        try:
-            return self.instruction(index).parameter_number
-        except tokens.ScanError:
-            return None
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.parameter_number
 
     def parameters_by_number(self) -> dict[int, int]:
         """The rows of the parameters whose numbers can be read."""
@@ -127,10 +125,8 @@ class View:
         plain = _ELEMENT.match(self.tails[index])
         if plain is not None:
             return int(plain[1])
-        try:
-            return self.instruction(index).attr("index")
-        except tokens.ScanError:
-            return None
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("index")
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
         """The shape of an operand: that of its definition, else the one that is printed."""
@@ -166,6 +162,19 @@ class View:
             known = known or Instruction(self.computation, self.rows[index], self.heads[index], line)
             self._instructions[index] = known
         return known
+
+    def instruction_at(self, index: int) -> Instruction | None:
+        """The same; `None` where its operands are not closed."""
+        try:
+            return self.instruction(index)
+        except tokens.ScanError:
+            return None
+
+    def op_name(self, index: int) -> str:
+        """The op_name in the metadata of a row; empty where there is none."""
+        instruction = self.instruction_at(index)
+        metadata = None if instruction is None else instruction.attr("metadata")
+        return "" if metadata is None else metadata.op_name
 
     @cached_property
     def _kept(self) -> dict[tuple[int, str], Instruction]:

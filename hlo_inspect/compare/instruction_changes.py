@@ -20,7 +20,6 @@ from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.regions import Regions, Reshaped
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.tokens import ScanError
 
 _FORWARDING = NO_KERNELS - {"constant"}
 _CHEAP = frozenset({"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape"})
@@ -124,10 +123,8 @@ class InstructionChanges:
         view = context.views.of(place.computation)
         opcode = view.opcodes[place.row]
         if opcode == "custom-call":
-            try:
-                return f"{view.instruction(place.row).attr('custom_call_target') or ''} custom-call"
-            except ScanError:
-                return opcode
+            instruction = view.instruction_at(place.row)
+            return opcode if instruction is None else f"{instruction.attr('custom_call_target') or ''} custom-call"
         kind = context.labels_of(view, place.row).kind
         return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
 

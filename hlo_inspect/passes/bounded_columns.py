@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hlo_inspect.analysis.calls import Bounds
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.report.model import Column, Unit
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.calls import Bounds
+    from hlo_inspect.analysis.cost.roofline import Seconds
 
 
 def bounded(

@@ -13,7 +13,6 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
 from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.passes.collective_times import time_columns
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Value
@@ -334,4 +333,8 @@ def with_times(
 ) -> tuple[Column, ...]:
     """The columns, with those of times behind the bytes that are sent."""
     at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
+    if not context.profile_is_named:
+        return tuple(columns)
+    from hlo_inspect.passes.collective_times import time_columns
+
     return (*columns[:at], *time_columns(context, members), *columns[at:])

@@ -16,10 +16,10 @@ from hlo_inspect.report.model import Column
 
 
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
-    """The columns of rows that stand for these collectives, where a profile is named: seconds of all runs of a step, at least
+    """The columns of rows that stand for these collectives, where there is a profile: seconds of all runs of a step, at least
     and by the model; windows and what is exposed at least times; the level of links, and the bus bandwidth of the estimate.
     """
-    if not context.profile_is_named or context.timelines is None:
+    if context.timelines is None:
         return ()
     return tuple(_columns(_Times(context), members))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions, scalar_text
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
-from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways, instruction_at
+from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import array_leaves, total
@@ -77,7 +77,7 @@ class _Describer:
     def expression(self, place: RowPlace) -> str:
         """What a fusion computes; empty for what is none."""
         view = self._context.views.of(place.computation)
-        instruction = instruction_at(view, place.row) if view.opcodes[place.row] == "fusion" else None
+        instruction = view.instruction_at(place.row) if view.opcodes[place.row] == "fusion" else None
         callee = instruction.callee("calls") if instruction is not None else None
         if instruction is None or callee is None:
             return ""

@@ -53,16 +53,20 @@ def shape_words(shape: Shape | None) -> Words:
 
 def listed(texts: Sequence[str], most: int = MOST_NAMED) -> str:
     """The first of several texts, and how many more there are."""
-    more = len(texts) - most
-    return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:most])} and {more:,} more"
+    return with_rest(texts[:most], len(texts))
+
+
+def with_rest(shown: Sequence[str], count: int) -> str:
+    """Texts, and how many more of all there are."""
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
 def operands_text(view: View, row: int, named: Sequence[tuple[str, str]]) -> str:
     """The operands with their shapes; `named` has the name of each, and of what makes it where it only hands that on."""
     shapes = [shape_text(view.operand_shape(row, number)) for number in range(min(len(named), MOST_NAMED))]
     shown = [f"{name}{f' (of {maker})' if maker else ''} {shape}" for (name, maker), shape in zip(named, shapes, strict=False)]
-    more = len(named) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    return with_rest(shown, len(named))
 
 
 def attributes_text(instruction: Instruction) -> str:

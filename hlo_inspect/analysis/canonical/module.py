@@ -45,14 +45,14 @@ class CanonicalModule:
         unnamed: dict[int, CanonicalComputation] = {}
         speller = Speller(self.module.computations, layouts=self.layouts)
         for name in self.module.computations:
-            alike = self._views.fingerprints.of(name)
-            is_alone = alike is not None and self._views.fingerprints.is_alone(name)
-            known = unnamed.get(alike) if alike is not None and is_alone else None
+            alike = self._views.fingerprints.of(name) or 0
+            is_alone = self._views.fingerprints.is_alone(name)
+            known = unnamed.get(alike) if is_alone else None
             if known is None:
                 view = self._views.of(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN))
-                if alike is not None and is_alone:
+                if is_alone:
                     unnamed[alike] = known
             found[name] = known
         for name in operands_first(found, lambda name: [one for one in found[name].callees if one in found]):

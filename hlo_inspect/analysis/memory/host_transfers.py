@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
 
 Direction = Literal["to device", "to host"]
@@ -71,10 +70,8 @@ def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
 
 
 def _target(view: View, row: int) -> str:
-    try:
-        return view.instruction(row).attr("custom_call_target") or ""
-    except tokens.ScanError:
-        return ""
+    instruction = view.instruction_at(row)
+    return "" if instruction is None else instruction.attr("custom_call_target") or ""
 
 
 def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.hlo.values import SliceDimension
 
 MAX_NODES = 48
@@ -40,12 +39,11 @@ def scalar_text(view: View, row: int | None) -> str:
     if row is None or view.opcodes[row] != "constant":
         return ""
     shape = view.shapes[row]
-    try:
-        literal = view.instruction(row).literal
-    except ScanError:
+    instruction = view.instruction_at(row)
+    if instruction is None or not isinstance(shape, ArrayShape) or shape.dimensions:
         return ""
-    is_number = isinstance(shape, ArrayShape) and not shape.dimensions
-    return literal if is_number and len(literal) <= _LONGEST_LITERAL else ""
+    literal = instruction.literal
+    return literal if len(literal) <= _LONGEST_LITERAL else ""
 
 
 class FusionExpressions:
@@ -139,10 +137,8 @@ class _Writer:
 
     def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """A fusion inside of a fusion, which stands there as its root."""
-        try:
-            callee = self._view.instruction(row).callee("calls")
-        except ScanError:
-            callee = None
+        instruction = self._view.instruction_at(row)
+        callee = None if instruction is None else instruction.callee("calls")
         view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
         if view is None or view.root is None or view.opcodes[view.root] == "tuple":
             return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
@@ -154,10 +150,8 @@ class _Writer:
 
     def _ranges(self, row: int) -> str:
         """What a slice takes, as `:, 0:1024`."""
-        try:
-            ranges = self._view.instruction(row).attr("slice") or ()
-        except ScanError:
-            ranges = ()
+        instruction = self._view.instruction_at(row)
+        ranges = () if instruction is None else instruction.attr("slice") or ()
         shape = self._view.operand_shape(row, 0)
         sizes = (
             shape.dimensions if isinstance(shape, ArrayShape) and len(shape.dimensions) == len(ranges) else [None] * len(ranges)
@@ -165,10 +159,8 @@ class _Writer:
         return ", ".join(":" if one == (0, size, 1) else _range(one) for one, size in zip(ranges, sizes, strict=True))
 
     def _direction(self, row: int) -> str:
-        try:
-            direction = self._view.instruction(row).attr("direction")
-        except ScanError:
-            direction = None
+        instruction = self._view.instruction_at(row)
+        direction = None if instruction is None else instruction.attr("direction")
         return _DIRECTIONS.get(direction or "", "?")
 
     def _function(self, row: int, opcode: str) -> str:
@@ -176,13 +168,11 @@ class _Writer:
         shape = self._view.shapes[row]
         if opcode in {"convert", "bitcast-convert"} and isinstance(shape, ArrayShape):
             return shape.dtype
-        try:
-            if opcode in {"reduce", "reduce-window"}:
-                return "-".join(filter(None, (opcode, self._applied(self._view.instruction(row).callee("to_apply")))))
-            if opcode == "custom-call":
-                return self._view.instruction(row).attr("custom_call_target") or opcode
-        except ScanError:
-            return opcode
+        instruction = self._view.instruction_at(row)
+        if instruction is not None and opcode in {"reduce", "reduce-window"}:
+            return "-".join(filter(None, (opcode, self._applied(instruction.callee("to_apply")))))
+        if instruction is not None and opcode == "custom-call":
+            return instruction.attr("custom_call_target") or opcode
         return _SHORT.get(opcode, opcode)
 
     def _applied(self, computation: str | None) -> str:

@@ -9,12 +9,11 @@ from typing import NamedTuple
 from hlo_inspect.analysis.neighbourhood.instruction_graph import Edges, InstructionGraph
 from hlo_inspect.analysis.neighbourhood.paths import Way, joined_between, shortest_ways, way_from_parameter
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES
-from hlo_inspect.hlo.tokens import ScanError
 
 MAX_NEIGHBOURS = 2_000
 """So many are looked at on each side."""
@@ -84,7 +83,7 @@ class Neighbourhood:
     @cached_property
     def instruction(self) -> Instruction | None:
         """The instruction; `None` where its operands are not closed."""
-        return instruction_at(self.view, self.row)
+        return self.view.instruction_at(self.row)
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
@@ -163,21 +162,13 @@ class Ways:
         return [(places[one], places[other]) for one, others in self.joined.items() for other in others if other in self.joined]
 
 
-def instruction_at(view: View, row: int) -> Instruction | None:
-    """A row as an instruction; `None` where its operands are not closed."""
-    try:
-        return view.instruction(row)
-    except ScanError:
-        return None
-
-
 def callers(views: Views) -> dict[str, list[Instruction]]:
     """The instructions that call each computation, in whatever role."""
     found: dict[str, list[Instruction]] = {}
     for name in views.computations:
         view = views.of(name)
         for row, opcode in enumerate(view.opcodes):
-            instruction = instruction_at(view, row) if opcode in CALLING_OPCODES else None
+            instruction = view.instruction_at(row) if opcode in CALLING_OPCODES else None
             if instruction is not None:
                 for callee in dict.fromkeys(called.name for called in instruction.called):
                     found.setdefault(callee, []).append(instruction)

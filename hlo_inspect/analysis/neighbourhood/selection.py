@@ -10,7 +10,6 @@ from typing import NamedTuple
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.errors import NoSuchInstructionError, did_you_mean
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 WILDCARD = "*"
@@ -87,16 +86,8 @@ def _fitting(views: Views, pattern: str) -> Iterator[RowPlace]:
             opcode = view.opcodes[row]
             if opcode not in opcodes:
                 opcodes[opcode] = fits(opcode, parts)
-            if opcodes[opcode] or fits(instruction, parts) or (longest in tail and fits(_op_name(view, row), parts)):
+            if opcodes[opcode] or fits(instruction, parts) or (longest in tail and fits(view.op_name(row), parts)):
                 yield RowPlace(name, row)
-
-
-def _op_name(view: View, row: int) -> str:
-    try:
-        metadata = view.instruction(row).attr("metadata")
-    except ScanError:
-        return ""
-    return metadata.op_name if metadata is not None else ""
 
 
 # -- lines ------------------------------------------------------------------------------------------------------------------

@@ -10,10 +10,8 @@ from hlo_inspect.analysis.calls import WANTS, Bounds
 from hlo_inspect.analysis.canonical.hashing import numbers_hash, text_hash
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, TABLE
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.hlo.wants import Wants
 
 STATE_WANTS = WANTS | Wants(opcodes=OPCODES, operands=OPCODES, targets=TARGETS, entry=True, graph=True, checked=True)
@@ -124,14 +122,6 @@ def _instructions(context: Context, opcode: str) -> Iterator[Followed]:
                 continue
             shape = view.shapes[index]
             operands = tuple(str(view.operand_shape(index, at)) for at in range(len(view.operand_rows(index))))
-            try:
-                op_name = _op_name(view.instruction(index))
-            except ScanError:
-                op_name = ""
             size = shape.array_bytes if shape is not None else None
-            yield Followed(opcode, view.rows[index][1], op_name, str(shape), operands, "", known.half == "start", size)
-
-
-def _op_name(instruction: Instruction) -> str:
-    metadata = instruction.attr("metadata")
-    return metadata.op_name if metadata is not None else ""
+            defined, is_start = view.names[index], known.half == "start"
+            yield Followed(opcode, defined, view.op_name(index), str(shape), operands, "", is_start, size)

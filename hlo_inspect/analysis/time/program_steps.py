@@ -124,7 +124,7 @@ class _StepBuilder:
         known = TABLE.get(rows.view.opcodes[row])
         if known is None or known.half != "start" or not self._in_order:
             return ComputeStep(at)
-        self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.instruction(row)),)
+        self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
         return IssueStep(at, waits=False)
 
     def _running(self, rows: _Rows, row: int, at: Place, *, is_beside: bool) -> Iterator[Step]:
@@ -152,7 +152,7 @@ class _StepBuilder:
                 continue
             self.beside[at] = name
             moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
-            self.streams[at] = (rows.copy_stream(row),) if moves else (_thread(rows.instruction(row)),)
+            self.streams[at] = (rows.copy_stream(row),) if moves else (_thread(rows.view.instruction_at(row)),)
             yield IssueStep(at, waits=False)
 
     def _opcodes(self, name: str) -> Iterable[str]:
@@ -196,12 +196,6 @@ class _Rows:
 
     def start_of(self, row: int) -> Place:
         return self.place(self._starts.of(row))
-
-    def instruction(self, row: int) -> Instruction | None:
-        try:
-            return self.view.instruction(row)
-        except ScanError:
-            return None
 
     def called(self, row: int) -> list[tuple[Role, str]]:
         try:
