@@ -6,8 +6,8 @@ prints for each shape, or for those with one of the words in their names, proces
 sizes, and the exponents of their growth: 1 is linear. The exit status is 1 where an exponent is above 1.15. Counted is what
 exceeds an empty module, or the shape at size 1 where that takes less. Each run is a process of its own, forked when everything
 is imported, so that no run sees what another left. The least of three runs counts, since other work on the machine only adds to
-it; the sizes take turns, and a shape above 1.15 is run up to nine times more. What is below a floor (20 ms, 4 MB) says nothing about
-growth and has no exponent.
+it; the sizes take turns, and a shape above 1.15 is run up to nine times more. What is below a floor (20 ms, 4 MB) says nothing
+about growth and has no exponent.
 
 The growth of memory is that of the most bytes that Python had allocated at once (`tracemalloc`), in one more run: the peak of
 the process has steps of the allocator in it, and lacks what earlier work left free.
