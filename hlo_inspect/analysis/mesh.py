@@ -173,6 +173,17 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
     return tuple(tuple(replica * partitions + partition for replica in group for partition in together) for group in groups)
 
 
+def ids_named(collective: Collective, counts: DeviceCounts) -> int:
+    """How many ids `device_groups` gives for a collective, without writing them out."""
+    replicas, partitions = counts.replicas or 1, counts.partitions or 1
+    together = partitions if collective.mode is GroupMode.CROSS_REPLICA_AND_PARTITION else 1
+    if isinstance(collective.groups, DeviceGroups) and collective.groups.count:
+        return collective.groups.count * together
+    if collective.mode is GroupMode.FLATTENED_ID:
+        return replicas * partitions
+    return partitions if collective.mode is GroupMode.CROSS_PARTITION else replicas * together
+
+
 def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardings: Iterable[Sharding]) -> tuple[Groups, ...]:
     """Every distinct list of groups, in the order of the text, in all slices, and every list of tiles."""
     found: dict[Groups, None] = {}

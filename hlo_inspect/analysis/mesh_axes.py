@@ -22,6 +22,7 @@ from hlo_inspect.analysis.mesh import (
     device_lists,
     find_mesh,
     has_groups,
+    ids_named,
     is_chain,
     module_shardings,
     runs_of,
@@ -108,7 +109,8 @@ def _too_many_ids(
     module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
 ) -> str:
     """What is said where groups and shardings, written out, are out of proportion to the text; else nothing."""
-    named = sum(groups.count for groups in {c.groups for c in collectives if isinstance(c.groups, DeviceGroups)})
+    distinct = {(c.groups, c.mode): c for c in collectives if has_groups(c)}
+    named = sum(ids_named(collective, counts) for collective in distinct.values())
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
     most = most_named(module)
     return f"its groups and shardings name devices more than {most:,} times" if named > most else ""

@@ -41,8 +41,9 @@ class Keeper:
         """Opens a computation. One that is written in place is never the entry; `signature` is its first line."""
         module = self.module
         computation = module.new_computation(name, line, is_entry=is_entry)
+        is_first = module.entry is None or not module.entry.is_entry
         if is_entry:
-            if module.entry is not None and module.entry.is_entry:
+            if module.entry is not None and not is_first:
                 module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
             module.entry, module.entry_signature = computation, signature
         if self._wants.checked or (self._wants.entry and is_entry):
@@ -50,7 +51,7 @@ class Keeper:
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
         opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
-        if is_entry and module.computation_count:
+        if is_entry and is_first and module.computation_count:
             opened.counts = any(  # a loop's condition comes before the loop
                 read.packed_scalars and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
             )

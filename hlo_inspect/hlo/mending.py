@@ -372,8 +372,11 @@ def _looks_plain(piece: str) -> bool:
     """
     if len(piece) < PLAIN_STEP * 2:
         return False
+    end = 0  # of the line that was looked at last
     for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
-        start = piece.rfind("\n", 0, at) + 1
+        if at < end:
+            continue
+        start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at) + 1 or len(piece)
         if not FRESH.match(piece, start) or (piece.startswith("HloModule", start) and _is_escaped(piece[start : start + 4096])):
             return False
     return True

@@ -538,3 +538,16 @@ def test_lists_of_more_devices_than_the_program_has_are_not_written_out() -> Non
     report = hlo_inspect.inspect(f"HloModule m, {meshes}\n\nENTRY e {{\n{lines}\n}}\n", "summary")
     assert report.facts["module.devices"] == 8
     assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes
+
+
+@pytest.mark.parametrize("attributes", ["replica_groups={}, all_reduce_id=7", "replica_groups={{0}}, channel_id=1"])
+def test_groups_that_stand_for_all_partitions_are_not_written_out(attributes: str) -> None:
+    """No groups, or groups of replicas with all their partitions: of a million partitions, which only a sharding names."""
+    lines = [
+        "p = f32[8] parameter(0), sharding={devices=[1048576]<=[1048576]}",
+        f"r = f32[8] all-reduce(p), {attributes}, to_apply=s",
+    ]
+    text = "HloModule m\n\nENTRY e {\n  q = f32[8] parameter(1), sharding={replicated}\n  " + "\n  ".join(lines) + "\n}\n"
+    report = hlo_inspect.inspect(text, "collectives")
+    assert report.facts["module.devices"] == 1_048_576
+    assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes

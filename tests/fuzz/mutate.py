@@ -34,6 +34,7 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
+from tests.fuzz.commands import ARGUMENTS, LAYOUT, Files
 
 MARKS = b"{ } ( ) [ ] \" ' /* */ // , = \\ % # <= -> -1 ? ... - 1e999 nan".split()
 SNIPPETS = [
@@ -81,8 +82,6 @@ SNIPPETS = [
 ]
 GARBAGE = MARKS + SNIPPETS
 
-LAYOUT = {ord(char): None for char in "\n\u00a0"}
-"""What is not printable and is no control character of the input: pages keep a number and its unit together."""
 LIMIT_SECONDS = 60
 ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
 """What one reading may take whatever the text is, and what a text may take by its size: three times what shapes of
@@ -91,6 +90,7 @@ ALLOWED_BYTES, BYTES_PER_BYTE, BYTES_PER_MODULE = 40 << 20, 1500, 1 << 20
 """The same for memory, above what the process had before: all reports are held together."""
 HOSTILE_CHARS = [1 << 11] * 5 + [1 << 13] * 3 + [1 << 16, 1 << 17]
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+COMMANDS = tuple(ARGUMENTS)
 PASS_NAMES = [one.name for one in PASSES]
 FORMAT_NAMES = [name for name in FORMATS if name != "json"]
 
@@ -294,14 +294,20 @@ class Dump:
     seconds: float
 
 
-def load(path: Path, max_bytes: int) -> Dump | None:
-    """The dump at `path`, if it is no larger."""
+def read_text(path: Path, max_bytes: int) -> bytes | None:
+    """The text at `path`, if it is no longer."""
     text = b""
     for piece in open_source(path).pieces():
         text += piece.encode()
         if len(text) > max_bytes:
             return None
-    return Dump(path, text, min(seconds_for(text) for _ in range(2)))
+    return text
+
+
+def load(path: Path, max_bytes: int) -> Dump | None:
+    """The dump at `path`, if it is no larger."""
+    text = read_text(path, max_bytes)
+    return None if text is None else Dump(path, text, min(seconds_for(text) for _ in range(2)))
 
 
 def allowed_seconds(dump: Dump, text: bytes, modules: int) -> float:
@@ -322,8 +328,8 @@ def mutant(dump: Dump, seed: int, other: Dump, only: str = "") -> tuple[bytes, b
 
 
 def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
-    """What is wrong with the reading of one mutant, if anything is: by all passes, one in four also by one pass alone; as JSON
-    and in one other format. Passes and formats take turns with the seeds.
+    """What is wrong with the reading of one mutant, if anything is: by all passes, one in four also by one command; as JSON
+    and in one other format. Commands and formats take turns with the seeds.
     """
     text, second = mutant(dump, seed, other, only)
     try:
@@ -338,7 +344,8 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
             render(found, FORMAT_NAMES[seed % len(FORMAT_NAMES)])
             took, memory = time.process_time() - start, peak_bytes() - before
             if seed % 4 == 0:
-                reports(text, [PASS_NAMES[seed // 4 % len(PASS_NAMES)]])
+                with Files(dump.text, text) as written:
+                    written.run(COMMANDS[seed // 4 % len(COMMANDS)])
             if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text) + BYTES_PER_MODULE * len(found):
                 return f"took {memory >> 20} MB, for {len(text):,} bytes"
             limit = allowed_seconds(dump, text, len(found))

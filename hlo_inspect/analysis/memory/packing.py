@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
 from hlo_inspect.records import dataclass
@@ -17,7 +17,7 @@ from hlo_inspect.records import dataclass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MANY = 1 << 30
+_MANY, _TOO_MANY = 1 << 30, 1 << 62  # a damaged text has shapes of any size
 """Numbers below this one, and their differences, have 32 bits."""
 
 
@@ -81,8 +81,8 @@ class _Placed:
         import numpy as np
 
         self._np = np
-        kind = np.int32 if largest < _MANY else np.int64
-        self._columns: list[NDArray[np.integer]] = [np.empty(count, kind) for _ in range(4)]
+        kind = np.int32 if largest < _MANY else np.int64 if largest < _TOO_MANY else object
+        self._columns: list[NDArray[Any]] = [np.empty(count, kind) for _ in range(4)]
         self._overlap, self._second = np.empty(count, np.bool_), np.empty(count, np.bool_)
         self._count = 0
 

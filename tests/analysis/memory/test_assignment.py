@@ -344,3 +344,13 @@ def test_which_allocations_are_free() -> None:
         for end in range(start + 1, 41):
             taken = {number for number, (low, high) in spans.items() if low < end and start < high}
             assert occupancy.taken(start, end) == sum(1 << number for number in taken)
+
+
+def test_buffers_of_any_size_are_placed() -> None:
+    """Shapes of a damaged text have more bytes than an address."""
+    huge = 1 << 63
+    chunks = [interval(0, huge, 0, 3), interval(1, huge, 1, 5), interval(2, 64, 4, 9)]
+    assert packed(*chunks) == (
+        2 * huge,
+        {1: 0, 0: huge, 2: huge},
+    )
