@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
-from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, axis, base_layout
-from hlo_inspect.report.html.charts.texts import label as short_label
-from hlo_inspect.report.html.charts.texts import lines, plain
+from hlo_inspect.report.html.charts.bars import lines_axis
+from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, base_layout
+from hlo_inspect.report.html.charts.texts import hover
 from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
 from hlo_inspect.report.model import Report, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_value
@@ -133,7 +133,7 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
     layout = base_layout(
         barmode="group",
         xaxis=amounts_axis([value for pair in shown for value in (pair.old, pair.new)], shown[0].unit),
-        yaxis=_labels([pair.label for pair in shown]),
+        yaxis=lines_axis([pair.label for pair in shown]),
         showlegend=True,
         height=_height(2 * len(shown)),
     )
@@ -142,7 +142,7 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
 
 def _hover(pair: _FactPair) -> str:
     values = (f"OLD {format_value(pair.old, pair.unit)}", f"NEW {format_value(pair.new, pair.unit)}")
-    return lines(*map(plain, (pair.label, *values)))
+    return hover(pair.label, *values)
 
 
 def _told(pairs: Sequence[_FactPair]) -> str:
@@ -203,7 +203,7 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
                     "name": name,
                     "y": [kinds.index(bar.kind) for bar in chosen],
                     "x": [bar.more for bar in chosen],
-                    "hovertext": [plain(f"{bar.kind}: {bar.told}") for bar in chosen],
+                    "hovertext": [hover(bar.kind, bar.told) for bar in chosen],
                     "hoverinfo": "text",
                     "customdata": [f"{table.name}:{bar.row}" for bar in chosen],
                     "marker": {"color": color, "line": {"color": "$paper", "width": 1}},
@@ -212,7 +212,7 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
     layout = base_layout(
         barmode="relative",
         xaxis=_signed_axis(bars, unit) if is_signed else amounts_axis(_sums(bars), unit),
-        yaxis=_labels(kinds),
+        yaxis=lines_axis(kinds),
         showlegend=is_signed,
         height=_height(len(kinds)),
     )
@@ -258,18 +258,6 @@ def _sums(bars: Sequence[_DifferenceBar]) -> list[int | float]:
     for bar in bars:
         found[bar.kind] = found.get(bar.kind, 0) + bar.more
     return list(found.values())
-
-
-def _labels(labels: Sequence[str]) -> Layout:
-    """An axis of texts, from above."""
-    return axis(
-        tickvals=list(range(len(labels))),
-        ticktext=[short_label(text) for text in labels],
-        range=[len(labels) - 0.5, -0.5],
-        tickfont={"color": "$text"},
-        zeroline=False,
-        showgrid=False,
-    )
 
 
 def _height(bars: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hlo_inspect.report.cells import heading
 from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, axis, base_layout
 from hlo_inspect.report.html.charts.palette import colour, series
-from hlo_inspect.report.html.charts.texts import lines, plain
+from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
 from hlo_inspect.report.model import Column, Report, Row, Table, Value
 from hlo_inspect.report.units import format_value
@@ -139,8 +139,8 @@ def _file(table: Table, row: Row) -> str:
 
 def _hover(table: Table, number: int, figure: str) -> str:
     row = table.rows[number]
-    texts = (f"{_file(table, row)} {_cell(table, row, 'pass')}", figure, str(_cell(table, row, "change") or "no other counts"))
-    return lines(*map(plain, texts))
+    title = f"{_file(table, row)} {_cell(table, row, 'pass')}"
+    return hover(title, figure, _cell(table, row, "change") or "no other counts")
 
 
 def _cell(table: Table, row: Row, name: str) -> Value:
