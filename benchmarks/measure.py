@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,17 +39,43 @@ def stay_on_one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def round_robin(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median seconds of each function. They take turns, so that a slow spell of the machine meets all of them; the
-    first turn warms up and does not count.
+def processor_seconds(function: Callable[[], object]) -> float:
+    """The processor time of one call."""
+    gc.collect()
+    begin = time.process_time()
+    function()
+    return time.process_time() - begin
+
+
+K = TypeVar("K")
+
+
+def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dict[K, float]:
+    """The least processor time of each function, after one call that is not counted. They take turns, so that a slow spell of
+    the machine meets all of them; other work only ever adds to the time of one.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds + 1):
+    seconds: dict[K, list[float]] = {name: [] for name in functions}
+    for number in range(rounds + 1):
         for name, function in functions.items():
-            begin = time.perf_counter()
-            function()
-            seconds[name].append(time.perf_counter() - begin)
-    return {name: median(times[1:]) for name, times in seconds.items()}
+            taken = processor_seconds(function)
+            if number:
+                seconds[name].append(taken)
+    return {name: min(times) for name, times in seconds.items()}
+
+
+def least_of_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
+    """The least seconds of each call of Python with these arguments, in turn, after one that is not counted."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    least = dict.fromkeys(commands, float("inf"))
+    for number in range(rounds + 1):
+        for name, arguments in commands.items():
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+            command = [sys.executable, *arguments]
+            subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+            least[name] = min(least[name], taken) if number else least[name]
+    return least
 
 
 def run_command(arguments: Sequence[str]) -> Command:

@@ -71,6 +71,8 @@ _CONTROL = lazy_pattern(rb"[\0-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 def convertible_format(start: bytes) -> Format | None:
     """The format of an input that XLA turns into HLO text, by its first bytes, whatever its name."""
+    if start.startswith(b"HloModule"):  # nearly always
+        return None
     if start.startswith(_MLIR_BYTECODE):
         return Format.MLIR_BYTECODE
     if start.startswith(_PROTO_STARTS) and find_module(memoryview(start)) is not None:
@@ -107,7 +109,7 @@ def is_binary(start: bytes) -> bool:
 
 def is_workload(start: str) -> bool:
     """Whether a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
-    return _WORKLOAD.match(start) is not None
+    return not start.startswith("HloModule") and _WORKLOAD.match(start) is not None
 
 
 def what_text_looks_like(start: str) -> str:

@@ -1,0 +1,165 @@
+"""The figures that are measured: what each is, what it has to be, and what it aims at."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tracemalloc
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import hlo_inspect
+from benchmarks.measure import ROOT, least_of_commands, processor_seconds, round_robin
+from benchmarks.planted import changed_text
+from hlo_inspect.cli.main import run
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.source_reports import without_collection
+
+EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")
+"""What the row of that name has been measured with from the first version on: passes that came later have rows of their own."""
+
+PROFILE = "h100-sxm"
+PLANTED = 500
+TINY = ROOT / "tests/data/handmade/nested_operands.txt"
+TINY_MODULES = 10_000
+
+
+class Figure(NamedTuple):
+    """One row. What is as many times as fast as something is better the larger it is, all else the smaller."""
+
+    name: str
+    unit: str
+    owed: float | None
+    aim: float | None
+    larger_is_better: bool = True
+
+    def holds(self, value: float) -> bool | None:
+        """Whether it is as good as is owed, `None` where nothing is."""
+        if self.owed is None:
+            return None
+        return value >= self.owed if self.larger_is_better else value <= self.owed
+
+
+def _smaller(name: str, unit: str, owed: float | None, aim: float | None) -> Figure:
+    return Figure(name, unit, owed, aim, larger_is_better=False)
+
+
+COLLECTIVES = Figure("collectives", "x XLA", 7, 15)
+QUICK = Figure("summary --quick", "x XLA", 3, 4)
+ALL = Figure("everything", "x XLA", 1, 1.5)
+GRAPH_PHASES = Figure("phases by graph", "x XLA", 0.7, 1.5)
+MEMORY = Figure("memory", "x XLA", 0.7, 1.5)
+TIME = Figure("time", "x XLA", 0.7, 1.5)
+DIFF = Figure("diff, 500 changes", "x XLA", 0.3, 1)
+PAGE = _smaller("report", "x summary", None, None)
+LAYERS = _smaller("twice the layers", "x time", 2, None)
+GRAPH_BYTES = _smaller("memory of the graph", "B/instruction", 150, 100)
+TINY_MODULE = _smaller("tiny module of 10,000", "x XLA's time", None, None)
+START = _smaller("start of collectives", "x imports", 1.6, 1.3)
+HELP = _smaller("start of --help", "x import click", 1.3, 1.15)
+TWO_PROCESSES = Figure("-j 2 on one module", "x -j 1", 1.5, 1.7)
+LARGE_PEAK = _smaller("peak of summary of 1 GB", "GB", 1.5, 1)
+
+FIGURES = (
+    *(COLLECTIVES, QUICK, ALL, GRAPH_PHASES, MEMORY, TIME, DIFF, PAGE, LAYERS, GRAPH_BYTES),
+    *(TINY_MODULE, START, HELP, TWO_PROCESSES, LARGE_PEAK),
+)
+
+
+def _inspect(*passes: str, phases: str = "names", profile: str | None = None) -> Callable[[Path], object]:
+    return lambda path: hlo_inspect.inspect(path, passes=passes, phases=phases, profile=profile)  # type: ignore[arg-type]
+
+
+READINGS: dict[Figure, Callable[[Path], object]] = {
+    COLLECTIVES: _inspect("collectives"),
+    QUICK: _inspect("summary"),
+    ALL: _inspect(*EVERYTHING),
+    GRAPH_PHASES: _inspect("collectives", phases="graph"),
+    MEMORY: _inspect("memory"),
+    TIME: _inspect("time", profile=PROFILE),
+}
+"""What is timed for each figure, against XLA's parser on the same text."""
+
+
+def speeds(path: Path, parse: Callable[[str], object], rounds: int) -> dict[Figure, float]:
+    """How many times as fast as XLA's parser each reading of a dump is."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    functions: dict[Figure | None, Callable[[], object]] = {None: partial(parse, text)}
+    for figure, reading in READINGS.items():
+        functions[figure] = partial(reading, path)
+    seconds = round_robin(functions, rounds)
+    return {figure: seconds[None] / seconds[figure] for figure in READINGS}
+
+
+def speed_of_diff(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
+    """How many times as fast as XLA's parser of both texts a diff is, of the dump and a version with planted changes."""
+    old = path.read_text(encoding="utf-8", errors="replace")
+    new = changed_text(old, PLANTED)
+    other = folder / f"changed.{path.name}"
+    other.write_text(new, encoding="utf-8", newline="\n")
+    both: dict[Figure | None, Callable[[], object]] = {
+        None: lambda: (parse(old), parse(new)),
+        DIFF: partial(_command, "diff", path, other),
+    }
+    seconds = round_robin(both, rounds)
+    return {DIFF: seconds[None] / seconds[DIFF]}
+
+
+def time_of_page(path: Path, rounds: int) -> dict[Figure, float]:
+    """The time of the page in times of that of the summary."""
+    seconds = round_robin({None: partial(_command, "summary", path), PAGE: partial(_command, "report", path)}, rounds)
+    return {PAGE: seconds[PAGE] / seconds[None]}
+
+
+def _command(name: str, *inputs: Path) -> None:
+    status = run([name, *map(str, inputs), "-q", "-o", os.devnull])
+    if status:
+        raise RuntimeError(f"hlo-inspect {name} ended with status {status}")
+
+
+def growth_by_layers(texts: Mapping[int, Path], rounds: int) -> dict[Figure, float]:
+    """How many times as long everything takes for twice the layers: texts of one program by how often its layers are there."""
+    seconds = round_robin({number: partial(READINGS[ALL], path) for number, path in texts.items()}, rounds)
+    least, most = min(texts), max(texts)
+    doublings = (most // least).bit_length() - 1
+    return {LAYERS: (seconds[most] / seconds[least]) ** (1 / doublings)}
+
+
+def graph_bytes(path: Path) -> dict[Figure, float]:
+    """The bytes of Python that stay beside the text for each instruction of a module that is read with its graph."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with without_collection():
+            modules = list(read_modules(open_source(path), Wants(graph=True)))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    instructions = sum(module.opcode_counts.total() for module in modules)
+    return {GRAPH_BYTES: (held - path.stat().st_size) / instructions}
+
+
+def tiny_modules(parse: Callable[[str], object]) -> dict[Figure, float]:
+    """The time of one of many tiny modules in a summary, in times of XLA's parser of it."""
+    text = TINY.read_text(encoding="utf-8") + "\n"
+    many = (text * TINY_MODULES).encode()
+    ours = processor_seconds(lambda: [None for _ in hlo_inspect.inspect_all(many, "summary")])
+    theirs = processor_seconds(lambda: [parse(text) for _ in range(TINY_MODULES)])
+    return {TINY_MODULE: ours / theirs}
+
+
+def starts(dump: Path, rounds: int) -> dict[Figure, float]:
+    """Processor time of whole commands, in times of what importing click, or click and rich, takes."""
+    commands = {
+        "click": ("-c", "import click"),
+        "rich": ("-c", "import click, rich.table, rich.console"),
+        "help": ("-m", "hlo_inspect", "--help"),
+        "collectives": ("-m", "hlo_inspect", "collectives", str(dump)),
+    }
+    least = least_of_commands(commands, rounds)
+    return {START: least["collectives"] / least["rich"], HELP: least["help"] / least["click"]}

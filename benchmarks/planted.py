@@ -1,0 +1,19 @@
+"""A second version of a dump: some instructions compute something else, evenly over the text."""
+
+from __future__ import annotations
+
+import re
+
+_EXCHANGED = {"add": "subtract", "multiply": "maximum", "subtract": "add", "maximum": "minimum", "minimum": "maximum"}
+_ELEMENTWISE = re.compile(rf" ({'|'.join(_EXCHANGED)})(?=\(%?[\w.\-]+, %?[\w.\-]+\))", re.ASCII)
+
+
+def changed_text(text: str, changes: int) -> str:
+    """The text with so many other opcodes of elementwise instructions, or as many as there are such instructions."""
+    found = list(_ELEMENTWISE.finditer(text))
+    step = max(1, len(found) // changes)
+    pieces, end = [], 0
+    for match in found[::step][:changes]:
+        pieces += [text[end : match.start(1)], _EXCHANGED[match[1]]]
+        end = match.end(1)
+    return "".join([*pieces, text[end:]])
