@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from html import escape
 from io import StringIO
 
@@ -35,8 +36,12 @@ def as_text(shown: Report | Table) -> str:
 
 
 def as_html(shown: Report | Table) -> str:
-    """The page as HTML, in the style of the notebook."""
-    return "\n".join(_table(shown.top(shown.page_rows)) if isinstance(shown, Table) else _report(shown))
+    """The page as HTML, in the style of the notebook: with the extra `[html]` the compact form of that of `report`."""
+    if isinstance(shown, Table):
+        return "\n".join(_table(shown.top(shown.page_rows)))
+    from hlo_inspect.report.html.compact import compact_page
+
+    return compact_page(shown, replace(_OPTIONS, width=_NOTEBOOK_WIDTH)) or "\n".join(_report(shown))
 
 
 def _report(report: Report) -> Iterator[str]:

@@ -4,7 +4,10 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pytest
+
 import hlo_inspect.api  # noqa: F401 - from then on reports show themselves
+from hlo_inspect.report.html import compact
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Report, Table
 
 
@@ -33,7 +36,11 @@ def text_of(html: str | None) -> str:
     return tags.text
 
 
-def test_a_report_is_a_page(sample: Report) -> None:
+@pytest.mark.parametrize("has_extra", [True, False])
+def test_a_report_is_a_page(sample: Report, monkeypatch: pytest.MonkeyPatch, *, has_extra: bool) -> None:
+    """With the extra [html] by its template, and without."""
+    if not has_extra:
+        monkeypatch.setattr(compact, "find_spec", lambda _: None)
     report = replace(sample, headline=(HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " <matmul>")),))
     text = text_of(report._repr_html_())
     for words in (
@@ -66,3 +73,15 @@ def test_what_is_large_stays_a_page(sample: Report) -> None:
 
 def test_a_table_without_rows(sample: Report) -> None:
     assert text_of(sample.table("custom_calls")._repr_html_()) == "Custom calls\nnone"
+
+
+def test_sections_open_one_by_one(sample: Report) -> None:
+    """The first is open; those of which the report has no table are not there, and nothing is loaded or run."""
+    html = sample._repr_html_() or ""
+    assert re.findall(r"<details( open)?>\n<summary>(.*)</summary>", html) == [
+        (" open", "Collectives"),
+        ("", "Parameters"),
+        ("", "Program"),
+    ]
+    assert "<script" not in html
+    assert "<a " not in html

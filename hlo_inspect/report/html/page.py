@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.data import json_block, table_data
 from hlo_inspect.report.html.model import Measure, Page, PageView
+from hlo_inspect.report.html.templates import render_template
 from hlo_inspect.report.html.view_text import BEHIND_NAMES, ViewText
 from hlo_inspect.report.options import RenderOptions
-from hlo_inspect.report.page import number_of, paragraphs
 from hlo_inspect.version import __version__
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
@@ -26,11 +21,11 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     styles = (assets.tables_style(), css_variables(), assets.own("style.css"))
     title = page.views[0].title if page.views else ""
     policy = assets.policy(scripts)
-    stream.write(_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
+    stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
     for view in page.views:
-        stream.write(_template("view.html", view=ViewText(view, page.documentation, options)))
+        stream.write(render_template("view.html", view=ViewText(view, page.documentation, options)))
         stream.writelines(_blocks(view, options))
-    stream.write(_template("foot.html", version=__version__, kinds=("text/javascript", "module", "module"), scripts=scripts))
+    stream.write(render_template("foot.html", version=__version__, scripts=scripts))
 
 
 def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:
@@ -50,26 +45,5 @@ def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:
 
 
 def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> str:
-    tag = _template("block.html", view=view.name, kind=kind, name=name)
+    tag = render_template("block.html", view=view.name, kind=kind, name=name)
     return f"{tag}{json_block(data)}</script>\n"
-
-
-def _template(name: str, /, **values: object) -> str:
-    return _environment().get_template(name).render(**values)
-
-
-@cache
-def _environment() -> Environment:
-    """Every value is escaped, except the files of this package and of its extra."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader(__name__.rpartition(".")[0]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"asset": Markup, "printable": printable, "paragraphs": paragraphs, "counted": number_of}
-    return environment

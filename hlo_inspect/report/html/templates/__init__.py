@@ -1,0 +1,33 @@
+"""The templates of pages. Every value is escaped, except the files of this package and of its extra."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hlo_inspect.errors import printable
+from hlo_inspect.report.page import number_of, paragraphs
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render_template(name: str, /, **values: object) -> str:
+    """The text of the template of that name."""
+    return _environment().get_template(name).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("hlo_inspect.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"asset": Markup, "printable": printable, "paragraphs": paragraphs, "counted": number_of}
+    return environment
