@@ -78,8 +78,8 @@ def test_a_table_without_rows(sample: Report) -> None:
 def test_sections_open_one_by_one(sample: Report) -> None:
     """The first is open; those of which the report has no table are not there, and nothing is loaded or run."""
     html = sample._repr_html_() or ""
-    assert re.findall(r"<details( open)?>\n<summary>(.*)</summary>", html) == [
-        (" open", "Collectives"),
+    assert re.findall(r'<details( open="open")?>\n<summary>(.*)</summary>', html) == [
+        (' open="open"', "Collectives"),
         ("", "Parameters"),
         ("", "Program"),
     ]

@@ -4,6 +4,7 @@
 
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
 const NARROW = 600; // pixels of a telephone
+const LEGEND = 60; // pixels
 const LONG = 30; // rows from which on a table scrolls by itself
 const NUMERIC = new Set(["count", "bytes", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]);
 const SCALES = {
@@ -310,7 +311,8 @@ function draw(figure) {
   drawn.set(figure, picture);
   const area = figure.querySelector(".drawing");
   const { data: traces, layout } = coloured(picture.figures[picture.chosen].figure);
-  window.Plotly.react(area, traces, { height: picture.height, ...layout }, CONFIG);
+  const legend = layout.showlegend && area.clientWidth < NARROW ? LEGEND : 0; // it takes several lines there
+  window.Plotly.react(area, traces, { ...layout, height: picture.height + legend }, CONFIG);
   if (!isFirst) return;
   area.on("plotly_click", (event) => {
     const to = event.points?.[0]?.customdata;
