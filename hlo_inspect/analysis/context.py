@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.provenance import Provenances
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
+    from hlo_inspect.analysis.time.kernel_costings import Costing
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
     from hlo_inspect.analysis.time.step_times import StepTimes
@@ -59,6 +60,8 @@ _OF_MACHINE = (
     "kernel_times",
     "timelines",
     "step_times",
+    "costings",
+    "costing_groups",
     "_collective_times_by_place",
     "profile_choice",
     "collective_times",
@@ -454,6 +457,28 @@ class Context:
         is_scheduled = self.module.header.is_scheduled
         work = issued_work(self.module, self.views, self.call_graph, self.kernels, self.collectives, in_order=is_scheduled)
         return find_timelines(work, self.kernel_times, self._collective_times_by_place, is_scheduled=is_scheduled)
+
+    @cached_property
+    def costings(self) -> list[Costing]:
+        """What each kernel costs in one step, the costliest first."""
+        from hlo_inspect.analysis.time.kernel_costings import find_costings
+        from hlo_inspect.analysis.time.step_times import RowTimes, row_times
+
+        times, timelines = self.kernel_times, self.timelines
+        if times is None or timelines is None:
+            return find_costings(self.kernels, None)
+
+        def times_of(kernel: Kernel) -> RowTimes:
+            return row_times(kernel, times, self.collective_time_of(kernel), timelines)
+
+        return find_costings(self.kernels, times_of)
+
+    @cached_property
+    def costing_groups(self) -> list[Costing]:
+        """The same with kernels together that differ in their names only."""
+        from hlo_inspect.analysis.time.kernel_costings import join_costings
+
+        return join_costings(self.costings)
 
     @cached_property
     def step_times(self) -> StepTimes | None:

@@ -2,121 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.figures import Figure
-from hlo_inspect.analysis.cost.kernels import Kernel, sum_of_step
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
 from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes, row_times
+from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
-from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table
 
 NO_KERNEL = "(no kernel)"
 """The row of what XLA's model counts and no kernel does: tables of pointers, barriers."""
-
-
-class Costing(NamedTuple):
-    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step and its share of the whole."""
-
-    kernels: Sequence[Kernel]
-    runs: Bounds
-    figures: tuple[Bounds, ...]
-    time: RowTimes | None
-    share: float | None = None
-
-    @property
-    def flops(self) -> Bounds:
-        return self.figures[0]
-
-    @property
-    def matmul_flops(self) -> Bounds:
-        return self.figures[1]
-
-    @property
-    def size(self) -> Bounds:
-        """Bytes, as XLA's cost model counts them."""
-        return self.figures[2]
-
-    @property
-    def weight(self) -> float:
-        """What the row is ordered by: its time with a profile, else its bytes."""
-        return self.size.least if self.time is None else self.time.bound.least
-
-    @property
-    def intensity(self) -> float | None:
-        """FLOP per byte."""
-        flops, size = self.flops.exact, self.size.exact
-        return None if flops is None or not size else flops / size
-
-
-def costings(context: Context) -> list[Costing]:
-    """A row for each kernel and one for what costs something without being one; what weighs most comes first."""
-    rows = [_costing(kernel, context) for kernel in context.kernels.found]
-    beside = context.kernels.beside
-    if beside:
-        figures = tuple(sum_of_step(beside, figure) for figure in _FIGURES)
-        if any(figure != NOTHING for figure in figures):
-            rows.append(Costing((), NOTHING, figures, None if context.kernel_times is None else NO_TIME))
-    return _weighed(rows, context)
-
-
-_FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
-
-
-def _costing(kernel: Kernel, context: Context) -> Costing:
-    times, timelines = context.kernel_times, context.timelines
-    time = None
-    if times is not None and timelines is not None:
-        time = row_times(kernel, times, context.collective_time_of(kernel), timelines)
-    return Costing((kernel,), countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES)), time)
-
-
-def _weighed(rows: list[Costing], context: Context) -> list[Costing]:
-    """The rows with their shares, those that weigh most first."""
-    if context.profile is not None:
-        whole: float = sum(row.time.bound.least for row in rows if row.time is not None)
-    else:
-        whole = sum(row.size.least for row in rows)
-
-    def share(row: Costing) -> float | None:
-        return row.weight / whole if whole else None
-
-    def order(row: Costing) -> tuple[float, ...]:
-        time = 0.0 if row.time is None else row.time.bound.least
-        return (bool(row.kernels), time, row.size.least, row.flops.least)
-
-    return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
-
-
-def together(rows: Sequence[Costing], context: Context) -> list[Costing]:
-    """The rows with those joined that differ in their names only."""
-
-    def equal(row: Costing) -> object:
-        if not row.kernels:
-            return ()
-        kernel = row.kernels[0]
-        labels, shape = kernel.labels, kernel.instruction.shape
-        figures = (row.runs, row.figures, kernel.is_unknown)
-        return (kernel.kind, labels.kind, str(shape), labels.phase, labels.source, labels.scope, *figures)
-
-    return _weighed([_sum(group) for group in group_rows(rows, equal)], context)
-
-
-def _sum(rows: Sequence[Costing]) -> Costing:
-    figures = tuple([reduce(Bounds.plus, column) for column in zip(*(row.figures for row in rows), strict=True)])
-    kernels = tuple([kernel for row in rows for kernel in row.kernels])
-    times = [row.time for row in rows if row.time is not None]
-    time = reduce(RowTimes.plus, times) if times else None
-    return Costing(kernels, reduce(Bounds.plus, (row.runs for row in rows)), figures, time)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------
@@ -136,7 +36,7 @@ def kernels_table(context: Context) -> Table:
         Column("line", "number", detail=7, get=lambda row: _first(row, lambda kernel: kernel.instruction.line)),
     )
     title = f"Kernels of one step, by {_order(context)}"
-    return Table.of("kernels", title, columns, costings(context), page_as="kernel_groups")
+    return Table.of("kernels", title, columns, context.costings, page_as="kernel_groups")
 
 
 def kernel_groups(context: Context) -> Table:
@@ -152,7 +52,7 @@ def kernel_groups(context: Context) -> Table:
         _SOURCE,
     )
     title = f"Kernels of one step, equal ones together, by {_order(context)}"
-    return Table.of("kernel_groups", title, columns, together(costings(context), context))
+    return Table.of("kernel_groups", title, columns, context.costing_groups)
 
 
 def _order(context: Context) -> str:

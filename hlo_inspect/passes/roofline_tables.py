@@ -9,8 +9,9 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, SHARED
 from hlo_inspect.analysis.cost.roofline import Seconds, rate, units_elsewhere
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.passes.grouping import group_rows
-from hlo_inspect.passes.kernel_tables import Costing, costings, kernel_groups, together
+from hlo_inspect.passes.kernel_tables import kernel_groups
 from hlo_inspect.report.model import Column, Row, Table
 
 
@@ -47,11 +48,11 @@ class _Point(NamedTuple):
 
 def roofline_tables(context: Context) -> Iterator[Table]:
     """The kernels that have a place, those that have none by reason, and with a profile the roofs."""
-    points = list(_points(context))
+    groups = kernel_groups(context)
+    points = list(_points(context, groups))
     placed = [point for point in points if not point.left_out]
     if not placed:
         return
-    groups = kernel_groups(context)
     more = [Column("group", "number", get=lambda point: point.number)]
     if context.kernel_times is not None:
         more += [
@@ -71,11 +72,9 @@ def roofline_tables(context: Context) -> Iterator[Table]:
         yield _roofs(context, context.profile, placed)
 
 
-def _points(context: Context) -> Iterator[_Point]:
+def _points(context: Context, groups: Table) -> Iterator[_Point]:
     times, profile = context.kernel_times, context.profile
-    for number, (row, of_table) in enumerate(
-        zip(together(costings(context), context), kernel_groups(context).rows, strict=True)
-    ):
+    for number, (row, of_table) in enumerate(zip(context.costing_groups, groups.rows, strict=True)):
         flops: float | None = row.flops.exact
         size: int | None = None
         if times is not None and profile is not None and flops is not None:

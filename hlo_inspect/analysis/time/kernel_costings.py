@@ -1,0 +1,106 @@
+"""What kernels cost in one step, one by one and equal ones together, with their shares of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.cost.executed import countable
+from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
+from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
+
+
+class Costing(NamedTuple):
+    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step and its share of the whole."""
+
+    kernels: Sequence[Kernel]
+    runs: Bounds
+    figures: tuple[Bounds, ...]
+    time: RowTimes | None
+    share: float | None = None
+
+    @property
+    def flops(self) -> Bounds:
+        return self.figures[0]
+
+    @property
+    def matmul_flops(self) -> Bounds:
+        return self.figures[1]
+
+    @property
+    def size(self) -> Bounds:
+        """Bytes, as XLA's cost model counts them."""
+        return self.figures[2]
+
+    @property
+    def weight(self) -> float:
+        """What the row is ordered by: its time with a profile, else its bytes."""
+        return self.size.least if self.time is None else self.time.bound.least
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte."""
+        flops, size = self.flops.exact, self.size.exact
+        return None if flops is None or not size else flops / size
+
+
+_FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
+
+
+def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
+    """A row for each kernel and one for what costs something without being one; what weighs most comes first. `times` are
+    those of all runs of a kernel, where there is an accelerator.
+    """
+    rows = [_costing(kernel, times) for kernel in kernels.found]
+    if kernels.beside:
+        figures = tuple(sum_of_step(kernels.beside, figure) for figure in _FIGURES)
+        if any(figure != NOTHING for figure in figures):
+            rows.append(Costing((), NOTHING, figures, None if times is None else NO_TIME))
+    return _weighed(rows)
+
+
+def _costing(kernel: Kernel, times: Callable[[Kernel], RowTimes] | None) -> Costing:
+    figures = tuple(map(kernel.of_step, _FIGURES))
+    return Costing((kernel,), countable(kernel.runs.bounds), figures, None if times is None else times(kernel))
+
+
+def _weighed(rows: list[Costing]) -> list[Costing]:
+    """The rows with their shares, those that weigh most first."""
+    whole = sum(row.weight for row in rows)
+
+    def share(row: Costing) -> float | None:
+        return row.weight / whole if whole else None
+
+    def order(row: Costing) -> tuple[float, ...]:
+        time = 0.0 if row.time is None else row.time.bound.least
+        return (bool(row.kernels), time, row.size.least, row.flops.least)
+
+    return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
+
+
+def join_costings(rows: Sequence[Costing]) -> list[Costing]:
+    """The rows with those joined that differ in their names only."""
+    groups: dict[object, list[Costing]] = {}
+    for row in rows:
+        groups.setdefault(_without_name(row), []).append(row)
+    return _weighed([_sum(group) for group in groups.values()])
+
+
+def _without_name(row: Costing) -> object:
+    if not row.kernels:
+        return ()
+    kernel = row.kernels[0]
+    labels, shape = kernel.labels, kernel.instruction.shape
+    figures = (row.runs, row.figures, kernel.is_unknown)
+    return (kernel.kind, labels.kind, str(shape), labels.phase, labels.source, labels.scope, *figures)
+
+
+def _sum(rows: Sequence[Costing]) -> Costing:
+    figures = tuple([reduce(Bounds.plus, column) for column in zip(*(row.figures for row in rows), strict=True)])
+    kernels = tuple([kernel for row in rows for kernel in row.kernels])
+    times = [row.time for row in rows if row.time is not None]
+    time = reduce(RowTimes.plus, times) if times else None
+    return Costing(kernels, reduce(Bounds.plus, (row.runs for row in rows)), figures, time)
