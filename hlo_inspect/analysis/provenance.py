@@ -34,14 +34,14 @@ class Provenances:
     """What each metadata of a module says, with the tables of stack frames that it points into."""
 
     def __init__(self, frames: StackFrames) -> None:
-        self._frames = frames
+        self.frames = frames
         self._known: dict[Metadata, Provenance] = {}
         self._scopes: dict[str, tuple[Scope, str]] = {}
 
     def of(self, metadata: Metadata) -> Provenance:
         known = self._known.get(metadata)
         if known is None:
-            found = origin(metadata, self._frames)
+            found = origin(metadata, self.frames)
             scope, folded = self._scope(_NUMBER.sub("0", found.op_name))
             known = self._known[metadata] = Provenance(found, scope, phase_of(found, scope), folded)
         return known

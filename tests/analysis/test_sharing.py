@@ -1,0 +1,158 @@
+"""What repeats is worked out once: the same is reported where nothing is shared, also of modules whose parts differ in one
+attribute, shape, constant, callee, name or order of operands.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.analysis.cost import computation
+from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.report.model import Report
+
+PASSES = ("summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
+
+UPDATE = (
+    "%w.{n} = f32[8,8] parameter(0)",
+    "%g.{n} = f32[8,8] parameter(1)",
+    "%c.{n} = f32[] constant(0.01)",
+    "%b.{n} = f32[8,8] broadcast(%c.{n}), dimensions={}",
+    "%m.{n} = f32[8,8] multiply(%g.{n}, %b.{n})",
+    "ROOT %u.{n} = f32[8,8] subtract(%w.{n}, %m.{n})",
+)
+LAST = "the end of the last line"
+NORM = (
+    "%w.{n} = f32[8,8] parameter(0)",
+    "%g.{n} = f32[8,8] parameter(1)",
+    "%z.{n} = f32[] constant(0)",
+    "%l.{n} = f32[4,8] slice(%w.{n}), slice={[0:4], [0:8]}",
+    "%r.{n} = f32[8] reduce(%l.{n}, %z.{n}), dimensions={0}, to_apply=%add.1",
+    "%d.{n} = f32[8,8] dot(%g.{n}, %k.{n}), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "%k.{n} = f32[8,8] broadcast(%r.{n}), dimensions={0}",
+    "ROOT %u.{n} = f32[8,8] add(%d.{n}, %w.{n})",
+)
+"""Computations of a fusion, numbered; what is in their lines is changed one thing at a time."""
+
+CHANGES: tuple[tuple[str, str], ...] = (
+    ("constant(0.01)", "constant(0.02)"),  # constants
+    ("constant(0)", "constant(-1)"),
+    ("f32[8,8]", "bf16[8,8]"),  # shapes
+    ("f32[] ", "f32[]{:T(128)} "),
+    ("f32[8,8] multiply", "f32[8,8]{0,1} multiply"),
+    ("slice={[0:4]", "slice={[2:6]"),  # attributes
+    ("slice={[0:4]", "slice={[0:8:2]"),
+    ("lhs_contracting_dims={1}", "lhs_contracting_dims={0}"),
+    ("dimensions={0}, to_apply", "dimensions={1}, to_apply"),
+    ("to_apply=%add.1", "to_apply=%power.1"),  # callees
+    ("to_apply=%add.1", "to_apply=%add.2"),
+    ("subtract(%w.{n}, %m.{n})", "subtract(%m.{n}, %w.{n})"),  # operands
+    ("multiply(%g.{n}, %b.{n})", "multiply(%g.{n}, %g.{n})"),
+    ("parameter(1)", "parameter(0)"),
+    ("subtract(", "add("),  # opcodes
+    ("multiply(", "divide("),
+    ("%m.{n}", "%other.name-{n}"),  # names
+    (LAST, ', metadata={op_name="jit(step)/jvp(layers_{n})/mul" source_line={n}}'),  # what says nothing
+    (LAST, ', frontend_attributes={a=", metadata={b", c="} %d"}'),
+    (LAST, ', frontend_attributes={a=", metadata={b", c="{n}} %d"}'),
+)
+
+CONTRACTED = "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}"
+APPLIED = "".join(
+    f"%{name} {{\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n  ROOT %s = f32[] {opcode}(%x, %y)\n}}\n"
+    for name, opcode in (("add.1", "add"), ("add.2", "add"), ("power.1", "power"))
+)
+
+
+def module(seed: int, layers: int = 8) -> str:
+    """A scheduled step of a network of products. Each weight is updated by a fusion, some gradients go through another one, and
+    half of what is fused is changed.
+    """
+    chance = random.Random(seed)  # noqa: S311 - no secrets
+    changes = chance.sample(CHANGES, 3)
+    bodies: list[str] = [APPLIED]
+    entry = [f"%p.{i} = f32[8,8] parameter({i})" for i in range(layers)]
+    entry += [f"%h.0 = f32[8,8] parameter({layers})"]
+    entry += [f"%h.{i + 1} = f32[8,8] dot(%h.{i}, %p.{i}), {CONTRACTED.format(1, 0)}" for i in range(layers)]
+    entry += [f"%t.{layers} = f32[8,8] tanh(%h.{layers})"]
+    for i in reversed(range(layers)):
+        entry.append(f"%t.{i} = f32[8,8] dot(%t.{i + 1}, %p.{i}), {CONTRACTED.format(1, 1)}")
+        entry.append(f"%g.{i} = f32[8,8] dot(%h.{i}, %t.{i + 1}), {CONTRACTED.format(0, 0)}")
+        gradient = f"%g.{i}"
+        for kind in (NORM, UPDATE) if chance.random() < 0.5 else (UPDATE,):
+            number = len(bodies)
+            bodies.append(fused(kind, number, chance.choice(changes) if chance.random() < 0.5 else None))
+            called = f"kind=kLoop, calls=%fused.{number}"
+            scope = f'metadata={{op_name="jit(step)/jvp(layers_{i})/mul"}}'
+            entry.append(f"%fusion.{number} = f32[8,8] fusion(%p.{i}, {gradient}), {called}, {scope}")
+            gradient = f"%fusion.{number}"
+        entry.append(f"%new.{i} = f32[8,8] copy({gradient})")
+    results = ", ".join(f"%new.{i}" for i in range(layers))
+    entry.append(f"ROOT %out = ({', '.join(['f32[8,8]'] * layers)}) tuple({results})")
+    aliases = ", ".join(f"{{{i}}}: ({i}, {{}}, may-alias)" for i in range(layers))
+    header = f"HloModule step, is_scheduled=true, input_output_alias={{ {aliases} }}"
+    return "\n".join((header, "", *bodies, "ENTRY %main {", *(f"  {line}" for line in entry), "}", ""))
+
+
+def fused(lines: Sequence[str], number: int, change: tuple[str, str] | None) -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    if change is not None:
+        old, new = change
+        body = body + new if old == LAST else body.replace(old, new, 1) if "name" not in new else body.replace(old, new)
+    body = body.replace("{n}", str(number))
+    return f"%fused.{number} {{\n{body}\n}}\n"
+
+
+def without_marks(text: str) -> str:
+    """The same as printers write it that have no `%`."""
+    return text.replace("%", "")
+
+
+def answers(text: str) -> tuple[object, ...]:
+    report: Report = hlo_inspect.inspect(text, PASSES)
+    tables = [(table.name, table.columns, table.rows) for table in report.tables]
+    return dict(report.facts), tables, report.findings, report.notes, report.headline
+
+
+@pytest.fixture
+def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has each thing worked out for itself."""
+
+    def unshared() -> None:
+        looked_up = Provenances.of
+        monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
+        monkeypatch.setattr(computation, "_alike", lambda *_: None)
+        monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
+
+    return unshared
+
+
+@pytest.mark.parametrize("spelled", [str, without_marks])
+def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], str], share_nothing: Callable[[], None]) -> None:
+    texts = [spelled(module(seed)) for seed in range(25)]
+    shared = [answers(text) for text in texts]
+    share_nothing()
+    for text, answer in zip(texts, shared, strict=True):
+        assert answers(text) == answer, text
+
+
+def test_the_modules_share_something_and_not_everything() -> None:
+    """Else the test above would prove little: of one module's fusions some are the same, and each change makes others."""
+    plain = fused(UPDATE, 1, None) + fused(NORM, 1, None)
+    changed = {fused(UPDATE, 1, change) + fused(NORM, 1, change) for change in CHANGES}
+    assert len(changed) == len(CHANGES)
+    assert plain not in changed
+    named = [hlo_inspect.inspect(module(seed), "optimizer").facts["optimizer.name"] for seed in range(25)]
+    assert named.count("sgd") > len(named) // 2
+    read = next(iter(read_modules(open_source(io.StringIO(module(3))), Wants(graph=True))))
+    fingerprints = Fingerprints(read.computations)
+    bodies = [fingerprints.of(name) for name in read.computations if name.startswith("fused")]
+    assert 2 < len(set(bodies)) < len(bodies)
