@@ -46,7 +46,7 @@ class UpdatePlaces:
         number = self._frame(frame)
         if number is None or row < 0:
             return []
-        whole = self._graph.frames[number].values[row]
+        whole = self._graph.frames[number].value(row)
         value = ValueGraph.element(whole, index)
         if isinstance(value, Parts) and part is not None and part.limit <= value.stop:
             return value.within(part.start, part.limit)

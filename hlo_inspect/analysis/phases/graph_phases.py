@@ -93,12 +93,12 @@ class GraphPhases:
         if self.step is None or self.of_collective(frame, row) not in (FORWARD, RECOMPUTE):
             return ""
         facts, kinds = self.step.facts, self.graph.kinds
-        nodes = [node for node in nodes_in(frame.values[row]) if not kinds[node] & SUMS]
+        nodes = [node for node in nodes_in(frame.value(row)) if not kinds[node] & SUMS]
         return BACKWARD if any(facts.bits[facts.parts.of[node]] & fact.FOR_BACKWARD for node in nodes) else ""
 
     def _sizes(self, frame: CallFrame, row: int) -> Counter[str]:
         """The bytes of the results of a row by phase; of one array in parts their lengths."""
-        value = frame.values[row]
+        value = frame.value(row)
         leaves = array_leaves(frame.view.shapes[row])
         sizes: Counter[str] = Counter()
         if isinstance(value, tuple) and len(leaves) == len(value) > 1:
@@ -148,7 +148,7 @@ def _scalars(graph: ValueGraph) -> list[int]:
         return []
     found = []
     for index, leaf in array_leaves(frame.view.shapes[root]):
-        nodes = nodes_in(ValueGraph.element(frame.values[root], index))
+        nodes = nodes_in(ValueGraph.element(frame.value(root), index))
         if len(nodes) == 1 and leaf.dtype.startswith(FLOATS) and _is_scalar(graph, nodes[0], leaf):
             found.append(nodes[0])
     return found
@@ -190,7 +190,7 @@ def _returns_activations(graph: ValueGraph, facts: StepFacts, overview: Overview
         return False
     for index, leaf in array_leaves(frame.view.shapes[root]):
         if leaf.elements != 1 and leaf.dtype.startswith(FLOATS) and (root, index) not in states and index not in aliased:
-            bits = [facts.bits[facts.parts.of[node]] for node in nodes_in(ValueGraph.element(frame.values[root], index))]
+            bits = [facts.bits[facts.parts.of[node]] for node in nodes_in(ValueGraph.element(frame.value(root), index))]
             others = fact.UPDATED | fact.COTANGENT
             if any(one & (fact.BEHIND_PRODUCT | others) == fact.BEHIND_PRODUCT for one in bits):
                 return True

@@ -209,17 +209,22 @@ def _constants(step: StepValues, phases: list[str]) -> None:
     """What depends on no input takes the first phase among its users: tables of angles that are made before a loop."""
     of, bits = step.facts.parts.of, step.facts.bits
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
-    first = [len(PHASE_ORDER) - 1] * len(step.facts.operands)
-    nodes: list[list[int]] = [[] for _ in step.facts.operands]
-    for node, part in enumerate(of):
-        nodes[part].append(node)
-    for part in range(len(nodes) - 1, -1, -1):
-        if not bits[part] & fact.FROM_INPUT and first[part] < len(PHASE_ORDER) - 1:
-            for node in nodes[part]:
-                phases[node] = PHASE_ORDER[first[part]]
-        lowest = min(rank[phases[node]] for node in nodes[part])
-        for other in step.facts.operands[part]:
-            first[other] = min(first[other], lowest)
+    none = len(PHASE_ORDER) - 1
+    lowest, first = [none] * len(bits), [none] * len(bits)
+    for part, phase in zip(of, phases, strict=True):
+        lowest[part] = min(lowest[part], rank[phase])
+    given: dict[int, str] = {}
+    for part in range(len(bits) - 1, -1, -1):
+        if not bits[part] & fact.FROM_INPUT and first[part] < none:
+            lowest[part] = first[part]
+            given[part] = PHASE_ORDER[first[part]]
+        own = lowest[part]
+        if own < none:
+            for other in step.facts.operands[part]:
+                first[other] = min(first[other], own)
+    for node, part in enumerate(of) if given else ():
+        if part in given:
+            phases[node] = given[part]
 
 
 def products_by_phase(graph: ValueGraph, phases: list[str]) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Union
+from typing import NamedTuple, Union
 
 from hlo_inspect.analysis.view import View
 
@@ -43,23 +43,71 @@ Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias t
 """A node, a tuple of values (or one node for all of it), an array in parts; `None` for what holds nothing, as a token."""
 
 
+class BodyTemplate(NamedTuple):
+    """The nodes of a computation that gets one node for each of so many arguments, counted from its first one on; an argument
+    is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: nodes, tuples of nodes, or nothing.
+    """
+
+    arguments: int
+    operands: Sequence[Sequence[int]]
+    kinds: bytes
+    rows: Sequence[int]
+    values: Sequence[Value]
+
+
 class CallFrame:
-    """One call of a computation: the values of its rows, and the calls that they make. Its nodes are `first` to `stop`."""
+    """One call of a computation, and the calls that its rows make. Its nodes are `first` to `stop`. Where it was made from a
+    `template`, that has the values of its rows.
+    """
 
-    __slots__ = ("arguments", "called", "caller", "first", "number", "pending", "results", "row", "stop", "values", "view")
+    __slots__ = (
+        "arguments",
+        "called",
+        "caller",
+        "first",
+        "number",
+        "pending",
+        "results",
+        "row",
+        "stop",
+        "template",
+        "values",
+        "view",
+    )
 
-    def __init__(self, number: int, view: View, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        number: int,
+        view: View,
+        arguments: Sequence[Value] | None,
+        caller: tuple[int, int] | None,
+        template: BodyTemplate | None = None,
+    ) -> None:
         self.number = number
         self.view = view
         self.arguments = arguments
         self.caller = caller
-        self.values: list[Value] = [None] * len(view.rows)
+        self.template = template
+        self.values: list[Value] = [None] * len(view.rows) if template is None else []
         self.called: dict[int, list[int]] = {}
         self.row = 0
         self.first = 0
         self.stop = 0
         self.pending: list[tuple[str, Sequence[Value]]] | None = None
         self.results: list[Value] = []
+
+    def value(self, row: int) -> Value:
+        """The value of a row."""
+        if self.template is None:
+            return self.values[row]
+        value = self.template.values[row]
+        return tuple(map(self._placed, value)) if isinstance(value, tuple) else self._placed(value)
+
+    def _placed(self, value: Value) -> Value:
+        """A value of the template in this call."""
+        if not isinstance(value, int):
+            return value
+        return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
 
 
 class ValueGraph:
@@ -81,10 +129,19 @@ class ValueGraph:
     def __len__(self) -> int:
         return len(self.operands)
 
+    def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
+        """The nodes of a call that is made from a template."""
+        first, count = frame.first, len(template.rows)
+        self.operands += [[first + one if one >= 0 else arguments[~one] for one in made_of] for made_of in template.operands]
+        self.kinds += template.kinds
+        self.frame_of += [frame.number] * count
+        self.row_of += template.rows
+        frame.stop = first + count
+
     def result(self) -> Value:
         """What the step returns."""
         root = self.frames[0].view.root
-        return None if root is None else self.frames[0].values[root]
+        return None if root is None else self.frames[0].value(root)
 
     @staticmethod
     def element(value: Value, index: Sequence[int]) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+from hlo_inspect.analysis.phases.body_templates import BodyTemplates, are_nodes
 from hlo_inspect.analysis.phases.products import MOVING, PRODUCTS, SUMMING, is_computing
 from hlo_inspect.analysis.phases.value_graph import (
     COLLECTIVE,
@@ -13,6 +14,7 @@ from hlo_inspect.analysis.phases.value_graph import (
     PRODUCT,
     REDUCES,
     SUMS,
+    BodyTemplate,
     CallFrame,
     Parts,
     Value,
@@ -44,6 +46,7 @@ class _ValueReader:
     def __init__(self, views: Views) -> None:
         self.graph = ValueGraph()
         self._views = views
+        self._templates = BodyTemplates(views.fingerprints)
         self._left = MAX_COPIES * sum(len(one.rows) for one in views.computations.values()) + 1000
         self._stack: list[CallFrame] = []
         self._open_names: set[str] = set()
@@ -75,21 +78,43 @@ class _ValueReader:
             self.graph.is_whole = False
             return False
         self._left -= len(computation.rows)
+        self._stack.append(self._new_frame(name, arguments, caller))
+        self._open_names.add(name)
+        return True
+
+    def _copy(self, name: str, arguments: Sequence[Value], caller: tuple[int, int]) -> CallFrame | None:
+        """A call that is like another one, where that is known and there is room for it."""
+        if not are_nodes(arguments) or name in self._open_names or len(self._stack) >= MAX_DEPTH:
+            return None
+        template = self._templates.find(name, len(arguments))
+        if template is None or len(template.values) > self._left:
+            return None
+        self._left -= len(template.values)
+        frame = self._new_frame(name, arguments, caller, template)
+        self.graph.add_body(frame, template, arguments)
+        return frame
+
+    def _new_frame(
+        self,
+        name: str,
+        arguments: Sequence[Value] | None,
+        caller: tuple[int, int] | None,
+        template: BodyTemplate | None = None,
+    ) -> CallFrame:
         graph = self.graph
-        frame = CallFrame(len(graph.frames), self._views.of(name), arguments, caller)
+        frame = CallFrame(len(graph.frames), self._views.of(name), arguments, caller, template)
         frame.first = len(graph.operands)
         graph.frames.append(frame)
         graph.frames_by_name.setdefault(name, []).append(frame)
         if caller is not None:
             graph.frames[caller[0]].called.setdefault(caller[1], []).append(frame.number)
-        self._stack.append(frame)
-        self._open_names.add(name)
-        return True
+        return frame
 
     def _leave(self, frame: CallFrame) -> None:
         self._stack.pop()
         self._open_names.discard(frame.view.computation.name)
         frame.stop = len(self.graph.operands)
+        self._templates.learn(frame, self.graph)
         if self._stack:
             root = frame.view.root
             self._stack[-1].results.append(None if root is None else frame.values[root])
@@ -273,8 +298,13 @@ class _ValueReader:
         names = [one.name for one in called if one.role in {"run", "fused"}]
         if not names:
             return self._plain(frame, row)
-        frame.pending = [(names[0], self._arguments(frame, row))]
-        return None
+        arguments = self._arguments(frame, row)
+        copied = self._copy(names[0], arguments, (frame.number, row))
+        if copied is None:
+            frame.pending = [(names[0], arguments)]
+            return None
+        root = copied.view.root
+        return None if root is None else copied.value(root)
 
     def _while(self, frame: CallFrame, row: int) -> Value:
         try:
