@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.attribute_forms import AttributeForm, attribute_text
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
@@ -42,7 +43,6 @@ _PRINTED_NAMES = lazy_pattern(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # op
 # a shape and the operand's name
 _PRINTED_SHAPE = lazy_pattern(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
-_NO_VALUES: dict[str, Value | MalformedValue] = {}  # shared by all instructions of which no attribute was asked for
 
 
 class Definitions(Protocol):
@@ -79,9 +79,11 @@ class Instruction:
     """
 
     __slots__ = (
-        "_close",
+        "_attributes",
+        "_form",
+        "_operand_text",
         "_operands",
-        "_values",
+        "_places",
         "computation",
         "is_root",
         "line",
@@ -89,11 +91,11 @@ class Instruction:
         "opcode",
         "operand_shapes",
         "shape",
-        "tail",
     )
 
     def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int) -> None:
         root, name, _, tail = row
+        close = operands_end(tail)
         self.computation = computation
         self.name = name
         self.opcode = head.opcode
@@ -101,23 +103,31 @@ class Instruction:
         self.line = line
         self.is_root = bool(root)
         self.operand_shapes: tuple[Shape | None, ...] = ()
-        self.tail = tail
-        self._close = operands_end(tail)
+        self._operand_text = tail[:close]
         self._operands: tuple[Operand, ...] | None = None
-        self._values: dict[str, Value | MalformedValue] = _NO_VALUES
+        self._attributes = tail[close + 1 :]
+        self._form: AttributeForm[Value | MalformedValue] | None = None
+        self._places: tuple[str, ...] = ()
+
+    @property
+    def tail(self) -> str:
+        """Its text behind the opening parenthesis."""
+        attributes = self._form.filled(self._places) if self._form is not None else self._attributes
+        return f"{self._operand_text}){attributes}"
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
     @property
     def literal(self) -> str:
         """The text between the parentheses of a constant or a parameter, without comments."""
-        return tokens.without_comments(self.tail[: self._close]).strip()
+        return tokens.without_comments(self._operand_text).strip()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         """The operands; a constant and a parameter have none."""
         if self._operands is None:
-            self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(self.tail, self._close)
+            text = self._operand_text
+            self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(f"{text})", len(text))
         return self._operands
 
     @property
@@ -127,15 +137,16 @@ class Instruction:
 
     def resolve_operands(self, definitions: Definitions) -> None:
         """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
-        if self.opcode in LITERAL_OPCODES or not self._close:
+        text = self._operand_text
+        if self.opcode in LITERAL_OPCODES or not text:
             return
-        heads = list(map(definitions.get, self.tail[: self._close].replace("%", "").split(", ")))
-        if None not in heads or _PRINTED_NAMES.fullmatch(self.tail, 0, self._close):
+        heads = list(map(definitions.get, text.replace("%", "").split(", ")))
+        if None not in heads or _PRINTED_NAMES.fullmatch(text):
             self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
             return
         shapes = self.computation.values.shapes
-        if _PRINTED_OPERANDS.fullmatch(self.tail, 0, self._close):
-            self.operand_shapes = tuple(map(shapes.get, _PRINTED_SHAPE.findall(self.tail, 0, self._close)))
+        if _PRINTED_OPERANDS.fullmatch(text):
+            self.operand_shapes = tuple(map(shapes.get, _PRINTED_SHAPE.findall(text)))
         else:
             self.operand_shapes = tuple(_operand_shape(operand, definitions, shapes) for operand in self.operands)
 
@@ -175,9 +186,7 @@ class Instruction:
     def attr(self, name: Literal["window"]) -> tuple[WindowDimension, ...] | None: ...
     def attr(self, name: str) -> Value | None:
         """The value of an attribute; `None` where there is none of that name, or its text makes no sense."""
-        value = self._values.get(name)
-        if value is None:
-            value = self.value(name)
+        value = self.value(name)
         return None if isinstance(value, MalformedValue) else value
 
     @overload
@@ -188,20 +197,41 @@ class Instruction:
     def value(self, name: str) -> Value | MalformedValue | None: ...
     def value(self, name: str) -> Value | MalformedValue | None:
         """The same, with the reason where the text makes no sense."""
-        known = self._values.get(name)
-        if known is None:
-            text = self._text(name)
-            if text is None:
-                return None
-            known = self.computation.values.read(name, text)
-            if self._values is _NO_VALUES:
-                self._values = {}
-            self._values[name] = known
-        return known
+        form = self._form or self.take_apart()
+        if name in form.known:
+            return form.known[name]
+        place, values = form.places.get(name), self.computation.values
+        if place is not None:
+            return values.read(name, self._places[place])
+        try:
+            text = form.text_of(name)
+        except tokens.ScanError:
+            text = self._own_text(form, name)
+            return None if text is None else values.read(name, text)
+        if name in form.places:
+            return values.read(name, self._places[form.places[name]])
+        form.known[name] = None if text is None else values.read(name, text)
+        return form.known[name]
+
+    def _own_text(self, form: AttributeForm[Value | MalformedValue], name: str) -> str | None:
+        """The text of an attribute where the form does not tell it. Where the attributes stop making sense before it, the
+        computation notes that.
+        """
+        try:
+            return attribute_text(form.filled(self._places), name)
+        except tokens.ScanError as error:
+            self.computation.note_fault(self.name, self.line, error.message)
+            return None
 
     def has(self, name: str) -> bool:
         """Whether there is an attribute of that name, whatever its value."""
-        return self._text(name) is not None
+        return self.value(name) is not None
+
+    def take_apart(self) -> AttributeForm[Value | MalformedValue]:
+        """Takes the text of the attributes apart into what many instructions have in common and what is of this one."""
+        self._form, self._places = self.computation.values.forms.take_apart(self._attributes)
+        self._attributes = ""
+        return self._form
 
     def callee(self, attribute: CalleeAttribute) -> str | None:
         """The first computation that an attribute names."""
@@ -213,31 +243,6 @@ class Instruction:
         """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
         return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.attr(attribute) or ()]
-
-    def _text(self, name: str) -> str | None:
-        """The text of one attribute; what follows it is not looked at. Where the text stops making sense before it, the
-        computation notes that.
-        """
-        tail, close = self.tail, self._close
-        at = tail.find(f", {name}=", close)
-        if at >= 0 and (tail.find('"', close, at) < 0 or _closes_all(tail, close, at)):
-            common = tokens.COMMON_ATTRIBUTE.match(tail, at)
-            if common is not None:
-                return common[2]
-        if name not in tail:
-            return None
-        try:
-            return next((value for found, value in tokens.attributes(tail, close + 1) if found == name), None)
-        except tokens.ScanError as error:
-            self.computation.note_fault(self.name, self.line, error.message)
-        return None
-
-
-def _closes_all(tail: str, start: int, end: int) -> bool:
-    """Whether no string and no brace is open at the end of a text."""
-    if tail.count('"', start, end) % 2 or tail.find("\\", start, end) >= 0:
-        return False
-    return tail.count("{", start, end) == tail.count("}", start, end)
 
 
 def _operand_shape(operand: Operand, definitions: Definitions, shapes: ShapeTable) -> Shape | None:

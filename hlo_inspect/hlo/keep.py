@@ -301,6 +301,7 @@ class Keeper:
             instruction = Instruction(computation, row, self._heads[row[2]], line)
             if instruction.opcode in self._wants.operands:
                 instruction.resolve_operands(opened)
+            instruction.take_apart()
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return

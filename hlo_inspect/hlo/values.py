@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs, parse_groups, parse_pairs
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.shape_text import ShapeTable
@@ -371,11 +372,12 @@ class MalformedValue(NamedTuple):
 
 @dataclass(slots=True)
 class ValueTable:
-    """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` are those of the
-    module.
+    """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` and `forms` are
+    those of the module.
     """
 
     shapes: ShapeTable = field(default_factory=ShapeTable)
+    forms: FormTable[Value | MalformedValue] = field(default_factory=FormTable)
     _known: dict[tuple[str, str], Value | MalformedValue] = field(default_factory=dict)
     _kept: int = 0
 

@@ -1,0 +1,95 @@
+"""Values that are read once for all instructions of a form have to be those that each text has by itself."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.attribute_forms import FormTable
+from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.values import ValueTable
+
+NAMES = (
+    "calls",
+    "to_apply",
+    "channel_id",
+    "metadata",
+    "kind",
+    "backend_config",
+    "replica_groups",
+    "index",
+    "branch_computations",
+)
+PARTS = [
+    *(", calls=%a", ", calls=%b.1", ", to_apply=add", ", to_apply=%a, %b", ", calls={%a, %b}", ", branch_computations={%c}"),
+    *(", channel_id=1", ", channel_id=2", ", channel_id=x", ", kind=kLoop", ", kind=kInput", ", index=0", ", index=1"),
+    *(', metadata={op_name="x" stack_frame_id=3}', ', metadata={op_name="y, calls=%z"}', ", metadata={[}", ", metadata={a}5"),
+    *(', backend_config="{, calls=%q"', ', backend_config={"a":"}, channel_id=7"}', ', backend_config="a, metadata={" , x="}"'),
+    *(", replica_groups={{0,1}}", ", replica_groups={{0,1},{2,3}}", ", to_apply={ ROOT r = f32[] add(p, q) }", ", calls=%a%b"),
+    *(
+        ', s="\\", calls=%w"',
+        " /* , calls=%n */",
+        ', metadata={op_name="\\"" }',
+        ", calls=",
+        ', k="/*"',
+        ", \0",
+        ", calls=\0000\0",
+    ),
+]
+
+
+def instruction(attributes: str, computation: Computation) -> Instruction:
+    return Instruction(computation, ("", "i", "", "%p)" + attributes), HeadTable()["f32[] fusion"], 1)
+
+
+def value_in_text(attributes: str, name: str) -> object:
+    """The value without forms: what the grammar says that the text of the attribute is."""
+    text = next((value for found, value in tokens.attributes(attributes) if found == name), None)
+    return None if text is None else ValueTable().read(name, text)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_form_has_the_values_of_each_text(seed: int) -> None:
+    """Of texts that differ in one part, read one after the other from one table, in both orders."""
+    chance = random.Random(seed)  # noqa: S311 - texts, not secrets
+    parts = chance.choices(PARTS, k=chance.randint(1, 5))
+    texts = ["".join(parts)]
+    for _ in range(3):
+        parts[chance.randrange(len(parts))] = chance.choice(PARTS)
+        texts.append("".join(parts))
+    shared = Computation("main", 1, is_entry=True)
+    for text in (*texts, *reversed(texts)):
+        found = instruction(text, shared)
+        for name in chance.sample(NAMES, len(NAMES)):
+            value = repr(found.value(name))
+            assert value == repr(instruction(text, Computation("main", 1, is_entry=True)).value(name)), (text, name)
+            with suppress(tokens.ScanError):  # of what makes no sense the first values may be found or not
+                assert value == repr(value_in_text(text, name)), (text, name)
+        assert found.tail == "%p)" + text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one_form"),
+    [
+        (", kind=kLoop, calls=%a", ", kind=kLoop, calls=%b.17", True),
+        (", channel_id=1, to_apply=%a", ", channel_id=22, to_apply=%b", True),
+        (', kind=kLoop, metadata={op_name="a"}', ', kind=kLoop, metadata={op_name="b" source_line=3}', True),
+        (", kind=kLoop, calls=%a", ", kind=kInput, calls=%a", False),
+        (", index=1", ", index=2", False),
+        (", replica_groups={{0,1}}", ", replica_groups={{0,2}}", False),
+        (", calls=%a", ", calls=a", False),
+        (", calls=%a", ", to_apply=%a", False),
+        (', backend_config="1"', ', backend_config="2"', False),
+    ],
+)
+def test_what_a_form_leaves_out(one: str, other: str, is_one_form: bool) -> None:
+    table: FormTable[object] = FormTable()
+    assert (table.take_apart(one)[0] is table.take_apart(other)[0]) == is_one_form
