@@ -51,11 +51,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return write
 
 
-class _Watched:
-    """A page in the browser, what went wrong on it, and what it asked for."""
+class Watched:
+    """A page in the browser, what went wrong on it, and what it asked for; the policy of the page can be left out."""
 
-    def __init__(self, browser: Browser, path: Path) -> None:
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900})
+    def __init__(self, browser: Browser, path: Path, *, without_policy: bool = False) -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=without_policy)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.problems: list[str] = []
@@ -71,23 +71,23 @@ class _Watched:
 
 
 @pytest.fixture(scope="session")
-def watched(browser: Browser) -> Iterator[dict[Path, _Watched]]:
-    pages: dict[Path, _Watched] = {}
+def watched(browser: Browser) -> Iterator[dict[Path, Watched]]:
+    pages: dict[Path, Watched] = {}
     yield pages
     for one in pages.values():
         one.context.close()
 
 
 @pytest.fixture
-def opened(browser: Browser, watched: dict[Path, _Watched]) -> Iterator[Opened]:
+def opened(browser: Browser, watched: dict[Path, Watched]) -> Iterator[Opened]:
     """`opened(path, width=390, scheme="dark")`: the page in the browser, which all tests of it share: it is as the one before
     left it. At the end of each nothing may have gone wrong on it, and it may have asked for nothing but itself.
     """
-    used: list[_Watched] = []
+    used: list[Watched] = []
 
     def open_page(path: Path, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Page:
         if path not in watched:
-            watched[path] = _Watched(browser, path)
+            watched[path] = Watched(browser, path)
         used.append(watched[path])
         page = watched[path].page
         page.set_viewport_size({"width": width, "height": 900})

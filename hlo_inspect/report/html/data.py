@@ -22,11 +22,11 @@ _WIDE = 160
 
 
 def json_block(value: object) -> str:
-    """JSON that stands inside of a script element."""
+    """JSON that stands inside of a script element. A surrogate alone, as of a file's name that is not UTF-8, is an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
-    return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def table_data(table: Table, raw_bytes: bool) -> dict[str, object]:

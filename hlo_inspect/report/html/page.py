@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
+from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.data import json_block, table_data
@@ -19,7 +20,7 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     """Writes the page piece by piece, so that no more than one block of data is in memory beside the reports."""
     scripts = (assets.plotly_script(), assets.tables_script(), assets.own("page.js"))
     styles = (assets.tables_style(), css_variables(), assets.own("style.css"))
-    title = page.views[0].title if page.views else ""
+    title = printable(page.views[0].title) if page.views else ""
     policy = assets.policy(scripts)
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
     for view in page.views:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def render_template(name: str, /, **values: object) -> str:
-    """The text of the template of that name."""
-    return _environment().get_template(name).render(**values)
+    """The text of the template of that name. A surrogate alone, which UTF-8 does not have, becomes a question mark."""
+    return _environment().get_template(name).render(**values).encode("utf-8", "replace").decode("utf-8")
 
 
 @cache

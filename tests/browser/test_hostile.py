@@ -1,0 +1,115 @@
+"""Names of dumps that are markup, scripts or templates: on the page they are text, with its policy and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hlo_inspect.cli.main import run
+from tests.browser.conftest import Watched
+from tests.browser.hostile_dump import hostile_module, in_one_line
+from tests.browser.hostile_names import hostile_names
+from tests.browser.page_data import PageData
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NAMES = hostile_names()
+
+SHOWN = {"with its policy": ("", "m7"), "without a policy": ("", "m1", "m2")}
+"""The views that are looked at. What runs nowhere without a policy breaks none."""
+
+ELEMENTS = """() => {
+  const all = [...document.querySelectorAll("*")];
+  const attributes = all.flatMap((one) => [...one.attributes].map((other) => [one.localName, other.name, other.value]));
+  return {
+    scripts: document.scripts.length,
+    names: [...new Set(all.map((one) => one.localName))],
+    handlers: attributes.filter(([, name]) => name.startsWith("on")),
+    links: attributes.filter(([, name, value]) => /(href|src|action|data)$/.test(name) && !/^(#|data:image.png;)/.test(value)),
+    hostile: window.hostile ?? null,
+  };
+}"""
+"""What the page consists of, and whether a hostile name has run."""
+
+SHOW = """(view) => {
+  location.hash = view ? `#${view}` : "#top";
+  const main = [...document.querySelectorAll("main")].find((one) => one.dataset.view === view);
+  for (const one of main.querySelectorAll("details")) one.open = true;
+}"""
+
+DRAW = """async (view) => {
+  const main = [...document.querySelectorAll("main")].find((one) => one.dataset.view === view);
+  for (const one of main.querySelectorAll("figure, details.table, details.finding")) {
+    one.scrollIntoView({ block: "center" });
+    await new Promise((done) => setTimeout(done, 15));
+  }
+  const drawings = [...main.querySelectorAll(".js-plotly-plot")];
+  for (const one of drawings) {
+    const traces = one.data.map((trace, curveNumber) => ({ curveNumber, pointNumber: 0 }));
+    if (one._fullLayout.xaxis) for (const point of traces) try { Plotly.Fx.hover(one, [point]); } catch { /* is not drawn */ }
+  }
+  return drawings.length;
+}"""
+"""Draws all pictures of a view, and shows a hover on each."""
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a module with all names, and of twelve with a few each, from files whose names are hostile too."""
+    folder = tmp_path_factory.mktemp("hostile")
+    inputs = [folder / "<img src=x onerror=window.hostile=1>{{7*7}}.txt", folder / "a\udcff\u202e'\"&.txt"]
+    inputs[0].write_text(hostile_module(NAMES), encoding="utf-8")
+    inputs[1].write_text("\n".join(hostile_module(NAMES, 11 * number, 5) for number in range(12)), encoding="utf-8")
+    output = folder / "page.html"
+    assert run(["report", *map(str, inputs), "-q", "-o", str(output)]) == 0
+    return output
+
+
+@pytest.fixture(scope="module")
+def held(page_file: Path) -> PageData:
+    return PageData(page_file.read_text(encoding="utf-8"))
+
+
+def test_all_names_are_on_the_page(held: PageData) -> None:
+    """What else is tested here is about something: each name is in some table as it was written, or as lines can hold it. Only
+    a surrogate alone cannot be in a text of UTF-8: its bytes are read as escapes.
+    """
+    cells = {cell for table in held.tables("m1").values() for row in table.rows for cell in row if isinstance(cell, str)}
+    every = "\n".join(cells)
+    missing = [name for name in NAMES if name not in every and in_one_line(name) not in every]
+    assert all("\ud800" in name or "\udfff" in name for name in missing)
+
+
+@pytest.fixture(scope="module", params=SHOWN)
+def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    """The page with the tables of some views open and their pictures drawn."""
+    watched = Watched(browser, page_file, without_policy=request.param == "without a policy")
+    for view in SHOWN[request.param]:
+        watched.page.evaluate(SHOW, view)
+        assert watched.page.evaluate(DRAW, view) > 3 or not view
+    yield watched
+    watched.context.close()
+
+
+def test_nothing_runs_and_nothing_is_loaded(watched_page: Watched, held: PageData) -> None:
+    found: dict[str, Any] = watched_page.page.evaluate(ELEMENTS)
+    assert found["hostile"] is None
+    assert watched_page.problems == []
+    assert found["scripts"] == len(held.blocks) + 3
+    assert not {"img", "iframe", "object", "embed", "base", "form", "math", "plaintext", "textarea"} & set(found["names"])
+    assert found["handlers"] == []
+    assert found["links"] == []
+
+
+def test_an_instruction_is_shown_as_text(watched_page: Watched) -> None:
+    page = watched_page.page
+    page.evaluate("location.hash = '#m1/instruction/i0'")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    assert page.evaluate("window.hostile ?? null") is None
+    assert dialog.locator("img, script, iframe, svg").count() == 0
+    page.keyboard.press("Escape")
