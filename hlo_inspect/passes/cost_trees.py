@@ -21,7 +21,7 @@ def cost_trees(context: Context) -> Iterator[Table]:
     if context.module.entry is None:
         return
     timelines = context.timelines
-    parts = time_parts(context, timelines) if timelines is not None and timelines.is_scheduled else []
+    parts = time_parts(context) if timelines is not None and timelines.is_scheduled else []
     measures = (*_COST, *(_TIME if parts else ()))
     scopes = _leaves(context, parts, "scope", _scopes)
     yield tree_table("scope_tree", "One step by scope within scope", "scope", measures, scopes, join_chains=True)

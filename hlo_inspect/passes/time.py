@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import ClassVar
 
 from hlo_inspect.analysis.context import Context
@@ -10,6 +11,7 @@ from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.time_page import time_headline, time_tables
+from hlo_inspect.passes.time_tables import time_parts
 from hlo_inspect.report.model import Section
 
 
@@ -39,4 +41,5 @@ class Time(Pass):
     specs = ()
 
     def run(self, context: Context) -> Section:
-        return Section({}, time_tables(context), [], time_headline(context))
+        parts_of = cache(partial(time_parts, context))  # tables and first lines are made where they are shown
+        return Section({}, time_tables(context, parts_of), [], time_headline(context, parts_of))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
@@ -19,7 +19,6 @@ from hlo_inspect.passes.time_tables import (
     exposed_table,
     resources_table,
     step_table,
-    time_parts,
     total_seconds,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Table
@@ -34,8 +33,10 @@ _AXES = 4
 # -- tables -----------------------------------------------------------------------------------------------------------------
 
 
-def time_tables(context: Context) -> Iterator[Table]:
-    """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source."""
+def time_tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[Table]:
+    """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source.
+    `parts_of` gives the parts of the step.
+    """
     times, timelines = context.step_times, context.timelines
     if times is None or timelines is None:
         return
@@ -45,9 +46,8 @@ def time_tables(context: Context) -> Iterator[Table]:
     compared = comparison(context)
     if compared is not None:
         yield compared
-    parts = time_parts(context, timelines)
     if timelines.is_scheduled:
-        yield step_table(parts)
+        yield step_table(parts_of())
     likely = times.estimate_step.least if timelines.is_scheduled else None
     yield resources_table(busy_resources(context), times.step.least, likely)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
@@ -57,14 +57,14 @@ def time_tables(context: Context) -> Iterator[Table]:
     if timelines.is_scheduled:
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []
-        yield from breakdowns(parts)
+        yield from breakdowns(parts_of())
 
 
 # -- first lines ------------------------------------------------------------------------------------------------------------
 
 
-def time_headline(context: Context) -> Iterator[HeadlineRow]:
-    """How long a step takes, what of it is exposed, what binds."""
+def time_headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[HeadlineRow]:
+    """How long a step takes, what of it is exposed, what binds. `parts_of` gives the parts of the step."""
     times, timelines = context.step_times, context.timelines
     if times is None or timelines is None:
         reason = "; ".join(context.profile_choice.notes)
@@ -74,11 +74,10 @@ def time_headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("step", (f"not known: {times.step.reason}",))
         return
     if timelines.is_scheduled:
-        parts = time_parts(context, timelines)
         yield HeadlineRow("step", tuple(_step(context, times)))
-        yield HeadlineRow("kernels", tuple(_kernels(times, parts)))
+        yield HeadlineRow("kernels", tuple(_kernels(times, parts_of())))
         if context.collectives:
-            yield HeadlineRow("exposed", tuple(_exposed(times, parts)))
+            yield HeadlineRow("exposed", tuple(_exposed(times, parts_of())))
     else:
         yield HeadlineRow("step", tuple(_range(context, times)))
     binding = tuple(_binding(context, times))

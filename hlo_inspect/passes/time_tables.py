@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN, scope_of
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.independent_compute import IndependentCompute, independent_compute
+from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
 from hlo_inspect.analysis.time.resources import resource_seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, row_times
 from hlo_inspect.analysis.time.timelines import Timelines
@@ -46,10 +46,10 @@ class TimePart(NamedTuple):
     fixed: Seconds = NO_SECONDS
 
 
-def time_parts(context: Context, timelines: Timelines) -> list[TimePart]:
+def time_parts(context: Context) -> list[TimePart]:
     """The parts of the step; they add up to it."""
-    times = context.kernel_times
-    if times is None:
+    times, timelines = context.kernel_times, context.timelines
+    if times is None or timelines is None:
         return []
     parts = []
     for kernel in context.own_kernels:
@@ -243,10 +243,8 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         if any(site.exposed.least for site in sites):
             found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
     found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
-    rows = [
-        row._replace(independent=independent_compute(timelines.estimate, context.views, row.collective))
-        for row in found[:MOST_EXPOSED]
-    ]
+    independent = IndependentComputes(timelines.estimate, context.views)
+    rows = [row._replace(independent=independent.of(row.collective)) for row in found[:MOST_EXPOSED]]
     columns = (
         Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),

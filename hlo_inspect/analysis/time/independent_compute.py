@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.time.steps import WaitStep
+from hlo_inspect.analysis.time.steps import Place, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
 from hlo_inspect.analysis.time.timelines import TimedStep
 from hlo_inspect.analysis.view import Views
@@ -20,22 +21,36 @@ class IndependentCompute(NamedTuple):
     longest: str
 
 
-def independent_compute(step: TimedStep, views: Views, collective: Collective) -> IndependentCompute | None:
-    """What could hide a collective, in its own computation: loops and calls there count with all that they compute. `None`
-    where its computation does not run in the order of a schedule.
-    """
-    start = place(collective.start)
-    steps = step.work.program.steps.get(start[0])
-    if steps is None or start not in step.work.issued:
-        return None
-    view = views.of(start[0])
-    rows = {(start[0], view.lines[row], view.rows[row][1]): row for row in range(len(view.rows))}
-    done = next((one.done for one in steps if isinstance(one, WaitStep) and one.place == start), start)
-    tied = _reached(rows[start], view.operand_rows) | _reached(rows[done], view.users.__getitem__)
-    free = [(step.timeline.computing(one), one.place[2]) for one in steps if rows[one.place] not in tied]
-    ticks, name = max(free, default=(0, ""))
-    runs = step.timeline.site(start).runs
-    return IndependentCompute(sum(one for one, _ in free) * runs / TICKS, name if ticks else "")
+class IndependentComputes:
+    """What could hide each collective, in its own computation: loops and calls there count with all that they compute."""
+
+    def __init__(self, step: TimedStep, views: Views) -> None:
+        self._step = step
+        self._views = views
+        self._rows: dict[str, Mapping[Place, int]] = {}
+
+    def of(self, collective: Collective) -> IndependentCompute | None:
+        """`None` where the computation of the collective does not run in the order of a schedule."""
+        start = place(collective.start)
+        timeline, work = self._step.timeline, self._step.work
+        steps = work.program.steps.get(start[0])
+        if steps is None or start not in work.issued:
+            return None
+        view, rows = self._views.of(start[0]), self._rows_of(start[0])
+        done = next((one.done for one in steps if isinstance(one, WaitStep) and one.place == start), start)
+        tied = _reached(rows[start], view.operand_rows) | _reached(rows[done], view.users.__getitem__)
+        free = [(timeline.computing(one), one.place[2]) for one in steps if rows[one.place] not in tied]
+        ticks, name = max(free, default=(0, ""))
+        runs = timeline.site(start).runs
+        return IndependentCompute(sum(one for one, _ in free) * runs / TICKS, name if ticks else "")
+
+    def _rows_of(self, computation: str) -> Mapping[Place, int]:
+        known = self._rows.get(computation)
+        if known is None:
+            view = self._views.of(computation)
+            places = zip(repeat(computation), view.lines, view.names)
+            known = self._rows[computation] = {one: row for row, one in enumerate(places)}
+        return known
 
 
 def _reached(row: int, following: Callable[[int], Iterable[int | None]]) -> set[int]:

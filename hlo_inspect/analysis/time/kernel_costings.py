@@ -54,7 +54,11 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     """A row for each kernel and one for what costs something without being one; what weighs most comes first. `times` are
     those of all runs of a kernel, where there is an accelerator.
     """
-    rows = [_costing(kernel, times) for kernel in kernels.found]
+    figures_of = _Figures()
+    rows = [
+        Costing((one,), countable(one.runs.bounds), figures_of(one), None if times is None else times(one))
+        for one in kernels.found
+    ]
     if kernels.beside:
         figures = tuple(sum_of_step(kernels.beside, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
@@ -62,9 +66,19 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     return _weighed(rows)
 
 
-def _costing(kernel: Kernel, times: Callable[[Kernel], RowTimes] | None) -> Costing:
-    figures = tuple(map(kernel.of_step, _FIGURES))
-    return Costing((kernel,), countable(kernel.runs.bounds), figures, None if times is None else times(kernel))
+class _Figures:
+    """The figures of kernels, once for those that share what they cost and how often they run."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Bounds, ...]] = {}
+
+    def __call__(self, kernel: Kernel) -> tuple[Bounds, ...]:
+        known = self._known.get(id(kernel.parts))
+        if known is None or kernel.is_unknown:
+            known = tuple(map(kernel.of_step, _FIGURES))
+            if not kernel.is_unknown:
+                self._known[id(kernel.parts)] = known
+        return known
 
 
 def _weighed(rows: list[Costing]) -> list[Costing]:

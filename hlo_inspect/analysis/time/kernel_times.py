@@ -17,20 +17,21 @@ of the shorter overlap.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
 from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
-from hlo_inspect.analysis.time.compiler_estimates import compiler_estimate
+from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate, compiler_estimate
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 
 _SCALAR_MEMORY = 6
 _OVERLAP = 0.95
@@ -112,25 +113,40 @@ class KernelTimes:
         self.devices = devices
         self._views = views
         self._is_tpu = profile.is_tpu
-        self._known: dict[tuple[str, int, str], KernelTime] = {}
+        self._known: dict[Instruction, KernelTime] = {}
+        self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def of(self, kernel: Kernel) -> KernelTime:
         """The times of one run of a kernel, of a collective those of what it does on the device itself."""
-        key = place(kernel.instruction)
-        known = self._known.get(key)
+        known = self._known.get(kernel.instruction)
         if known is None:
-            known = self._known[key] = self._find(kernel, self._views.of(kernel.instruction.computation.name))
+            known = self._known[kernel.instruction] = self._find_alike(kernel)
         return known
 
-    def _find(self, kernel: Kernel, view: View) -> KernelTime:
+    def _find_alike(self, kernel: Kernel) -> KernelTime:
+        """The times, which kernels have in common that cost, hold and say the same."""
         if self._only_waits(kernel):
             return KernelTime(0.0, 0.0)
+        view, row = self._views.of(kernel.instruction.computation.name), kernel.row
+        stated = compiler_estimate(kernel.instruction)
+        if kernel.is_unknown or kernel.started is not None:
+            return self._find(kernel, view, stated)
+        shapes = [view.shapes[row]]
+        if self._is_tpu:
+            shapes += [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
+        is_split = SPLIT_OVER_CORES in kernel.instruction.tail
+        key = (kernel.parts[0].cost, kernel.labels.kind, stated, is_split, *map(id, shapes))
+        known = self._alike.get(key)
+        if known is None:  # with the shapes, so that no other ones come to have their numbers
+            known = self._alike[key] = (self._find(kernel, view, stated), shapes)
+        return known[0]
+
+    def _find(self, kernel: Kernel, view: View, stated: CompilerEstimate) -> KernelTime:
         load = self._load(kernel, view)
         estimate = load.bound
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
         bound_gap = self._bound_gap(kernel)
-        stated = compiler_estimate(kernel.instruction)
         return KernelTime(
             load.bound,
             estimate,
