@@ -16,6 +16,7 @@ import pytest
 
 from hlo_inspect.cli.commands import COMMANDS
 from hlo_inspect.report import FORMATS
+from tests.calling import call_text
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,19 +35,20 @@ def _environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("command", "output"), TOURS, ids=[command for command, _ in TOURS])
-def test_the_tour_shows_real_output(command: str, output: str, tmp_path: Path) -> None:
-    _same_output(command, output, tmp_path, ROOT)
+def test_the_tour_shows_real_output(command: str, output: str) -> None:
+    _same_output(command, output, ROOT)
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not there")
 @pytest.mark.parametrize(("command", "output"), SAMPLE_TOURS, ids=[command for command, _ in SAMPLE_TOURS])
-def test_the_samples_give_the_output_shown(command: str, output: str, tmp_path: Path) -> None:
-    _same_output(command, output, tmp_path, SAMPLES)
+def test_the_samples_give_the_output_shown(command: str, output: str) -> None:
+    _same_output(command, output, SAMPLES)
 
 
-def _same_output(command: str, output: str, tmp_path: Path, folder: Path) -> None:
-    arguments = shlex.split(command)
-    result = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, env=_environment(tmp_path), check=True)
+def _same_output(command: str, output: str, folder: Path) -> None:
+    name, *arguments = shlex.split(command)
+    result = call_text(*arguments, folder=folder)
+    assert (name, result.returncode) == ("hlo-inspect", 0)
     if os.environ.get("HLO_INSPECT_REWRITE_GOLDEN"):
         path = ROOT / "README.md"
         path.write_text(path.read_text(encoding="utf-8").replace(f"$ {command}\n{output}", f"$ {command}\n{result.stdout}"))

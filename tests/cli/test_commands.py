@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hlo_inspect.checks.policy import parse_policy
 from hlo_inspect.cli.commands.check import passes_for
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
 from hlo_inspect.rules.base import HEADINGS
+from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
@@ -32,21 +34,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Runs the tool in an empty directory, off a terminal."""
-    root = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": root}
-
-    def call(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            input=given,
-            env=environment,
-            check=False,
-        )
-
-    return call
+    return partial(call_text, folder=tmp_path)
 
 
 @pytest.mark.parametrize("command", ["summary", "params", "parameters", "fusions", "collectives", "cost"])
@@ -454,6 +442,7 @@ def test_a_small_command_imports_what_it_uses() -> None:
         "neighbourhood",
         "op_names",
         "phases",
+        "provenance",
         "slices",
     }
     assert {name for name in own if name.startswith(("analysis.cost.", "analysis.neighbourhood."))} == {

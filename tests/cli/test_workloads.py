@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.calling import call as run
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/data/workloads"
 SIMAI, ASTRA_SIM = FOLDER / "simai.txt", FOLDER / "astra_sim.txt"
-
-
-def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "hlo_inspect", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, input=given, env=environment, check=False)
 
 
 @pytest.mark.parametrize("command", ["workload", "summary", "collectives"])

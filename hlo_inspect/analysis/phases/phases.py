@@ -16,7 +16,6 @@ from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -26,6 +25,7 @@ from hlo_inspect.hlo.wants import Wants
 if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.value_graph import CallFrame
+    from hlo_inspect.analysis.view import View
 
 WANTS = Wants(graph=True, entry=True)
 """What has to be kept of a module for the graph: all of it, and what the entry takes and gives."""

@@ -1,0 +1,38 @@
+"""The command line, run in this process: its streams, its directory and its exit status are those of a process of its own.
+
+Start, signals, pipes and encodings are tested with processes; what a command answers is a hundred times as fast to ask here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+from hlo_inspect.cli.main import run
+
+
+def call(*arguments: str | Path, given: bytes = b"", folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Runs `hlo-inspect` with these arguments and this standard input in a directory, off a terminal."""
+    output, errors = (TextIOWrapper(BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    stdin, before = sys.stdin, Path.cwd()
+    sys.stdin = TextIOWrapper(BytesIO(given), encoding="utf-8")
+    os.chdir(folder or before)
+    try:
+        with redirect_stdout(output), redirect_stderr(errors):
+            status = run([*map(str, arguments)])
+            output.flush()
+            errors.flush()
+    finally:
+        os.chdir(before)
+        sys.stdin = stdin
+    return subprocess.CompletedProcess(arguments, status, output.buffer.getvalue(), errors.buffer.getvalue())
+
+
+def call_text(*arguments: str | Path, given: str = "", folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same with text."""
+    done = call(*arguments, given=given.encode(), folder=folder)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
