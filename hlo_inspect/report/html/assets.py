@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
 from collections.abc import Iterable
@@ -26,21 +27,32 @@ def need_extra() -> None:
         raise MissingExtraError(f"a page needs {', '.join(missing)}: {EXTRA}")
 
 
+def libraries() -> dict[str, str]:
+    """The scripts of others that the page runs, by what they are for."""
+    return {"tables": _tables_script(), "pictures": _plotly_script()}
+
+
 @cache
-def plotly_script() -> str:
+def packed(text: str) -> str:
+    """A script as the page holds it, which is a third of its size."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
+
+
+@cache
+def _plotly_script() -> str:
     """Plotly's JavaScript, of its Python package. The Python of it is not imported."""
-    return _text(_package("plotly") / "package_data" / "plotly.min.js")
+    return (_package("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 @cache
-def tables_script() -> str:
+def _tables_script() -> str:
     """DataTables with its extensions, as itables ships it: a module whose default export becomes `window.DataTable`."""
-    text = _text(_package("itables") / "html" / "dt_bundle.js")
+    text = (_package("itables") / "html" / "dt_bundle.js").read_text(encoding="utf-8")
     exports = _EXPORTS.search(text)
     name = _DEFAULT.search(exports[1]) if exports else None
     if exports is None or name is None:
         raise MissingExtraError(f"the installed itables holds DataTables in another form: {EXTRA} --upgrade")
-    return f"{text[: exports.start()]}window.DataTable={name[1]};{text[exports.end() :]}"
+    return f'(()=>{{"use strict";{text[: exports.start()]}window.DataTable={name[1]};{text[exports.end() :]}\n}})();'
 
 
 @cache

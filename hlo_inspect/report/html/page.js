@@ -4,6 +4,7 @@
 
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
 const NARROW = 600; // pixels of a telephone
+const WIDE = 40; // characters that a cell shows of a text
 const LEGEND = 60; // pixels
 const LONG = 30; // rows from which on a table scrolls by itself
 const NUMERIC = new Set(["count", "bytes", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]);
@@ -218,6 +219,7 @@ function makeTable(details) {
   const columns = table.columns.map((column) => ({
     title: escaped(column.heading),
     className: NUMERIC.has(column.unit) ? "figure" : "words",
+    createdCell: (cell, text) => { if (text.length > WIDE && !NUMERIC.has(column.unit)) cell.title = cell.textContent; },
     visible: !column.machine && (isNarrow ? column.narrow : column.wide),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
@@ -230,6 +232,7 @@ function makeTable(details) {
   details.append(holder);
   details.classList.add("live");
   const isLong = table.rows > LONG;
+  details.classList.toggle("long", isLong);
   const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
   const isSearched = table.rows > 5;
   const filter = isSearched ? filterLine(table) : null;
@@ -402,28 +405,64 @@ function linkSubjects() {
 
 // ---- start -------------------------------------------------------------------------------------------------------------
 
+// The text of a library, which the page holds compressed. The policy of the page knows it by its hash.
+async function unpacked(name) {
+  const block = document.querySelector(`script[data-library="${name}"]`);
+  const packed = atob(block.textContent);
+  block.remove();
+  const bytes = new Uint8Array(packed.length);
+  for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+function run(text) {
+  const script = element("script");
+  script.textContent = text;
+  document.head.append(script);
+  script.remove();
+}
+
 function takeScheme() {
   document.documentElement.classList.toggle("dark", DARK.matches);
   for (const figure of drawn.keys()) draw(figure);
 }
 
-takeScheme();
-DARK.addEventListener("change", takeScheme);
-
-const seen = new IntersectionObserver((entries) => {
-  for (const { isIntersecting, target } of entries) {
-    if (!isIntersecting) continue;
-    seen.unobserve(target);
-    if (target.matches("figure")) draw(target);
-    else makeTable(target);
+function watch() {
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      if (target.matches("figure")) draw(target);
+      else makeTable(target);
+    }
+  }, { rootMargin: "300px" });
+  for (const figure of document.querySelectorAll("figure[data-picture]")) seen.observe(figure);
+  for (const details of document.querySelectorAll("details.table")) {
+    if (details.open) seen.observe(details);
+    details.addEventListener("toggle", () => { if (details.open) makeTable(details); });
   }
-}, { rootMargin: "300px" });
-
-for (const figure of document.querySelectorAll("figure[data-picture]")) seen.observe(figure);
-for (const details of document.querySelectorAll("details.table")) {
-  if (details.open) seen.observe(details);
-  details.addEventListener("toggle", () => { if (details.open) makeTable(details); });
 }
+
+// Without what the libraries need the page has its texts, and the first rows of its tables.
+async function start() {
+  takeScheme();
+  show(views.has("") ? "" : mains[0]?.dataset.view);
+  try {
+    const texts = await Promise.all(["tables", "pictures"].map(unpacked));
+    texts.forEach(run);
+  } catch {
+    for (const area of document.querySelectorAll(".drawing")) area.textContent = area.getAttribute("aria-label");
+    document.documentElement.dataset.ready = "plain";
+    return;
+  }
+  watch();
+  DARK.addEventListener("change", takeScheme);
+  window.addEventListener("hashchange", follow);
+  follow();
+  (window.requestIdleCallback ?? setTimeout)(linkSubjects);
+  document.documentElement.dataset.ready = "true";
+}
+
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", () => copyText(document.getElementById(button.dataset.copy).dataset.text));
@@ -432,12 +471,9 @@ document.getElementById("instruction").addEventListener("close", () => {
   if (location.hash.includes("instruction/")) history.replaceState(null, "", before || location.pathname + location.search);
 });
 
-// On paper every picture is drawn, and the tables that are open show their first rows.
+// On paper every picture of the view is drawn.
 window.addEventListener("beforeprint", () => {
   const view = mains.find((main) => !main.hidden);
-  for (const figure of view?.querySelectorAll("figure[data-picture]") ?? []) draw(figure);
+  for (const figure of view?.querySelectorAll("figure[data-picture]") ?? []) if (window.Plotly) draw(figure);
 });
-window.addEventListener("hashchange", follow);
-follow();
-(window.requestIdleCallback ?? setTimeout)(linkSubjects);
-document.documentElement.dataset.ready = "true";
+start();

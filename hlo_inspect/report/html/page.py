@@ -18,15 +18,15 @@ from hlo_inspect.version import __version__
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     """Writes the page piece by piece, so that no more than one block of data is in memory beside the reports."""
-    scripts = (assets.plotly_script(), assets.tables_script(), assets.own("page.js"))
+    script, libraries = assets.own("page.js"), assets.libraries()
     styles = (assets.tables_style(), css_variables(), assets.own("style.css"))
     title = printable(page.views[0].title) if page.views else ""
-    policy = assets.policy(scripts)
+    policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
     for view in page.views:
         stream.write(render_template("view.html", view=ViewText(view, page.documentation, options)))
         stream.writelines(_blocks(view, options))
-    stream.write(render_template("foot.html", version=__version__, scripts=scripts))
+    stream.write(render_template("foot.html", version=__version__, script=script, libraries=libraries))
 
 
 def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:

@@ -11,7 +11,7 @@ _STACKS = "call_stacks"
 
 def distinct_tables(report: Report) -> tuple[Table, ...]:
     """The tables of a report in which passes show the same table: it is there once, with the most columns that a pass gives
-    it. Call stacks are those of all.
+    it. Call stacks are those of all. A table of single rows has another title than that of equal ones together.
     """
     found: dict[str, Table] = {}
     for table in report.tables:
@@ -22,7 +22,12 @@ def distinct_tables(report: Report) -> tuple[Table, ...]:
             found[table.name] = replace(before, rows=_joined(before.rows, table.rows))
         elif len(table.columns) > len(before.columns):
             found[table.name] = table
-    return tuple(found.values())
+    return tuple(
+        replace(table, title=f"{table.title}, one by one")
+        if table.page_as in found and found[table.page_as].title == table.title
+        else table
+        for table in found.values()
+    )
 
 
 def _joined(first: tuple[Row, ...], second: tuple[Row, ...]) -> tuple[Row, ...]:

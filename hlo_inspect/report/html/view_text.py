@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html.model import Chart, PageSection, PageView
@@ -16,7 +16,7 @@ BEHIND_NAMES = frozenset({"instructions", "call_stacks"})
 """Tables that tell about the names of others."""
 
 _LINES = "finding_lines"
-_STATIC_WIDTH = 160  # characters: what a printed page shows of a table
+_STATIC_ROWS = 40  # of a table that pages show whole, too: it can be long
 _OVERVIEW = frozenset({"", "summary"})
 """The commands of the first lines that a view begins with."""
 
@@ -93,7 +93,8 @@ class ViewText:
     def grid(self, table: Table) -> Grid:
         """The first rows, as they stand on paper and where scripts do not run."""
         top = self._options.top
-        return make_grid(table.top(table.page_rows if top is None else top), _STATIC_WIDTH, self._options.raw_bytes)
+        rows = min((table.page_rows if top is None else top) or _STATIC_ROWS, _STATIC_ROWS)
+        return make_grid(replace(table, page_rows=rows).top(rows), None, self._options.raw_bytes)
 
 
 def _by_rule(findings: Iterable[Finding], documentation: Mapping[str, Report]) -> Iterator[RuleText]:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import printable
+from hlo_inspect.report.html.assets import packed
 from hlo_inspect.report.page import number_of, paragraphs
 
 if TYPE_CHECKING:
@@ -29,5 +30,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"asset": Markup, "printable": printable, "paragraphs": paragraphs, "counted": number_of}
+    environment.filters |= {
+        "asset": Markup,
+        "packed": packed,
+        "printable": printable,
+        "paragraphs": paragraphs,
+        "counted": number_of,
+    }
     return environment
