@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.options import OutputOptions, fail_on_option, read_options, take_read
 from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.selection import TableSelection
 
@@ -74,4 +76,16 @@ def command(
     read = take_read(arguments)
     found = (ReportsOfPairs if compares else ReportsOfModules)(inputs, PASSES, read, options, fail_on)
     deliver(found, options)
+    if output is not None:
+        _warn_of_size(output)
     return found.status
+
+
+def _warn_of_size(output: str) -> None:
+    """Says what makes a page smaller that is too large."""
+    from hlo_inspect.report.html.size import advice
+
+    path = Path(output)
+    words = advice(path) if path.is_file() else ""
+    if words:
+        tell(f"hlo-inspect: {output}: {words}")

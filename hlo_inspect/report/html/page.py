@@ -46,5 +46,5 @@ def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:
 
 
 def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> str:
-    tag = render_template("block.html", view=view.name, kind=kind, name=name)
+    tag = render_template("block.html", view=view.name, kind=kind, name=name, rows=data.get("rows"))
     return f"{tag}{json_block(data)}</script>\n"
