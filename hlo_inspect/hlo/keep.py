@@ -53,7 +53,7 @@ class Keeper:
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
         if is_entry and is_first and module.computation_count:
             opened.counts = any(  # a loop's condition comes before the loop
-                read.packed_scalars and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
+                read.packed_scalars is not None and read.root_opcode in CONDITION_ROOTS for read in module.computations.values()
             )
         self._candidate = opened if may_be_entry else self._candidate
         return opened
@@ -81,7 +81,8 @@ class Keeper:
     def _register(self, computation: Computation, *, in_place: bool = False) -> None:
         module = self.module
         module.computation_count += 1
-        if self._reads_every_line or computation.instructions or computation.packed_scalars or computation.is_entry:
+        has_scalars = computation.packed_scalars is not None
+        if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
             if computation.name in module.computations:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
                 computation.name = f"{computation.name} (line {computation.line})"

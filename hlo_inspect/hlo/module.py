@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -14,11 +13,12 @@ from typing import NamedTuple
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
-from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.rows import NO_ROWS, Rows
+from hlo_inspect.hlo.scalar_rows import PackedRows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
@@ -37,6 +37,17 @@ class ParameterReads:
     unread: set[str] = field(default_factory=set)
     elements: dict[str, set[int]] = field(default_factory=dict)
     known: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class SharedByComputations:
+    """What the computations of a module need to keep scalars: the heads of the module, what their rows have in common, and the
+    scalars that were looked at last.
+    """
+
+    heads: HeadTable = field(default_factory=HeadTable)
+    scalar_forms: dict[bytes, bytes] = field(default_factory=dict)
+    unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -62,8 +73,8 @@ class Computation:
     reads: ParameterReads | None = None
     is_cut_off: bool = False
     rows: Rows = NO_ROWS
-    _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
-    packed_scalars: bytes = b""
+    packed_scalars: PackedRows | None = None
+    _shared: SharedByComputations = field(default_factory=SharedByComputations)
     _faults: dict[str, tuple[int, str]] | None = None
 
     def note_fault(self, name: str, line: int, reason: str) -> None:
@@ -76,25 +87,24 @@ class Computation:
         return self._faults or {}
 
     def keep_scalars(self, rows: Iterable[tuple[Row, int]]) -> None:
-        """Keeps rows with their lines for `scalars`: as bytes, since a large module has many loops."""
-        packed = [(root, name, head.rpartition(" ")[::2], tail, line) for (root, name, head, tail), line in rows]
-        self.packed_scalars = marshal.dumps(packed)
+        """Keeps rows with their lines for `scalars`."""
+        self.packed_scalars = packed(rows, self.line, self._shared.scalar_forms)
+
+    def scalar_rows(self) -> list[tuple[Row, int]]:
+        """The rows of `scalars`, with their lines."""
+        return list(self.packed_scalars.rows(self.line)) if self.packed_scalars is not None else []
 
     @property
     def scalars(self) -> Mapping[str, Instruction]:
         """By name, what feeds its loops, calls and root as integer scalars, where asked for."""
-        if not self.packed_scalars:
+        if self.packed_scalars is None:
             return {}
-        known = self._unpacked
+        known = self._shared.unpacked
         if self not in known:
             if len(known) >= MAX_UNPACKED:
                 known.clear()
-            rows = marshal.loads(self.packed_scalars)  # noqa: S302 - bytes that `keep_scalars` made
-            shapes = self.values.shapes
-            known[self] = {
-                name: Instruction(self, (root, name, "", tail), Head(opcode, shapes.get(shape)), line)
-                for root, name, (shape, opcode), tail, line in rows
-            }
+            heads = self._shared.heads
+            known[self] = {row[1]: Instruction(self, row, heads[row[2]], line) for row, line in self.scalar_rows()}
         return known[self]
 
     @property
@@ -166,11 +176,14 @@ class Module:
     text_line: int = 0
     log: tuple[LogEntry, ...] = ()
     values: ValueTable = field(default_factory=ValueTable)
-    _unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
+
+    @cached_property
+    def _shared(self) -> SharedByComputations:
+        return SharedByComputations(self.heads)
 
     def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
         """A computation that shares the tables of the module, and is not in `computations` yet."""
-        return Computation(name, line, is_entry, self.values, _unpacked=self._unpacked)
+        return Computation(name, line, is_entry, self.values, _shared=self._shared)
 
     @cached_property
     def heads(self) -> HeadTable:

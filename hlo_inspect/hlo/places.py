@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from array import array
 from bisect import bisect_right
 from dataclasses import replace
@@ -71,11 +70,11 @@ def _relocated(problems: Problems, places: Places) -> Problems:
 
 
 def _relocate_computation(computation: Computation, places: Places) -> None:
+    scalars = [(row, places.place(line)[0]) for row, line in computation.scalar_rows()]
     computation.line = places.place(computation.line)[0]
+    if scalars:
+        computation.keep_scalars(scalars)
     for instruction in computation.instructions:
         instruction.line = places.place(instruction.line)[0]
     if computation.rows:
         computation.rows.lines = [places.place(line)[0] for line in computation.rows.lines]
-    if computation.packed_scalars:
-        rows = marshal.loads(computation.packed_scalars)  # noqa: S302 - bytes that `keep_scalars` made
-        computation.packed_scalars = marshal.dumps([(*row[:-1], places.place(row[-1])[0]) for row in rows])

@@ -10,7 +10,9 @@ from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
 from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended
+from hlo_inspect.hlo.scalar_rows import packed
 from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import rows_of
 
@@ -63,13 +65,29 @@ def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
     computations = [module.new_computation(f"f{number}", 1, is_entry=False) for number in range(MAX_UNPACKED + 2)]
     for computation in computations:
-        assert (computation.packed_scalars, computation.scalars) == (b"", {})
+        assert (computation.packed_scalars, computation.scalars) == (None, {})
         computation.keep_scalars([(("", "a", "s32[] constant", "3)"), 7), (("ROOT ", "b", "s32[] copy", "%a), x=1"), 8)])
     for computation in (*computations, computations[0]):
         a, b = computation.scalars.values()
         assert (a.name, a.opcode, str(a.shape), a.literal, a.line, a.is_root) == ("a", "constant", "s32[]", "3", 7, False)
         assert (b.operands[0].name, b.line, b.is_root, b.computation) == ("a", 8, True, computation)
     assert computations[0].scalars["a"] is computations[0].scalars["a"]
+
+
+def test_packed_rows_that_differ_in_names_alone_share_a_form() -> None:
+    forms: dict[bytes, bytes] = {}
+    kept = [packed(scalars("a", "b", 1), 10, forms)]
+    kept.append(packed([(row, line + 40) for row, line in scalars("x.1", "y.2", 1)], 50, forms))
+    assert kept[0].form is kept[1].form
+    assert list(kept[0].rows(10)) == scalars("a", "b", 1)
+    assert list(kept[1].rows(50)) == [(row, line + 40) for row, line in scalars("x.1", "y.2", 1)]
+    others = (scalars("a", "b", 2), scalars("a", "a", 1), [(row, line + 1) for row, line in scalars("a", "b", 1)])
+    assert len({kept[0].form, *(packed(rows, 10, forms).form for rows in others)}) == 4
+
+
+def scalars(one: str, other: str, number: int) -> list[tuple[Row, int]]:
+    rows = [("", one, "s32[] constant", f"{number})"), ("ROOT ", "sum", "s32[] add", f"%{one}, %{other}), metadata={{x%y%}}")]
+    return [(row, line) for line, row in enumerate(rows, 12)]
 
 
 def test_faults_of_a_computation() -> None:

@@ -1,0 +1,47 @@
+"""Rows of integer scalars, packed: a large module has many loops, and what counts in them is alike but for names."""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.records import dataclass
+
+MAX_FORMS = 1 << 16
+
+_MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
+
+
+@dataclass(slots=True)
+class PackedRows:
+    """Rows of one computation: their form, which is what they are with numbers for names and lines counted from that of the
+    computation, and the names.
+    """
+
+    form: bytes
+    names: str
+
+    def rows(self, first: int) -> Iterator[tuple[Row, int]]:
+        """The rows with their lines, of a computation at line `first`."""
+        names = self.names.split(" ")
+        for root, number, head, (operand, *pieces), marked, line in marshal.loads(self.form):  # noqa: S302 - of `packed`
+            tail = operand + "".join([f"%{names[one]}{piece}" for one, piece in zip(marked, pieces, strict=True)])
+            yield (root, names[number], head, tail), first + line
+
+
+def packed(rows: Iterable[tuple[Row, int]], first: int, forms: dict[bytes, bytes]) -> PackedRows:
+    """Rows with their lines, of a computation at line `first`. `forms` are those of the module."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    nameless = []
+    for (root, name, head, tail), line in rows:
+        pieces = _MARKED_NAMES.split(tail)
+        nameless.append((root, numbers[name], head, pieces[::2], [numbers[one] for one in pieces[1::2]], line - first))
+    form = marshal.dumps(nameless, 2)  # later versions write the same in several ways
+    if len(forms) < MAX_FORMS:
+        form = forms.setdefault(form, form)
+    return PackedRows(form, " ".join(numbers))
