@@ -20,6 +20,7 @@ from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, S
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInputs
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.update import Update
 from hlo_inspect.hlo.opcodes import CalleeAttribute
@@ -28,7 +29,6 @@ from hlo_inspect.records import dataclass
 
 MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
-MAX_HOLDING = 400  # between a product and a weight that one of its factors holds
 MAX_DEPTH = 12  # of functions around a gradient
 MAX_MATRICES = 4  # by which a gradient is multiplied
 MAX_BETWEEN = 100  # steps between two of them
@@ -41,15 +41,10 @@ _HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangu
 _CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
 _OF_INTEREST = _PRODUCTS | _HIDING | frozenset(_CALLING)
 _INTERESTING = tuple(f" {opcode}" for opcode in sorted(_OF_INTEREST))
-_SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
-_MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}
 _MADE = ELEMENTWISE | {"tuple", "reduce"}
 _RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
 _LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
-
-SOLVED: Input = (-1, -1, ())
-"""Stands for the result of a linear solver among inputs."""
 
 Order = tuple[int, ...] | None
 """The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
@@ -79,7 +74,7 @@ class BackwardPasses:
         self._with_products: dict[str, bool] = {}
         self._origins: dict[Place, Place] = {}
         self._handing_on: dict[str, bool] = {}
-        self._held: dict[Place, frozenset[Input]] = {}
+        self._held = HeldInputs(frames)
         self._marks: dict[tuple[int, int], int] = {}
         self._followers: InputDependence | None = None
 
@@ -112,7 +107,7 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node) if node is not None else None
         if place is None or node in update.forms.graph.broken:
             return True
-        return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._is_solved(place)
+        return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._held.is_solved(place)
 
     def _is_preconditioned(self, update: Update, leaf: int) -> bool:
         """Whether a value is a gradient that is multiplied with other matrices, from the left or from the right; between two
@@ -143,7 +138,7 @@ class BackwardPasses:
                 stack.append(before)
             elif self._is_product(top):
                 found.append(top)
-            elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in _MOVING:
+            elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in MOVING:
                 stack += self._frames.operands(top)
         return found
 
@@ -200,15 +195,9 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node)
         if place is None:
             return None
-        if self._is_solved(place):
+        if self._held.is_solved(place):
             return False
         return self._is_back(update, place) if self._is_product(place) else None
-
-    def _is_solved(self, place: Place) -> bool:
-        opcode = self._frames.opcode(place)
-        if opcode == "custom-call":
-            return self._frames.target(place).startswith(_SOLVERS)
-        return opcode in {"triangular-solve", "cholesky"}
 
     # -- products -------------------------------------------------------------------------------------------------------
 
@@ -275,18 +264,13 @@ class BackwardPasses:
         if factor.origin == cofactor.origin:
             contracted = self._contracted(factor)
             return contracted is None or contracted != self._contracted(cofactor)
-        source = self._source(cofactor.origin)
+        source = self._held.source(cofactor.origin)
         if source is not None:
             return source in self._holding(factor.place)
         left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
         if EVERYTHING in {left, right}:
             return None
-        return left == right != 0 and self._source(factor.origin) is None
-
-    def _source(self, place: Place) -> Input | None:
-        """The input at a place."""
-        number = self._frames.parameter_number(place) if self._frames.opcode(place) == "parameter" else None
-        return (place[0], number, place[2]) if number is not None else None
+        return left == right != 0 and self._held.source(factor.origin) is None
 
     def _is_product(self, place: Place) -> bool:
         opcode = self._frames.opcode(place)
@@ -375,7 +359,7 @@ class BackwardPasses:
         self._found.append(place)
         factors = self._factors(place)
         for factor, other in zip(factors, reversed(factors), strict=True):
-            source = self._source(factor.origin)
+            source = self._held.source(factor.origin)
             if source is not None and other is not factor:
                 self._direct.setdefault(self._dependence.bit(source), []).append(other)
         return True
@@ -433,33 +417,8 @@ class BackwardPasses:
 
     def _holding(self, place: Place) -> frozenset[Input]:
         """The inputs that a value is made of, element by element, and `SOLVED`."""
-        known = self._held.get(place)
-        if known is None:
-            known = self._held[place] = frozenset(self._find_held(place))
-        return known
-
-    def _find_held(self, place: Place) -> set[Input]:
-        frames = self._frames
-        found: set[Input] = set()
-        seen: set[Place] = set()
-        stack = [place]
-        while stack and len(seen) < MAX_HOLDING:
-            top = stack.pop()
-            if top in seen:
-                continue
-            seen.add(top)
-            before = frames.step_back(top)
-            opcode = frames.opcode(top)
-            if before is not None:
-                stack.append(before)
-            elif opcode == "parameter":
-                source = self._source(top)
-                found |= {source} if source is not None else set()
-            elif opcode in ELEMENTWISE or opcode in _MOVING:
-                stack += frames.operands(top)
-            elif self._is_solved(top):
-                found.add(SOLVED)
-        if stack:
+        found = self._held.of(place)
+        if self._held.is_cut_short:
             self._hidden = EVERYTHING
         return found
 

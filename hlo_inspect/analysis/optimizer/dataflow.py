@@ -9,19 +9,17 @@ All walks use explicit stacks, so neither deep nor cyclic text can exhaust Pytho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Sequence
 
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.slice_ranges import are_whole, elements_of, flat_part
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.hlo.values import BackendConfig, SliceDimension
-
-MAX_SLICES = 64  # that are put together again
+from hlo_inspect.hlo.values import BackendConfig
 
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
 
@@ -229,22 +227,8 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
     if parts is None:
         return graph.make(opcode, found, place[:2], frames.size(place))
     whole = frames.shape(operands[0])
-    flat = _flat_range(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
-    return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(_range(part)) for part in parts))
-
-
-def _flat_range(parts: Sequence[SliceDimension], dimensions: Sequence[int | None]) -> SliceDimension | None:
-    """The range of a slice in the flattened array, row-major, where it is one: whole rows, or a part of a single one."""
-    inner = 1
-    start, is_whole = 0, True
-    for part, size in zip(reversed(parts), reversed(dimensions), strict=False):
-        count = len(_range(part))
-        if size is None or (part.stride or 1) != 1 or (not is_whole and count != 1):
-            return None
-        start += part.start * inner
-        is_whole = is_whole and count == size
-        inner *= size
-    return SliceDimension(start, start + math.prod(len(_range(part)) for part in parts), 1)
+    flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
+    return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
 
 
 def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
@@ -256,10 +240,6 @@ def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
         return False
     leaves = [graph.places[one] for one in graph.below([node]) if one in graph.places]
     return not any(flow.frames.opcode(leaf) in {"partition-id", "replica-id"} for leaf in leaves)
-
-
-def _range(part: SliceDimension) -> range:
-    return range(part.start, part.limit, part.stride or 1)
 
 
 def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -274,7 +254,7 @@ def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
         return found[0]
     if all(graph.ops[node] == "slice" for node in found):
         sources = {graph.args[node][0] for node in found}
-        if len(sources) == 1 and _are_whole(graph, found, next(iter(sources))):
+        if len(sources) == 1 and are_whole(graph, found, next(iter(sources))):
             return sources.pop()
     return graph.make("concatenate", found, _is_flat(flow, place), flow.frames.size(place))
 
@@ -284,29 +264,6 @@ def _is_flat(flow: Dataflow, place: Place) -> bool:
     instruction, shape = flow.frames.instruction(place), flow.frames.shape(place)
     axis = (instruction.attr("dimensions") or (0,)) if instruction is not None else (0,)
     return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
-
-
-def _are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
-    """Whether slices of an array hold each of its elements once."""
-    if sum(graph.sizes[node] for node in slices) != graph.sizes[source] or len(slices) > MAX_SLICES:
-        return False
-    parts = [graph.attributes[node] for node in slices]
-    return all(_are_apart(one, other) for one, other in combinations(parts, 2))
-
-
-def _are_apart(one: Hashable, other: Hashable) -> bool:
-    """Whether two slices, from start to limit, share no element."""
-    left, right = _bounds(one), _bounds(other)
-    if not left or len(left) != len(right):
-        return False
-    return any(a.limit <= b.start or b.limit <= a.start for a, b in zip(left, right, strict=True))
-
-
-def _bounds(attributes: Hashable) -> list[SliceDimension]:
-    """From where to where a slice goes; nothing where its attribute could not be read."""
-    parts = attributes if isinstance(attributes, tuple) else ()
-    read = [part for part in parts if isinstance(part, SliceDimension)]
-    return read if len(read) == len(parts) else []
 
 
 def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:

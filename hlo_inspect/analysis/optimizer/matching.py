@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
@@ -13,7 +13,7 @@ from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
-from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.analysis.optimizer.rules import claims_of
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
 from hlo_inspect.analysis.optimizer.weight import Weight
@@ -439,19 +439,6 @@ def _without_shared(form: Sum) -> Sum:
     shared = set.intersection(*terms) if terms else set()
     divisor = tuple(sorted((atom, -exponent) for atom, exponent in shared))
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
-
-
-def claims_of(update: Update) -> Iterator[Claim]:
-    """The claims of the rules that explain an update. Constants can be anything: where arithmetic with them fails a rule makes
-    none.
-    """
-    for rule in RULES:
-        try:
-            claim = rule.claim(update)
-        except ArithmeticError:
-            continue
-        if claim is not None:
-            yield claim
 
 
 def _descends(claim: Claim) -> bool:

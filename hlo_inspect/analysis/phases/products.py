@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
+from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, MOVES, PRODUCT, REDUCES, SUMS
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
@@ -19,6 +21,19 @@ MOVING = frozenset(
 """The result holds values of the operands."""
 
 SUMMING = frozenset({"all-reduce", "reduce-scatter"})
+
+KINDS = {
+    **dict.fromkeys(PRODUCTS, PRODUCT),
+    **dict.fromkeys(MOVING, MOVES),
+    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
+    "reduce": REDUCES | MOVES,
+    **{
+        name: COLLECTIVE | MOVES | (SUMS if one.collective in SUMMING else 0)
+        for name, one in TABLE.items()
+        if one.collective and one.half in {"", "start"}
+    },
+}
+"""What the node of an opcode is."""
 
 _PRODUCT = lazy_pattern(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
 _NO_PRODUCT = lazy_pattern(

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates, are_nodes
-from hlo_inspect.analysis.phases.products import MOVING, PRODUCTS, SUMMING, is_computing
+from hlo_inspect.analysis.phases.meetings import Meetings
+from hlo_inspect.analysis.phases.nodes import Nodes
+from hlo_inspect.analysis.phases.products import KINDS, is_computing
 from hlo_inspect.analysis.phases.value_graph import (
     COLLECTIVE,
     MOVES,
-    PARAMETER,
     PRODUCT,
-    REDUCES,
-    SUMS,
     BodyTemplate,
     CallFrame,
     Parts,
@@ -25,14 +24,11 @@ from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_COPIES = 3
 """Calls are read as often as they are made, until this many times the rows of the module are read."""
 MAX_DEPTH = 400
-MAX_NESTING = 16
-MAX_JOINED = 8
-"""The arrays of a larger tuple that an operation takes whole are joined in one node."""
 
 
 def read_values(views: Views, computation: str) -> ValueGraph:
@@ -45,15 +41,14 @@ def read_values(views: Views, computation: str) -> ValueGraph:
 class _ValueReader:
     def __init__(self, views: Views) -> None:
         self.graph = ValueGraph()
+        self._nodes = Nodes(self.graph)
         self._views = views
         self._templates = BodyTemplates(views.fingerprints)
         self._left = MAX_COPIES * sum(len(one.rows) for one in views.computations.values()) + 1000
         self._stack: list[CallFrame] = []
         self._open_names: set[str] = set()
-        self._joined: dict[int, tuple[Value, int]] = {}
         self._targets: dict[str, tuple[bool, bool]] = {}
-        self._sends: dict[str, int] = {}
-        self._receives: list[tuple[str, int]] = []
+        self._meetings = Meetings()
 
     def read(self, computation: str) -> None:
         self._enter(computation, None, None)
@@ -61,11 +56,7 @@ class _ValueReader:
             frame = self._stack[-1]
             if self._advance(frame):
                 self._leave(frame)
-        for meeting, node in self._receives:
-            sent = self._sends.get(meeting)
-            if sent is not None:
-                self.graph.operands[node].append(sent)
-                self.graph.is_ordered = self.graph.is_ordered and sent < node
+        self._meetings.join(self.graph)
 
     # -- calls ----------------------------------------------------------------------------------------------------------
 
@@ -149,10 +140,10 @@ class _ValueReader:
                 if type(value) is int:
                     made_of.append(value)
                 elif value is not None and source is not None:
-                    self._whole(value, made_of, source)
+                    self._nodes.add_whole(frame, value, made_of, source)
             values[row] = len(all_operands)
             all_operands.append(made_of)
-            kinds.append(_KINDS.get(opcode, 0))
+            kinds.append(KINDS.get(opcode, 0))
             frames.append(number)
             rows.append(row)
             row += 1
@@ -178,68 +169,7 @@ class _ValueReader:
 
     def _opaque(self, frame: CallFrame, row: int) -> Value:
         """One node for a call that is not read."""
-        return self._node(frame, row, self._operands(frame, row))
-
-    # -- nodes ----------------------------------------------------------------------------------------------------------
-
-    def _node(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
-        graph = self.graph
-        node = len(graph.operands)
-        graph.operands.append(made_of)
-        graph.kinds.append(kind)
-        graph.frame_of.append(frame.number)
-        graph.row_of.append(row)
-        return node
-
-    def _whole(self, value: Value, made_of: list[int], row: int | None) -> None:
-        """Adds the nodes of a value that is used as a whole; `row` is where it comes from."""
-        if isinstance(value, int):
-            made_of.append(value)
-            return
-        nodes = value.nodes if isinstance(value, Parts) else nodes_in(value)
-        if len(nodes) <= MAX_JOINED:
-            made_of += nodes
-            return
-        known = self._joined.get(id(value))
-        if known is None:
-            frame = self._stack[-1]
-            known = self._joined[id(value)] = (value, self._node(frame, frame.row if row is None else row, nodes, MOVES))
-        made_of.append(known[1])
-
-    def _argument(self, frame: CallFrame, row: int, number: int) -> Value:
-        """The value of one operand."""
-        view = frame.view
-        source = view.operand_rows(row)[number]
-        value = frame.values[source] if source is not None else None
-        if view.has_only_names(row):
-            return value
-        return ValueGraph.element(value, view.operands(row)[number].path)
-
-    def _arguments(self, frame: CallFrame, row: int) -> list[Value]:
-        view, values = frame.view, frame.values
-        if view.has_only_names(row):
-            return [values[source] for source in view.operand_rows(row) if source is not None]
-        return [self._argument(frame, row, number) for number in range(len(view.operand_rows(row)))]
-
-    @staticmethod
-    def _sources(frame: CallFrame, row: int) -> Sequence[int | None]:
-        """The row that defines each of the arguments."""
-        rows = frame.view.operand_rows(row)
-        return [source for source in rows if source is not None] if frame.view.has_only_names(row) else rows
-
-    def _operands(self, frame: CallFrame, row: int) -> list[int]:
-        """The nodes of all operands."""
-        made_of: list[int] = []
-        for value, source in zip(self._arguments(frame, row), self._sources(frame, row), strict=True):
-            if value is not None:
-                self._whole(value, made_of, source)
-        return made_of
-
-    def _leaves(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
-        """New nodes for the arrays of an input."""
-        if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
-            return tuple([self._leaves(frame, row, element, nesting + 1) for element in shape.elements])
-        return self._node(frame, row, [], PARAMETER)
+        return self._nodes.new(frame, row, self._nodes.operands(frame, row))
 
     @staticmethod
     def _instruction(frame: CallFrame, row: int) -> Instruction | None:
@@ -252,7 +182,7 @@ class _ValueReader:
 
     def _parameter(self, frame: CallFrame, row: int) -> Value:
         if frame.arguments is None:
-            return self._leaves(frame, row, frame.view.shapes[row])
+            return self._nodes.leaves(frame, row, frame.view.shapes[row])
         number = frame.view.parameter_number(row)
         return frame.arguments[number] if number is not None and number < len(frame.arguments) else None
 
@@ -260,21 +190,21 @@ class _ValueReader:
         view = frame.view
         if not view.operand_rows(row):
             return None
-        whole, number = self._argument(frame, row, 0), view.element_number(row)
+        whole, number = self._nodes.argument(frame, row, 0), view.element_number(row)
         if not isinstance(whole, tuple):
             return whole
         return whole[number] if number is not None and number < len(whole) else None
 
     def _tuple(self, frame: CallFrame, row: int) -> Value:
-        return tuple(self._arguments(frame, row))
+        return tuple(self._nodes.arguments(frame, row))
 
     def _first(self, frame: CallFrame, row: int) -> Value:
         """The operand; of several a tuple of them."""
-        values = self._arguments(frame, row)
+        values = self._nodes.arguments(frame, row)
         return values[0] if len(values) == 1 else tuple(values)
 
     def _only_first(self, frame: CallFrame, row: int) -> Value:
-        return self._argument(frame, row, 0) if frame.view.operand_rows(row) else None
+        return self._nodes.argument(frame, row, 0) if frame.view.operand_rows(row) else None
 
     def _nothing(self, frame: CallFrame, row: int) -> Value:
         return None
@@ -298,7 +228,7 @@ class _ValueReader:
         names = [one.name for one in called if one.role in {"run", "fused"}]
         if not names:
             return self._plain(frame, row)
-        arguments = self._arguments(frame, row)
+        arguments = self._nodes.arguments(frame, row)
         copied = self._copy(names[0], arguments, (frame.number, row))
         if copied is None:
             frame.pending = [(names[0], arguments)]
@@ -316,9 +246,9 @@ class _ValueReader:
         if not body:
             return self._plain(frame, row)
         if isinstance(initial, tuple):
-            state: Value = tuple([self._node(frame, row, nodes_in(value), MOVES) for value in initial])
+            state: Value = tuple([self._nodes.new(frame, row, nodes_in(value), MOVES) for value in initial])
         else:
-            state = self._node(frame, row, nodes_in(initial), MOVES)
+            state = self._nodes.new(frame, row, nodes_in(initial), MOVES)
         frame.pending = [(body[0], (state,))]
         return state
 
@@ -333,7 +263,7 @@ class _ValueReader:
             return
         for one in nodes_in(state):
             found: list[int] = []
-            self._whole(result, found, None)
+            self._nodes.add_whole(self._stack[-1], result, found, None)
             operands[one] += found
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
@@ -342,7 +272,7 @@ class _ValueReader:
         except tokens.ScanError:
             called = []
         names = [(one.attribute, one.name) for one in called if one.role == "branch"]
-        arguments = self._arguments(frame, row)
+        arguments = self._nodes.arguments(frame, row)
         if not names or len(arguments) != len(names) + 1:
             return self._plain(frame, row)
         frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
@@ -350,22 +280,22 @@ class _ValueReader:
 
     def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
         """One of the values of branches, which depends on the condition too."""
-        chosen = nodes_in(self._argument(frame, row, 0))
+        chosen = nodes_in(self._nodes.argument(frame, row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
         if len(tuples) == len(results) and len({len(one) for one in tuples}) == 1:
             return tuple(
                 [
-                    self._node(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
+                    self._nodes.new(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
                     for ones in zip(*tuples, strict=True)
                 ]
             )
-        return self._node(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
+        return self._nodes.new(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
 
     # -- operations -----------------------------------------------------------------------------------------------------
 
     def _plain(self, frame: CallFrame, row: int) -> Value:
         """An operation on whole operands."""
-        return self._node(frame, row, self._operands(frame, row), _KINDS.get(frame.view.opcodes[row], 0))
+        return self._nodes.new(frame, row, self._nodes.operands(frame, row), KINDS.get(frame.view.opcodes[row], 0))
 
     def _in_parts(self, frame: CallFrame, row: int) -> Value:
         """An operation element by element, part by part where its operands are in the same parts."""
@@ -380,36 +310,38 @@ class _ValueReader:
                 parts.append(value)
             elif value is not None:
                 return self._plain(frame, row)
-        kind = _KINDS.get(view.opcodes[row], 0)
+        kind = KINDS.get(view.opcodes[row], 0)
         if not parts:
-            return self._node(frame, row, made_of, kind)
+            return self._nodes.new(frame, row, made_of, kind)
         first, size = parts[0], sum(len(one.nodes) for one in parts)
         shape = view.shapes[row]
         fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
         if not fits or any(one.starts != first.starts for one in parts) or size > self._left:
             return self._plain(frame, row)
         self._left -= size
-        nodes = [self._node(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)]
+        nodes = [
+            self._nodes.new(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)
+        ]
         return Parts(first.starts, nodes, first.stop)
 
     def _concatenate(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
-        values = self._arguments(frame, row)
+        values = self._nodes.arguments(frame, row)
         shape, instruction = view.shapes[row], self._instruction(frame, row)
         if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
             return self._plain(frame, row)
         if instruction.attr("dimensions") != (0,):
             return self._plain(frame, row)
         starts, nodes, start = [], [], 0
-        for number, (value, source) in enumerate(zip(values, self._sources(frame, row), strict=True)):
+        for number, (value, source) in enumerate(zip(values, self._nodes.sources(frame, row), strict=True)):
             operand = view.operand_shape(row, number)
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
                 return self._plain(frame, row)
             made_of: list[int] = []
-            self._whole(value, made_of, source)
+            self._nodes.add_whole(frame, value, made_of, source)
             starts.append(start)
-            nodes.append(self._node(frame, row, made_of, MOVES))
+            nodes.append(self._nodes.new(frame, row, made_of, MOVES))
             start += size
         return Parts(starts, nodes, start)
 
@@ -420,12 +352,12 @@ class _ValueReader:
         if not isinstance(whole, Parts) or not ranges:
             return self._plain(frame, row)
         low, high = ranges[0].start, ranges[0].limit
-        return self._node(frame, row, whole.within(low, high), MOVES)
+        return self._nodes.new(frame, row, whole.within(low, high), MOVES)
 
     def _join(self, frame: CallFrame, row: int, parts: Parts) -> int:
         """One node for all parts of an array."""
         if parts.joined is None:
-            parts.joined = self._node(frame, row, list(parts.nodes), MOVES)
+            parts.joined = self._nodes.new(frame, row, list(parts.nodes), MOVES)
         return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
@@ -439,15 +371,15 @@ class _ValueReader:
                 return self._plain(frame, row)
         if len(view.operand_rows(row)) == 1:
             return self._in_parts(frame, row)
-        values = self._arguments(frame, row)
+        values = self._nodes.arguments(frame, row)
         if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
             return self._plain(frame, row)
-        kind = _KINDS.get(view.opcodes[row], 0)
+        kind = KINDS.get(view.opcodes[row], 0)
         nodes: list[Value] = []
-        for value, source in zip(values, self._sources(frame, row), strict=True):
+        for value, source in zip(values, self._nodes.sources(frame, row), strict=True):
             made_of: list[int] = []
-            self._whole(value, made_of, source)
-            nodes.append(self._node(frame, row, made_of, kind))
+            self._nodes.add_whole(frame, value, made_of, source)
+            nodes.append(self._nodes.new(frame, row, made_of, kind))
         return tuple(nodes)
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
@@ -458,30 +390,20 @@ class _ValueReader:
             known = self._targets[target] = (is_marker(target), is_computing(target))
         if known[0] and frame.view.operand_rows(row):
             return self._first(frame, row)
-        return self._node(frame, row, self._operands(frame, row), PRODUCT if known[1] else 0)
+        return self._nodes.new(frame, row, self._nodes.operands(frame, row), PRODUCT if known[1] else 0)
 
     # -- send and recv --------------------------------------------------------------------------------------------------
 
     def _send(self, frame: CallFrame, row: int) -> Value:
         value = self._only_first(frame, row)
-        node = self._node(frame, row, nodes_in(value), COLLECTIVE | MOVES)
-        meeting = self._meeting(frame, row)
-        if meeting:
-            self._sends[meeting] = node
+        node = self._nodes.new(frame, row, nodes_in(value), COLLECTIVE | MOVES)
+        self._meetings.send(frame.view, row, node)
         return node
 
     def _recv(self, frame: CallFrame, row: int) -> Value:
-        node = self._node(frame, row, [], COLLECTIVE | MOVES)
-        meeting = self._meeting(frame, row)
-        if meeting:
-            self._receives.append((meeting, node))
+        node = self._nodes.new(frame, row, [], COLLECTIVE | MOVES)
+        self._meetings.receive(frame.view, row, node)
         return node
-
-    def _meeting(self, frame: CallFrame, row: int) -> str:
-        """Where a send and its recv meet: TPU slices exchange arrays over the network of their hosts by such pairs."""
-        instruction = self._instruction(frame, row)
-        attributes = (instruction.attr("frontend_attributes") or {}) if instruction is not None else {}
-        return attributes.get("_xla_host_transfer_rendezvous", "")
 
 
 _ENDS = tuple(name for name, one in TABLE.items() if one.half in {"update", "done"})
@@ -521,15 +443,3 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
 }
 for _name in _PARTWISE:
     _METHODS.setdefault(_name, _ValueReader._in_parts)
-
-_KINDS = {
-    **dict.fromkeys(PRODUCTS, PRODUCT),
-    **dict.fromkeys(MOVING, MOVES),
-    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
-    "reduce": REDUCES | MOVES,
-    **{
-        name: COLLECTIVE | MOVES | (SUMS if one.collective in SUMMING else 0)
-        for name, one in TABLE.items()
-        if one.collective and one.half in {"", "start"}
-    },
-}

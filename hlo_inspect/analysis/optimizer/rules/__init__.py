@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hlo_inspect.analysis.optimizer.rules import (
     adabelief,
     adabound,
@@ -34,6 +36,7 @@ from hlo_inspect.analysis.optimizer.rules import (
     yogi,
 )
 from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
+from hlo_inspect.analysis.optimizer.update import Claim, Update
 
 RULES: tuple[OptimizerRule, ...] = (
     adam.RULE,
@@ -67,3 +70,16 @@ RULES: tuple[OptimizerRule, ...] = (
     dadapt_adamw.RULE,
 )
 """The common ones first. No update fits two of them, so the order changes no result."""
+
+
+def claims_of(update: Update) -> Iterator[Claim]:
+    """The claims of the rules that explain an update. Constants can be anything: where arithmetic with them fails a rule makes
+    none.
+    """
+    for rule in RULES:
+        try:
+            claim = rule.claim(update)
+        except ArithmeticError:
+            continue
+        if claim is not None:
+            yield claim

@@ -13,8 +13,7 @@ import pytest
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer import matching, rules
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.analysis.optimizer.matching import claims_of
-from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.analysis.optimizer.rules import RULES, claims_of
 from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
 from hlo_inspect.analysis.optimizer.weight import Weight
 from hlo_inspect.hlo.reader import read_modules
