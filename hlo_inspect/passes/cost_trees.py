@@ -1,13 +1,14 @@
-"""What a step costs by scope within scope, and by line within file."""
+"""What a step costs by scope within scope, and by line within file; of a text that is no schedule how long its kernels take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure
-from hlo_inspect.passes.time_tables import TimePart, time_parts
+from hlo_inspect.passes.time_tables import TimePart, step_table, time_parts
 from hlo_inspect.passes.tree_tables import Path, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.report.model import Table
 
@@ -17,11 +18,17 @@ _FIGURES: tuple[Figure, ...] = ("flops", "bytes")
 
 
 def cost_trees(context: Context) -> Iterator[Table]:
-    """FLOPs and bytes of one step, and of a scheduled text with a profile the time of it, at least and by the model."""
+    """FLOPs and bytes of one step, and with a profile its time, at least and by the model. Of a text that is no schedule it is
+    that of the kernels, one after the other, of which there is a table too.
+    """
     if context.module.entry is None:
         return
     timelines = context.timelines
-    parts = time_parts(context) if timelines is not None and timelines.is_scheduled else []
+    parts = time_parts(context) if timelines is not None else []
+    if timelines is not None and not timelines.is_scheduled:
+        parts = [part for part in parts if part.collective is None]
+        title = "Kernels one after the other, at least and by the model"
+        yield replace(step_table(parts), name="kernel_seconds", title=title, on_page=False)
     measures = (*_COST, *(_TIME if parts else ()))
     scopes = _leaves(context, parts, "scope", _scopes)
     yield tree_table("scope_tree", "One step by scope within scope", "scope", measures, scopes, join_chains=True)

@@ -129,6 +129,18 @@ def test_a_deep_path_ends_in_one_node() -> None:
     assert rows[-1]["path"] == "/".join("x" * 1000)
 
 
+def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path: Path) -> None:
+    """Before fusion bytes are not known: a product and a sum take their FLOPs at least."""
+    report = of_text(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")
+    (row,) = records(report, "kernel_seconds")
+    least = 2 * 4096**3 / 494.7e12 + 4096**2 / 66.9e12
+    assert (row["part"], row["bound_s"]) == ("kernels bound by compute", None)
+    assert row["bound_s_lower_bound"] == pytest.approx(least)
+    assert report.facts["time.kernels_s.lower_bound"] == pytest.approx(least)
+    for table in ("scope_tree", "source_tree"):
+        assert records(report, table)[0]["bound_s_lower_bound"] == pytest.approx(least)
+
+
 # -- kernels ----------------------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,6 @@ def bars_figure(labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit
             lengths[bar.line] += bar.length
     layout = base_layout(
         barmode="stack",
-        bargap=0.35,
         xaxis=amounts_axis(lengths, unit, title),
         yaxis=lines_axis(labels),
         showlegend=sum(bool(one.name) for one in found) > 1,
@@ -72,6 +71,7 @@ def _trace(series: BarSeries) -> dict[str, Any]:
     return {
         "type": "bar",
         "orientation": "h",
+        "width": 0.65,
         "name": plain(series.name),
         "x": [bar.length for bar in series.bars],
         "y": [bar.line for bar in series.bars],

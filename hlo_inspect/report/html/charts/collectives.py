@@ -8,7 +8,7 @@ from typing import Any
 from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
 from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout, tick_text
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
@@ -54,10 +54,7 @@ def _axis_name(axis_of: object) -> str:
 
 
 def _by_kind(rows: Iterable[ChartRow]) -> dict[str, list[ChartRow]]:
-    kinds: dict[str, list[ChartRow]] = {}
-    for row in rows:
-        kinds.setdefault(str(row["kind"]), []).append(row)
-    return kinds
+    return grouped(rows, lambda row: str(row["kind"]))
 
 
 def sizes_chart(tables: Tables) -> Chart | None:
@@ -74,7 +71,7 @@ def sizes_chart(tables: Tables) -> Chart | None:
     return Chart(
         "collective-sizes",
         "Sizes of collectives",
-        "How many collectives of one step are up to so large: many small ones cost latency, few large ones bandwidth.",
+        "Collectives of one step by the size of their array: many small ones cost latency, few large ones bandwidth.",
         in_words((f"{row['kind']} up to {row.text('up_to_bytes')}", f"{row.text('runs')} runs") for row in rows),
         measures[0].figure,
         "collective_sizes",
@@ -134,7 +131,7 @@ def largest_chart(tables: Tables) -> Chart | None:
     return Chart(
         "largest-collectives",
         "Largest collectives",
-        "The collectives that send most in one step. The mouse shows between which devices, and a click leads to the row.",
+        "The collectives that send most in one step. Hover shows between which devices, a click leads to the row.",
         in_words((row["name"], f"{row.text('executed_wire_bytes')} among {row['replica_groups']}") for row in rows),
         bars_figure([row["name"] for row in rows], parts, "bytes"),
         "collectives",

@@ -7,10 +7,10 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
 from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout
-from hlo_inspect.report.html.charts.palette import colour
+from hlo_inspect.report.html.charts.palette import colour, rank
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
-from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
 _PARTS = {
@@ -36,16 +36,23 @@ def fit_chart(tables: Tables) -> Chart | None:
         for row in rows
     ]
     labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
+    figure = _with_legend(bars_figure(labels, parts, "bytes"))
+    measures = [Measure("In parts", figure)]
     if fit is not None:
         labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
         told = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
         parts.append(BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), told, fit.key)]))
         fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
         sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
-    figure = bars_figure(labels, parts, "bytes")
-    figure["layout"]["showlegend"] = True
+        measures.append(Measure("Of the accelerator", _with_legend(bars_figure(labels, parts, "bytes"))))
     text = in_words((row["part"], row.text("bytes")) for row in rows)
-    return Chart("memory-fit", "Does it fit", sentence, text, figure, "memory_parts", height=bars_height(len(labels) + 1))
+    several = tuple(measures) if len(measures) > 1 else ()
+    return Chart("memory-fit", "Does it fit", sentence, text, figure, "memory_parts", several, bars_height(len(labels) + 1))
+
+
+def _with_legend(figure: dict[str, Any]) -> dict[str, Any]:
+    figure["layout"]["showlegend"] = True
+    return figure
 
 
 def curve_chart(tables: Tables) -> Chart | None:
@@ -66,7 +73,7 @@ def curve_chart(tables: Tables) -> Chart | None:
         "showlegend": False,
         "line": {"shape": "hv", "color": "$text", "width": 1.5},
     }
-    found = dict.fromkeys(phase for phase, _, _ in runs)
+    found = sorted({phase for phase, _, _ in runs}, key=rank)
     legend = [
         {
             "type": "scatter",
@@ -104,7 +111,7 @@ def curve_chart(tables: Tables) -> Chart | None:
         "live-bytes",
         "Live bytes over the schedule",
         "How many bytes are live while the program runs, with its phases behind the curve. What is live at the peak decides "
-        "what the program needs; the mouse shows the largest arrays of each moment.",
+        "what the program needs; hover shows the largest arrays of each moment.",
         f"The peak of {peak.text('bytes')} is at instruction {peak['first']}: {', '.join(_largest(peak))}",
         {"data": [curve, *legend], "layout": layout},
         "live_bytes",

@@ -86,6 +86,8 @@ PALETTE: Mapping[str, Colour] = {
 }
 SERIES = 8
 
+_RANKS = {name: number for number, name in enumerate(PALETTE)}
+
 _ROLES = {
     "weight": "weight",
     "master_weight": "weight",
@@ -132,6 +134,11 @@ def on(ground: str) -> str:
 def colour(name: Value) -> str:
     """What a figure has in the place of the colour of a phase, a kind of collective or whatever else the palette names."""
     return f"${name}" if name in PALETTE else "$unknown"
+
+
+def rank(name: Value) -> int:
+    """The place of a phase or kind in legends, which list what there is in one order."""
+    return _RANKS.get(str(name), len(_RANKS))
 
 
 def colour_of_role(role: Value) -> str:

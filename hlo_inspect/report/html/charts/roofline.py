@@ -9,12 +9,14 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.layout import base_layout, log_axis
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
 _NAMED = 5
+_HIGH, _RIGHT = 0.75, 0.4  # parts of the picture: names hang below what is higher, and end at what is further right
+_WIDE, _TALL, _STACKED = 0.25, 0.2, 2  # what is near, as parts of the picture, and how many names stand there
 _APART = 0.4  # powers of ten between the names of roofs
 _LARGEST_MARK = 36
 _MEASURES = (
@@ -27,8 +29,8 @@ _MEASURES = (
 def roofline_chart(tables: Tables) -> Chart | None:
     """A mark for each row of the table that has the measure; the largest and those far from their roof are named."""
     rows = rows_of(tables, "roofline")
-    left_out = ", ".join(f"{row.text('sites')} {row['reason']}" for row in rows_of(tables, "roofline_left_out") if row["sites"])
-    beside = f" Without a place: {left_out}." if left_out else ""
+    left_out = ", ".join(_left_out(row) for row in rows_of(tables, "roofline_left_out") if row["sites"])
+    beside = f" Not shown: {left_out}." if left_out else ""
     roofs = rows_of(tables, "roofs")
     if not rows:
         return None
@@ -57,6 +59,10 @@ def roofline_chart(tables: Tables) -> Chart | None:
     )
 
 
+def _left_out(row: ChartRow) -> str:
+    return f"{row.text('sites')} {'' if row['reason'] == 'collectives' else 'kernels '}{row['reason']}"
+
+
 def _without_profile(rows: Sequence[ChartRow], beside: str) -> Chart:
     return Chart(
         "roofline",
@@ -73,9 +79,7 @@ def _without_profile(rows: Sequence[ChartRow], beside: str) -> Chart:
 def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequence[ChartRow]) -> dict[str, Any]:
     named = {row.key for row in nlargest(_NAMED, rows, key=_weight(rows))}
     largest = max(row.least("share") for row in rows)
-    phases: dict[str, list[ChartRow]] = {}
-    for row in rows:
-        phases.setdefault(str(row["phase"] or "unknown"), []).append(row)
+    phases = grouped(rows, lambda row: str(row["phase"] or "unknown"))
     marks = [_trace(phase, of_phase, x, y, largest) for phase, of_phase in phases.items()]
     xs = [*(row.least(x) for row in rows), *_ends(roofs, "from_flop_per_byte", "to_flop_per_byte")]
     ys = [*(row.least(y) for row in rows), *_ends(roofs, "from_flops_per_s", "flops_per_s")]
@@ -86,28 +90,39 @@ def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequenc
         yaxis=log_axis(ys, unit, "FLOP/s" if roofs else "FLOPs of one step"),
         showlegend=True,
     )
-    layout["annotations"] = [*_names([row for row in rows if row.key in named], x, y, layout["xaxis"]["range"]), *_peaks(roofs)]
+    layout["annotations"] = [
+        *_names([row for row in rows if row.key in named], (x, y), (layout["xaxis"]["range"], layout["yaxis"]["range"])),
+        *_peaks(roofs),
+    ]
     return {"data": [*map(_roof, roofs), *marks], "layout": layout}
 
 
-def _names(rows: Iterable[ChartRow], x: str, y: str, ends: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """The names of marks; of those that are near each other one above the other."""
-    taken: list[tuple[float, float]] = []
-    for row in sorted(rows, key=lambda row: row.least(y)):
-        at = math.log10(row.least(x)), math.log10(row.least(y))
-        near = sum(abs(at[0] - one[0]) < (ends[1] - ends[0]) / 4 and abs(at[1] - one[1]) < 1 for one in taken)
-        taken.append(at)
+def _names(
+    rows: Iterable[ChartRow], columns: tuple[str, str], ends: tuple[Sequence[float], Sequence[float]]
+) -> Iterator[dict[str, Any]]:
+    """The names of marks: below those near the top, above the others. Names that are near each other are in several lines."""
+    taken: list[tuple[float, float, bool]] = []
+    for row in sorted(rows, key=lambda row: row.least(columns[1])):
+        x, y = (math.log10(row.least(column)) for column in columns)
+        along, up = ((at - low) / (high - low) for at, (low, high) in zip((x, y), ends, strict=True))
+        is_below = up > _HIGH
+        near = sum(abs(along - one) < _WIDE and abs(up - other) < _TALL and below == is_below for one, other, below in taken)
+        taken.append((along, up, is_below))
+        if near >= _STACKED:
+            continue
         yield {
-            "x": at[0],
-            "y": at[1],
+            "x": x,
+            "y": y,
             "text": plain(row["name"], 22),
             "showarrow": True,
             "arrowhead": 0,
             "arrowwidth": 1,
             "arrowcolor": "$quiet",
             "ax": 0,
-            "ay": -24 - 15 * near,
-            "xanchor": "right" if at[0] > ends[0] + (ends[1] - ends[0]) * 0.4 else "left",
+            "ay": (26 + 15 * near) * (1 if is_below else -1),
+            "xanchor": "right" if along > _RIGHT else "left",
+            "bgcolor": "$paper",
+            "opacity": 0.9,
             "font": {"size": 11, "color": "$text"},
         }
 

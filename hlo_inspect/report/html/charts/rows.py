@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from hlo_inspect.report.html.charts.palette import rank
 from hlo_inspect.report.model import Table, Unit, Value
 from hlo_inspect.report.units import format_bounded
 
@@ -33,6 +34,14 @@ class ChartRow:
     def text(self, column: str) -> str:
         """The value as tables have it, as `>= 4 MiB` where a lower bound of it is known."""
         return format_bounded(self.values.get(column), self.values.get(f"{column}_lower_bound"), self.units.get(column, "text"))
+
+
+def grouped(rows: Iterable[ChartRow], label: Callable[[ChartRow], str]) -> dict[str, list[ChartRow]]:
+    """The rows by phase, or by kind, in the order of legends."""
+    groups: dict[str, list[ChartRow]] = {}
+    for row in rows:
+        groups.setdefault(label(row), []).append(row)
+    return {name: groups[name] for name in sorted(groups, key=lambda name: (rank(name), name))}
 
 
 def rows_of(tables: Tables, name: str) -> list[ChartRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
-from hlo_inspect.report.html.charts.palette import colour, series
+from hlo_inspect.report.html.charts.palette import colour, rank, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words
 from hlo_inspect.report.html.model import Chart, Measure
@@ -22,11 +22,25 @@ _MEASURES = (("bytes_accessed", "bytes", "Bytes"), ("flops", "flops", "FLOPs"))
 
 def step_chart(tables: Tables) -> Chart | None:
     """The times of a step; without an accelerator its bytes and FLOPs by phase."""
-    rows = rows_of(tables, "step")
-    return _times(rows) if rows else _costs(rows_of(tables, "cost_by_phase"))
+    rows, alone = rows_of(tables, "step"), rows_of(tables, "kernel_seconds")
+    if rows:
+        return _times(rows, "One step", _STEP, "step")
+    if alone:
+        return _times(alone, "Kernels one after the other", _ALONE, "kernel_seconds")
+    return _costs(rows_of(tables, "cost_by_phase"))
 
 
-def _times(rows: Sequence[ChartRow]) -> Chart:
+_STEP = (
+    "Where the time goes: kernels by what bounds them, and what of the collectives nothing hides. The upper bar is what no "
+    "schedule can beat, the lower one what the model of the accelerator expects."
+)
+_ALONE = (
+    "What binds the kernels: the upper bar is the time that they take at least, the lower one what the model of the "
+    "accelerator expects. The text is no schedule, so that nothing tells what of the collectives is hidden: they are not in it."
+)
+
+
+def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> Chart:
     parts = []
     axes = iter(_OF_AXES * len(rows))
     for row in rows:
@@ -37,25 +51,24 @@ def _times(rows: Sequence[ChartRow]) -> Chart:
     figure = bars_figure(["at least", "by the model"], parts, "seconds")
     return Chart(
         "step",
-        "One step",
-        "Where the time goes: kernels by what bounds them, and what of the collectives nothing hides. The upper bar is what "
-        "no schedule can beat, the lower one what the model of the accelerator expects.",
+        title,
+        sentence,
         in_words((row["part"], f"at least {row.text('bound_s')}, by the model {row.text('estimate_s')}") for row in rows),
         figure,
-        "step",
+        table,
         height=bars_height(3),
     )
 
 
 def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:
-    return hover(row["part"], f"{row.text(seconds)} {which}, {row.text(share)} of the step")
+    return hover(row["part"], f"{row.text(seconds)} {which}, {row.text(share)} of the bar")
 
 
 def _costs(rows: Sequence[ChartRow]) -> Chart | None:
     """Without times: each measure by phase."""
     measures = []
     for column, unit, title in _MEASURES:
-        found = [row for row in rows if row.least(column)]
+        found = sorted((row for row in rows if row.least(column)), key=lambda row: rank(row["phase"]))
         if not found:
             continue
         parts = [

@@ -33,6 +33,11 @@ def hover(title: Value, *parts: Value) -> str:
     return "<br>".join([f"<b>{plain(title)}</b>", *(plain(part) for part in parts if part)])
 
 
+def role_words(role: Value) -> str:
+    """The role of a parameter or an array as it is said: "first moment"."""
+    return str(role).replace("_", " ")
+
+
 def in_words(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
     """The figures of a picture for who cannot see it. It is no text of a figure: whoever writes it escapes it."""
     found: Sequence[tuple[Value, str]] = list(parts)

@@ -7,7 +7,7 @@ from typing import Any
 from hlo_inspect.report.html.charts.bars import bars_height, lines_axis
 from hlo_inspect.report.html.charts.layout import amounts_axis, base_layout
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain
 from hlo_inspect.report.html.model import Chart
 
@@ -20,12 +20,9 @@ def timeline_chart(tables: Tables) -> Chart | None:
     if not rows:
         return None
     streams = list(dict.fromkeys(str(row["stream"]) for row in rows))
-    kinds: dict[str, list[ChartRow]] = {}
-    for row in rows:
-        kinds.setdefault(_kind(row), []).append(row)
+    kinds = grouped(rows, _kind)
     layout = base_layout(
         barmode="overlay",
-        bargap=0.25,
         dragmode="zoom",
         xaxis=amounts_axis([row["end_s"] for row in rows], "seconds"),
         yaxis=lines_axis(streams) | {"fixedrange": True},
@@ -33,7 +30,7 @@ def timeline_chart(tables: Tables) -> Chart | None:
     )
     return Chart(
         "timeline",
-        "The timeline of a step",
+        tables["timeline"].title,
         "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are collectives "
         "that nothing hides. Drag to zoom in, double-click to go back.",
         in_words((name, f"{len(of_kind):,} marks") for name, of_kind in kinds.items()),
@@ -54,6 +51,7 @@ def _trace(name: str, rows: list[ChartRow], streams: list[str]) -> dict[str, Any
     return {
         "type": "bar",
         "orientation": "h",
+        "width": 0.75,
         "name": plain(name),
         "base": [row["begin_s"] for row in rows],
         "x": [row["span_s"] for row in rows],

@@ -9,11 +9,13 @@ from typing import Any
 from hlo_inspect.report.html.charts.layout import base_layout
 from hlo_inspect.report.html.charts.palette import colour_of_role, on, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain, role_words
 from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
 _MOST = 0.6
+_DEPTH, _LEVEL, _AROUND = 5, 64, 30  # levels that are shown, pixels of one and beside them
+_ALONE = "Time is that of the kernels, one after the other: the text is no schedule."
 _WITHOUT_NAME = ("(no named scope)", "(not printed)")
 
 
@@ -44,6 +46,7 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
     rows = rows_of(tables, name)
     if len(rows) < 2 or all(row["label"] in _WITHOUT_NAME for row in rows[1:]):
         return None
+    sentence += "" if "step" in tables or not rows[0].least("estimate_s") else f" {_ALONE}"
     drawn = [(column, words) for column, words in _MEASURES if rows[0].least(column)]
     if not drawn:
         return None
@@ -58,8 +61,16 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
         measures[0].figure,
         f"cost_by_{path}",
         measures if len(measures) > 1 else (),
-        420,
+        _AROUND + _LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
     )
+
+
+def _levels(rows: Sequence[ChartRow]) -> Sequence[int]:
+    """How many nodes are around each, which come before it."""
+    found: dict[object, int] = {}
+    for row in rows:
+        found[row["node"]] = 0 if row["inside"] is None else found[row["inside"]] + 1
+    return list(found.values())
 
 
 def live_chart(tables: Tables) -> Chart | None:
@@ -74,7 +85,7 @@ def live_chart(tables: Tables) -> Chart | None:
         "Live at the peak",
         "The larger an area, the more bytes of the peak it is: first by role, in it by scope, in that the arrays. Click on an "
         "area to enter it.",
-        in_words((row["label"], row.text("bytes")) for row in rows if row["inside"] == 0),
+        in_words((_label(row, "path"), row.text("bytes")) for row in rows if row["inside"] == 0),
         _figure("treemap", rows, "bytes", "path", colours),
         "live_at_peak_groups",
         height=460,
@@ -122,7 +133,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "hovertext": [hover(row[path] or row["label"], row.text(column)) for row in rows],
         "hoverinfo": "text+percent root",
         "sort": False,
-        "maxdepth": 5 if kind == "icicle" else 4,
+        "maxdepth": _DEPTH if kind == "icicle" else 4,
         "marker": {"colors": list(colours), "line": {"color": "$paper", "width": 1}},
         "pathbar": {"visible": True, "side": "top", "textfont": {"size": 12}},
         "tiling": {"orientation": "v", "pad": 1} if kind == "icicle" else {"pad": 2},
@@ -136,8 +147,10 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
 
 
 def _label(row: ChartRow, path: str) -> str:
-    """The last part of a path; of a line of source the name of the file too."""
+    """The last part of a path; of a line of source the name of the file too. A role is in words."""
     text = str(row["label"])
+    if path == "path" and row["inside"] == 0:
+        return role_words(text)
     if path != "source":
         return text
     return str(row[path] or text).rpartition("/")[2] or text

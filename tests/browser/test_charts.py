@@ -1,0 +1,111 @@
+"""Pictures in use: as many marks as rows, scopes that are entered, measures that change, clicks that lead to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import Opened
+from tests.browser.page_data import PageData
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
+
+
+@pytest.fixture(scope="session")
+def path(written: Callable[..., Path]) -> Path:
+    return written(DUMP, "--profile", "h100-sxm")
+
+
+@pytest.fixture(scope="session")
+def held(path: Path) -> PageData:
+    return PageData(path.read_text(encoding="utf-8"))
+
+
+def _picture(page: Page, name: str) -> Locator:
+    """A picture, drawn."""
+    figure = page.locator(f"figure[data-picture='{name}']")
+    figure.scroll_into_view_if_needed()
+    figure.locator(".main-svg").first.wait_for()
+    page.wait_for_timeout(100)
+    return figure
+
+
+def _drawn(figure: Locator) -> list[dict[str, Any]]:
+    """The traces as Plotly has drawn them: their type, how many marks and what these add up to."""
+    found: list[dict[str, Any]] = figure.locator(".drawing").evaluate(
+        """area => area._fullData.map((trace) => ({
+            type: trace.type, name: trace.name, marks: (trace.x ?? trace.values ?? []).length,
+            sum: (trace.values ?? trace.x ?? []).reduce((sum, one) => sum + Number(one), 0),
+        }))"""
+    )
+    return found
+
+
+def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    figure = _picture(page, "roofline")
+    rows = [trace for trace in _drawn(figure) if "roof" not in trace["name"]]
+    points = figure.locator(".scatterlayer .trace path.point")
+    assert points.count() == sum(trace["marks"] for trace in rows) > 10
+    points.last.dispatch_event("mousemove")
+    box = points.last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_function("location.hash.startsWith('#table/kernel_groups/')")
+    row = int(page.evaluate("location.hash").rpartition("/")[2])
+    assert row < len(held.table("kernel_groups").rows)
+
+
+def test_a_scope_is_entered_and_the_measure_changes(path: Path, held: PageData, opened: Opened) -> None:
+    page = opened(path)
+    figure = _picture(page, "scope-tree")
+    (flops,) = [one for one in figure.get_by_role("button").all() if one.inner_text() == "FLOPs"]
+    flops.click()
+    (trace,) = _drawn(figure)
+    assert trace["sum"] == held.facts["cost.executed_flops"]
+    before = figure.locator("g.slice").count()
+    level = "area => area._fullData[0].level ?? null"
+    figure.locator("g.slice", has_text="layer").first.click()
+    page.wait_for_function("(area) => area._fullData[0].level", arg=figure.locator(".drawing").element_handle())
+    assert figure.locator(".drawing").evaluate(level).startswith("n")
+    assert before > 3
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_legends_and_texts_are_beside_the_marks(width: int, path: Path, opened: Opened) -> None:
+    """No legend lies over the marks of its picture, and no picture is wider than its place."""
+    page = opened(path, width)
+    for figure in page.locator("figure[data-picture]").all():
+        _picture(page, figure.get_attribute("data-picture") or "")
+        over: bool = figure.locator(".drawing").evaluate(
+            """area => {
+                const box = (one) => one.getBoundingClientRect();
+                const legend = area.querySelector(".legend"), plot = area.querySelector(".bglayer .bg, .cartesianlayer .plot");
+                if (!legend || !plot) return false;
+                return box(legend).bottom > box(plot).top + 2 && box(legend).top < box(plot).bottom;
+            }"""
+        )
+        assert not over, figure.get_attribute("data-picture")
+        inside: bool = figure.locator(".drawing").evaluate("area => area.scrollWidth <= area.clientWidth + 1")
+        assert inside, figure.get_attribute("data-picture")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_colours_follow_the_readers_setting(path: Path, opened: Opened) -> None:
+    def ground(scheme: str) -> str:
+        page = opened(path, scheme=scheme)
+        figure = _picture(page, "step")
+        page.wait_for_timeout(300)
+        colour: str = figure.locator(".drawing").evaluate("area => area._fullLayout.paper_bgcolor")
+        return colour
+
+    assert ground("light") == "#ffffff"
+    assert ground("dark") == "#15181c"
