@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import hlo_inspect
 from tests.browser.conftest import Opened
 from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
+DATA = Path(__file__).parents[1] / "data"
+DUMP, WITH_SOURCES = DATA / "memory/gpu_unrolled.hlo", DATA / "cpu/adamw_step.after.txt"
 
 
 @pytest.fixture(scope="session")
@@ -64,19 +66,21 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     assert row < len(held.table("kernel_groups").rows)
 
 
-def test_a_scope_is_entered_and_the_measure_changes(path: Path, held: PageData, opened: Opened) -> None:
-    page = opened(path)
-    figure = _picture(page, "scope-tree")
-    (flops,) = [one for one in figure.get_by_role("button").all() if one.inner_text() == "FLOPs"]
-    flops.click()
+def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
+    page = opened(written(WITH_SOURCES))
+    figure = _picture(page, "source-tree")
+    drawing = figure.locator(".drawing")
+    figure.get_by_role("button", name="FLOPs").click()
+    facts = hlo_inspect.inspect(WITH_SOURCES, "cost").facts
     (trace,) = _drawn(figure)
-    assert trace["sum"] == held.facts["cost.executed_flops"]
-    before = figure.locator("g.slice").count()
-    level = "area => area._fullData[0].level ?? null"
-    figure.locator("g.slice", has_text="layer").first.click()
-    page.wait_for_function("(area) => area._fullData[0].level", arg=figure.locator(".drawing").element_handle())
-    assert figure.locator(".drawing").evaluate(level).startswith("n")
-    assert before > 3
+    assert trace["sum"] == facts["cost.executed_flops"]
+    slices = figure.locator("g.slice")
+    assert slices.count() > 3
+    slices.nth(1).click()
+    page.wait_for_function("area => area._fullData[0].level === 'n1'", arg=drawing.element_handle())
+    figure.get_by_role("button", name="Bytes").click()
+    (trace,) = _drawn(figure)
+    assert trace["sum"] == facts["cost.executed_bytes_accessed"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
