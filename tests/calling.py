@@ -24,9 +24,11 @@ def call(*arguments: str | Path, given: bytes = b"", folder: Path | None = None)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             status = run([*map(str, arguments)])
-            output.flush()
-            errors.flush()
+    except SystemExit as end:  # after completions
+        status = int(end.code or 0)
     finally:
+        output.flush()
+        errors.flush()
         os.chdir(before)
         sys.stdin = stdin
     return subprocess.CompletedProcess(arguments, status, output.buffer.getvalue(), errors.buffer.getvalue())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+from tests.calling import call_text
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,15 +19,9 @@ FSDP = str(ROOT / "tests/data/cpu/scan_fsdp.after.txt")
 def offered(*words: str) -> list[tuple[str, str]]:
     """The kind and value of each completion of the last word."""
     line = " ".join(("hlo-inspect", *(f"'{word}'" if " " in word else word for word in words)))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "_HLO_INSPECT_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words)),
-    }
-    command = [sys.executable, "-c", "from hlo_inspect.cli.main import main; main()"]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    asked = {"_HLO_INSPECT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    with patch.dict(os.environ, asked):
+        result = call_text()
     assert result.stderr == ""
     return [(kind, value) for kind, _, value in (line.partition(",") for line in result.stdout.splitlines())]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,18 +19,24 @@ import pytest
 from hlo_inspect.cli.output import replaced_file
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import FORMATS
+from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
 ADAMW = DATA / "cpu" / "adamw_step.after.txt"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 COMMAND = f"'{sys.executable}' -m hlo_inspect"
+_SHELL = frozenset("|&;<>$*?~`")
 TINY = "HloModule m\n\nENTRY e {\n  a = f32[4]{0} parameter(0)\n  ROOT b = f32[4]{0} negate(a)\n}\n"
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 
 
 def shell(command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a line of a shell; one that is a plain command of the tool needs neither a shell nor a process."""
+    name, *arguments = shlex.split(command)
+    if name == "hlo-inspect" and _SHELL.isdisjoint(command) and folder is not None:
+        return call_text(*arguments, folder=folder)
     line = command.replace("hlo-inspect ", f"{COMMAND} ")
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=ENVIRONMENT, cwd=folder, check=False)
 
