@@ -1,0 +1,79 @@
+"""Pages of several modules, of two compared and of compiler passes, in a browser: pictures are drawn, links lead on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import Opened
+from tests.browser.page_data import PageData
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+DATA = Path(__file__).parents[1] / "data"
+
+Written = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def twelve(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Path:
+    """The page of a dump directory of twelve modules."""
+    folder = tmp_path_factory.mktemp("twelve")
+    for number, dump in enumerate(sorted((DATA / "handmade").glob("[a-d]*.txt"))[:12]):
+        (folder / f"module_{number:04d}.m{number}.cpu_after_optimizations.txt").write_bytes(dump.read_bytes())
+    return written(folder)
+
+
+def draw(page: Page, picture: str) -> None:
+    page.evaluate("name => document.getElementById(name).scrollIntoView()", picture)
+    page.wait_for_selector(f"[id='{picture}'] .main-svg")
+
+
+def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: Opened) -> None:
+    page = opened(twelve)
+    index = PageData(twelve.read_text(encoding="utf-8")).table("modules")
+    assert len(index.rows) == 12
+    link = index.links[3]
+    rows = page.locator("[id='table/modules'] .dt-container tbody tr")
+    rows.first.wait_for()
+    assert page.locator(".js-plotly-plot:visible").count() == 0  # pictures of modules are drawn when these are shown
+    rows.nth(3).get_by_role("link").first.click()
+    page.wait_for_function("() => !document.querySelector('main[data-view=\"\"]').checkVisibility()")
+    view = page.locator(f"main[data-view='{link[1:]}']")
+    assert view.is_visible()
+    assert index.rows[3][index.names.index("path")].rpartition("/")[2] in view.locator(".details").inner_text()
+    assert page.locator("main:visible").count() == 1
+    view.get_by_role("link", name="12 modules").click()
+    page.wait_for_function("() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
+
+
+def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, opened: Opened) -> None:
+    page = opened(written(DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt", "--diff"))
+    assert page.get_by_role("heading", level=1).locator("visible=true").inner_text() == "What changed in jit_step"
+    draw(page, "picture/differences-by-kind")
+    draw(page, "picture/before-and-after")
+    bars = page.locator("[id='picture/before-and-after'] .bars .point")
+    labels = page.locator("[id='picture/before-and-after'] .measures button")
+    assert labels.count() > 2
+    labels.nth(1).click()
+    page.wait_for_function("() => document.querySelectorAll(\"[id='picture/before-and-after'] .bars .point\").length > 0")
+    assert bars.count() % 2 == 0  # one before and one after
+    page.get_by_role("link", name="NEW: jit_step").first.click()
+    page.wait_for_function("() => document.querySelector('main[data-view=\"new\"]').checkVisibility()")
+
+
+def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> None:
+    path = written(DATA / "pass_dumps")
+    page = opened(path)
+    draw(page, "picture/collectives-by-pass")
+    history = PageData(path.read_text(encoding="utf-8")).table("history")
+    kinds = [at for at, name in enumerate(history.names) if name in {"all_reduce", "all_gather"}]
+    marks = page.locator("[id='picture/collectives-by-pass'] .bars .point")
+    assert marks.count() == sum(bool(row[at]) for row in history.rows for at in kinds)
+    page.evaluate("location.hash = '#table/history/4'")
+    page.wait_for_selector("[id='table/history'] tr.here")
+    assert "spmd-partitioning" in page.locator("[id='table/history'] tr.here").inner_text()
