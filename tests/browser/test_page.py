@@ -176,6 +176,23 @@ def test_paper_has_the_first_rows_and_no_controls(path: Path, opened: Opened) ->
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_pictures_are_drawn_for_paper(path: Path, opened: Opened) -> None:
+    """In the colours of a light page and as wide as paper, also from a dark screen; then as they were."""
+    page = opened(path, scheme="dark")
+    drawing = "document.querySelector('#kernels figure .main-svg')"
+    text = "getComputedStyle(document.documentElement).getPropertyValue('--c-text').trim()"
+    page.evaluate("location.hash = '#kernels'")
+    page.wait_for_selector("#kernels figure .main-svg")
+    before = page.evaluate(f"[{text}, {drawing}.clientWidth]")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("[id='table/kernel_groups']").get_attribute("open") is not None
+    assert page.evaluate(f"[{text}, {drawing}.clientWidth]") == ["#1c2024", 690]
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert before == page.evaluate(f"[{text}, {drawing}.clientWidth]")
+    assert before[0] == "#e4e7ea"
+    assert before[1] > 1000
+
+
 def test_sections_without_anything_say_why(path: Path, opened: Opened) -> None:
     page = opened(path)
     for section in page.locator("main > section").all():

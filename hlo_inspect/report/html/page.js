@@ -5,7 +5,8 @@
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
 const NARROW = 600; // pixels of a telephone
 const WIDE = 40; // characters that a cell shows of a text
-const LEGEND = 60; // pixels
+const PAPER = 690; // pixels between the margins of A4
+const LEGEND = 60;
 const LONG = 30; // rows from which on a table scrolls by itself
 const NUMERIC = new Set(["count", "bytes", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]);
 const SCALES = {
@@ -125,7 +126,7 @@ function showInstruction(view, name) {
   }
   const close = element("button", { type: "button" }, "Close");
   close.addEventListener("click", () => dialog.close());
-  dialog.replaceChildren(element("h2", { id: "instruction-name" }, name), list, close);
+  dialog.replaceChildren(element("header", {}, element("h2", { id: "instruction-name" }, name), close), list);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   return true;
@@ -314,8 +315,9 @@ function draw(figure) {
   drawn.set(figure, picture);
   const area = figure.querySelector(".drawing");
   const { data: traces, layout } = coloured(picture.figures[picture.chosen].figure);
+  const width = document.documentElement.classList.contains("paper") ? { width: PAPER } : {};
   const legend = layout.showlegend && area.clientWidth < NARROW ? LEGEND : 0; // it takes several lines there
-  window.Plotly.react(area, traces, { ...layout, height: picture.height + legend }, CONFIG);
+  window.Plotly.react(area, traces, { ...layout, ...width, height: picture.height + legend }, CONFIG);
   if (!isFirst) return;
   area.on("plotly_click", (event) => {
     const to = event.points?.[0]?.customdata;
@@ -439,7 +441,7 @@ function watch() {
   for (const figure of document.querySelectorAll("figure[data-picture]")) seen.observe(figure);
   for (const details of document.querySelectorAll("details.table")) {
     if (details.open) seen.observe(details);
-    details.addEventListener("toggle", () => { if (details.open) makeTable(details); });
+    details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) makeTable(details); });
   }
 }
 
@@ -471,9 +473,21 @@ document.getElementById("instruction").addEventListener("close", () => {
   if (location.hash.includes("instruction/")) history.replaceState(null, "", before || location.pathname + location.search);
 });
 
-// On paper every picture of the view is drawn.
+// On paper there is every picture of the view, in the colours of a light page, and the first table of each section.
+const opened = new Set();
 window.addEventListener("beforeprint", () => {
   const view = mains.find((main) => !main.hidden);
+  document.documentElement.classList.add("paper");
+  for (const details of view?.querySelectorAll("section > details.table:first-of-type:not([open])") ?? []) {
+    opened.add(details);
+    details.open = true;
+  }
   for (const figure of view?.querySelectorAll("figure[data-picture]") ?? []) if (window.Plotly) draw(figure);
+});
+window.addEventListener("afterprint", () => {
+  document.documentElement.classList.remove("paper");
+  for (const details of opened) details.open = false;
+  opened.clear();
+  for (const figure of drawn.keys()) draw(figure);
 });
 start();

@@ -111,7 +111,7 @@ def css_variables() -> str:
     """The custom properties of a style sheet that hold the colours, `--c-NAME`, and those of texts on them, `--c-on-NAME`."""
     light = " ".join(f"--c-{name}: {one.light}; --c-on-{name}: {_ink(one.light)};" for name, one in PALETTE.items())
     dark = " ".join(f"--c-{name}: {one.dark}; --c-on-{name}: {_ink(one.dark)};" for name, one in PALETTE.items())
-    return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root:not(.paper) {{ {dark} }} }}\n"
 
 
 def _ink(ground: str) -> str:
