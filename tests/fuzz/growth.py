@@ -2,9 +2,10 @@
 
     python -m tests.fuzz.growth --count 400 DUMP…
 
-A dump is a file or a folder. Each seed gives one command and one growing text: a shape of `benchmarks.shapes`, or a dump in
-which some lines, an element of a list, a few characters or a bracket stand many times; lines with or without names of their
-own, and one part in three is damaged first. The text grows until the command takes long enough to be measured. Linear work
+A dump is a file or a folder. Each seed gives one command and one growing text. Even seeds go through the shapes of
+`benchmarks.shapes`, first with all passes together, then with one command after another. Odd ones take a dump in which some
+lines, an element of a list, a few characters or a bracket stand many times; lines with or without names of their own, and one
+part in three is damaged first. The text grows until the command takes long enough to be measured. Linear work
 takes 4 times as long as for a quarter of the repetitions, quadratic work 16 times; more than `MOST_GROWTH` fails, and so does a
 command that fails. `--first SEED --count 1 DUMP…` repeats one seed.
 """
@@ -21,9 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.shapes import SHAPES
-from tests.fuzz.commands import Files
-from tests.fuzz.mutate import COMMANDS, Mutator, files, read_text, time_limit
+from tests.fuzz.commands import ARGUMENTS, Files
+from tests.fuzz.mutate import PASS_NAMES, Mutator, files, read, read_text, time_limit
 
+EVERYTHING = "everything"
+COMMANDS = (EVERYTHING, "collectives", "diff", "normalize", *sorted({*ARGUMENTS} - {"collectives", "diff", "normalize"}))
 FIRST_BYTES, LAST_BYTES = 1 << 17, 1 << 21
 ENOUGH_SECONDS = 0.3
 """A command that takes so long is measured well; a text for which it takes less is made larger."""
@@ -45,13 +48,16 @@ class GrowingText(NamedTuple):
 def growing(text: bytes, seed: int) -> GrowingText:
     """The growing text of a seed, made of a dump."""
     mutator = Mutator(seed)
-    ways = (_shape, _lines, _lines, _element, _element, _characters, _bracket)
+    if seed % 2 == 0:
+        shape = SHAPES[seed // 2 % len(SHAPES)]
+        return GrowingText(f"the shape {shape.name!r}", lambda count: shape.make(count).encode())
+    ways = (_lines, _lines, _element, _element, _characters, _bracket)
     return mutator.chance.choice(ways)(text, mutator)
 
 
-def _shape(_text: bytes, mutator: Mutator) -> GrowingText:
-    shape = mutator.chance.choice(SHAPES)
-    return GrowingText(f"the shape {shape.name!r}", lambda count: shape.make(count).encode())
+def command_of(seed: int) -> str:
+    """The command of a seed."""
+    return COMMANDS[(seed // 2 // len(SHAPES) if seed % 2 == 0 else seed // 2) % len(COMMANDS)]
 
 
 def _lines(text: bytes, mutator: Mutator) -> GrowingText:
@@ -108,7 +114,10 @@ def seconds_for(command: str, old: bytes, new: bytes) -> float:
     """The processor's time for a command."""
     with Files(old, new) as damaged, time_limit(LIMIT_SECONDS):
         start = time.process_time()
-        damaged.run(command)
+        if command == EVERYTHING:
+            read(new, PASS_NAMES)
+        else:
+            damaged.run(command)
         return time.process_time() - start
 
 
@@ -138,7 +147,7 @@ def excess(command: str, old: bytes, text: GrowingText) -> str | None:
 def failure(old: bytes, seed: int, command: str = "") -> str | None:
     """What is wrong with the growth of a seed, if anything is."""
     text = growing(old, seed)
-    command = command or COMMANDS[seed % len(COMMANDS)]
+    command = command or command_of(seed)
     try:
         found = excess(command, old, text)
     except Exception:  # whatever it is, it is what is looked for

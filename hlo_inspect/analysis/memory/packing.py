@@ -17,8 +17,8 @@ from hlo_inspect.records import dataclass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MANY, _TOO_MANY = 1 << 30, 1 << 62  # a damaged text has shapes of any size
-"""Numbers below this one, and their differences, have 32 bits."""
+_MANY, _TOO_MANY = 1 << 30, 1 << 62
+"""Numbers below the first, and their differences, have 32 bits, those below the second 64; damaged shapes have any size."""
 
 
 @dataclass(frozen=True, slots=True)
