@@ -61,6 +61,9 @@ class Keeper:
     def end(self, opened: OpenComputation) -> None:
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
+        if opened.last is None and self._reads_every_line and not computation.is_cut_off:
+            message = f"computation {computation.name} holds no instruction"
+            self.module.note("HI015", message, computation.line, computation.name)
         if unmarked is not None and not computation.is_cut_off:
             row, line = unmarked
             computation.root_opcode = row[2].rpartition(" ")[2]
@@ -103,6 +106,8 @@ class Keeper:
         module = self.module
         if self._wants.checked:
             self._names.finish()
+        if self._roots is not None:
+            self._roots.finish(module.computation_count)
         if module.computation_count == 0:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:

@@ -25,7 +25,7 @@ from hlo_inspect.hlo.mended_line import (
 from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
 from hlo_inspect.hlo.places import Places
 from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
-from hlo_inspect.hlo.wrapped_lines import FRESH, continues, wrapped_width
+from hlo_inspect.hlo.wrapped_lines import FRESH, JoinedLine, wrapped_width
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
@@ -84,7 +84,7 @@ class Mender:
         self._string: str | None = None  # how a line begins in which a string holds the text
         self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
         self._width = 0
-        self._joined: tuple[Line, MendedText] | None = None
+        self._joined: tuple[Line, JoinedLine, MendedText] | None = None
         self._rest: list[tuple[int, int, int]] = []
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
@@ -335,19 +335,19 @@ class Mender:
             stream.emit(line, [])
             return
         if self._joined is not None:
-            before, its_stream = self._joined
-            if before.size == self._width and its_stream is stream and continues(line.text, before.text):
-                length = len(before.text)
-                self._rest += [(length + offset, line.number, column) for offset, column in line.columns]
-                self._joined = before._replace(text=before.text + line.text, size=line.size), stream
+            before, joined, its_stream = self._joined
+            if before.size == self._width and its_stream is stream and joined.is_continued_by(line.text):
+                self._rest += [(joined.length + offset, line.number, column) for offset, column in line.columns]
+                joined.add(line.text)
+                self._joined = before._replace(size=line.size), joined, stream
                 return
             self._put_joined()
-        self._joined = line, stream
+        self._joined = line, JoinedLine(line.text), stream
 
     def _put_joined(self) -> None:
         if self._joined is not None:
-            line, stream = self._joined
-            stream.emit(line, self._rest)
+            line, joined, stream = self._joined
+            stream.emit(line._replace(text=joined.text), self._rest)
             self._joined, self._rest = None, []
 
     def _width_at(self, text: str) -> int:

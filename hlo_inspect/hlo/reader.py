@@ -115,7 +115,7 @@ def _starts_computation(cursor: Cursor) -> bool:
             _, _, end = parser.parse_first_line(cursor.text, start)
             parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
         except tokens.IncompleteError:
-            if not cursor.more():
+            if not cursor.twice_as_much():
                 return False
         except tokens.ScanError:
             return False
@@ -132,7 +132,7 @@ def _read_header(cursor: Cursor) -> Header:
             header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
             break
         except tokens.IncompleteError:
-            final = not cursor.more()
+            final = not cursor.twice_as_much()
     line_end = _LINE_END.match(cursor.text, end)
     cursor.advance(line_end.end() if line_end else end)
     if header.fault:
@@ -196,7 +196,7 @@ class ModuleReader:
             try:
                 end = tokens.skip_space(cursor.text, cursor.position)
             except tokens.IncompleteError:
-                if cursor.more():
+                if cursor.twice_as_much():
                     continue
                 return True
             if end == len(cursor.text):
@@ -365,8 +365,9 @@ class ModuleReader:
             name = f"{name} (line {line})"
         opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
         position = tokens.skip_space(text, 0)
+        at, counted = line, 0
         while position < len(text):
-            at = line + text.count("\n", 0, position)
+            at, counted = at + text.count("\n", counted, position), position
             try:
                 found = parser.parse_instruction(text, position)
             except tokens.ScanError as error:

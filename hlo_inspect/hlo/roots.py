@@ -2,7 +2,10 @@
 that is missing makes another instruction the last one.
 
 What is said is the computation's own signature (`(p: f32[2]) -> f32[2]`), which XLA's parser holds against the root too, the
-result in the header's `entry_computation_layout`, and the shape of the fusion, call or while that runs the computation.
+result in the header's `entry_computation_layout`, and the shape of the fusion, call or while that runs the computation. Where
+all of that agrees, the shape of the last instruction is the root's by chance: a reducer of which the sum is missing ends with a
+parameter. XLA marks the root of every computation that it prints, so that a computation without one among others that have
+theirs has lost a line, in a text whose header is XLA's.
 """
 
 from __future__ import annotations
@@ -27,9 +30,13 @@ class RootCheck:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._unmarked: dict[str, tuple[Shape, str, int]] = {}
+        self._agreeing: list[tuple[str, str, int]] = []
+        self._count = 0
 
     def end(self, computation: Computation, signature: str, name: str, shape: Shape | None, line: int) -> None:
         """After the last row of a computation that marks none: its first line, and name, shape and line of the last one."""
+        self._count += 1
+        self._agreeing.append((computation.name, name, line))
         if shape is None:
             return
         stated = _stated_result(signature)
@@ -56,7 +63,18 @@ class RootCheck:
                     self._unmarked.pop(callee)
                     self._note(callee, name, line, shape, f"its caller {row}", stated)
 
+    def finish(self, computations: int) -> None:
+        """At the end of a module of so many computations: those without a root, where most have one as XLA prints them."""
+        if not self._module.header.prints_counts or 2 * self._count >= computations:
+            return
+        for computation, name, line in self._agreeing:
+            message = (
+                f"no instruction of {computation} is marked ROOT, and most computations here have one: {name} is taken for it"
+            )
+            self._module.note("HI015", message, line, computation)
+
     def _note(self, computation: str, name: str, line: int, shape: Shape, of: str, stated: Shape) -> None:
+        self._agreeing = [one for one in self._agreeing if one[0] != computation]
         last = f"the last instruction of {computation}, which marks no ROOT, is {name} of {_short(shape)}"
         self._module.note("HI014", f"{last}; {of} says {_short(stated)}", line, computation)
 

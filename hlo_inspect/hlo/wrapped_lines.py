@@ -27,15 +27,37 @@ def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) ->
         return 0
     continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
     for line, following in pairwise(lines):
-        continued[len(line) == width] += continues(without_prefix(following), line)
+        continued[len(line) == width] += JoinedLine(line).is_continued_by(without_prefix(following))
     # A text whose lines end where their author liked has narrower lines too that the next one continues.
     is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
     return width if is_wrapped else 0
 
 
-def continues(text: str, before: str) -> bool:
-    """Whether a line continues the one before it, which is as wide as lines can be."""
-    if before.rstrip().endswith("{"):
-        return False
-    is_open = before.count("{") > before.count("}") or before.count("(") > before.count(")")
-    return is_open or not FRESH.match(text)
+class JoinedLine:
+    """A line, and those that were found to continue it: its text is put together when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.length = 0
+        self._parts: list[str] = []
+        self._braces = self._parentheses = 0
+        self._opens_block = False
+        self.add(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        """Adds what continues it."""
+        self._parts.append(text)
+        self.length += len(text)
+        self._braces += text.count("{") - text.count("}")
+        self._parentheses += text.count("(") - text.count(")")
+        if text and not text.isspace():
+            self._opens_block = text.rstrip().endswith("{")
+
+    def is_continued_by(self, text: str) -> bool:
+        """Whether the next line continues this one, which is as wide as lines can be."""
+        if self._opens_block:
+            return False
+        return self._braces > 0 or self._parentheses > 0 or not FRESH.match(text)

@@ -1,4 +1,4 @@
-"""HI001 to HI014: what can be wrong with a text. The reader notes these problems; here they get their words.
+"""HI001 to HI015: what can be wrong with a text. The reader notes these problems; here they get their words.
 
 A problem that occurs again at other places is one finding, with its first place and how often it occurs.
 """
@@ -143,6 +143,22 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "the computation, are those of another program. XLA refuses a signature that disagrees.",
         _DAMAGED,
         "HloModule m\n\nENTRY e (p: f32[4]) -> (f32[4]) {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        "HI015",
+        "missing-root",
+        "warning",
+        "A computation without a root among others that have one.",
+        "Computations of which no instruction is marked `ROOT`, in a module with XLA's header in which most computations have "
+        "one, although the shape of the last instruction is what is said of the computation; and computations that hold "
+        "nothing, which XLA refuses.",
+        "The last instruction is the root then. XLA marks the root of every computation that it prints: here the line may be "
+        "missing, and a reducer or fusion computes something else.",
+        f"{_DAMAGED} In a text that was written by hand, mark the root.",
+        "HloModule m, entry_computation_layout={(f32[4]{0})->f32[]}\n\nadd {\n  x = f32[] parameter(0)\n"
+        "  y = f32[] parameter(1)\n}\n\nf {\n  q = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}\n\n"
+        "ENTRY e {\n  p = f32[4]{0} parameter(0)\n  z = f32[] constant(0)\n  a = f32[4]{0} fusion(p), kind=kLoop, calls=f\n"
+        "  ROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=add\n}",
     ),
     RulePage(
         "HI013",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.hlo import mending
+from hlo_inspect.hlo.wrapped_lines import JoinedLine
 from tests.fuzz import growth
 from tests.fuzz.commands import ARGUMENTS, Files
 from tests.fuzz.growth import GrowingText, growing
@@ -71,3 +72,14 @@ def test_one_long_line_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(mending, "FRESH", Counting())
     assert mending._looks_plain("HloModule m\n" + "a" * 20 * mending.PLAIN_STEP + "\n" + "b" * 20 + "\n")
     assert looked_at == [0, 12, 13 + 20 * mending.PLAIN_STEP]
+
+
+def test_a_line_that_others_continue_is_put_together_once() -> None:
+    joined = JoinedLine("f (p: f32[8], ")
+    for number in range(3):
+        assert joined.is_continued_by("q = r")
+        joined.add(f"p{number}: f32[8], ")
+    joined.add(") -> f32[8] {")
+    joined.add("  ")
+    assert not joined.is_continued_by("anything")
+    assert joined.length == len(joined.text) == len("f (p: f32[8], p0: f32[8], p1: f32[8], p2: f32[8], ) -> f32[8] {  ")

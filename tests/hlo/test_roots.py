@@ -17,9 +17,9 @@ BODY = "  q = f32[8] parameter(0)\n  n = f32[8] negate(q)\n"
 MAIN = "ENTRY e {\n  p = f32[8] parameter(0)\n  c = f32[8] CALLER\n  ROOT t = (f32[8]) tuple(c)\n}\n"
 
 
-def found(text: str, command: str = "summary") -> list[tuple[str, int | None]]:
+def found(text: str, command: str = "summary", rule: str = "HI014") -> list[tuple[str, int | None]]:
     (report,) = hlo_inspect.inspect_all(text, command)
-    return [(one.message, one.location.line) for one in report.findings if one.location and one.rule == "HI014"]
+    return [(one.message, one.location.line) for one in report.findings if one.location and one.rule == rule]
 
 
 @pytest.mark.parametrize("command", ["summary", "cost", "optimizer"])
@@ -66,21 +66,37 @@ def test_what_says_nothing_of_the_root_is_no_reason(text: str) -> None:
     assert found(text) == []
 
 
-def test_each_root_line_that_another_shape_follows_is_missed() -> None:
-    """A real dump without one of its roots: whatever is last then, if its shape is another, is not taken silently."""
+def test_no_root_line_is_missed_silently() -> None:
+    """A real dump without one of its roots: where the last instruction then is of its shape, the others' marks tell."""
     text = (DATA / "cpu/adamw_step.after.txt").read_text()
     lines = text.splitlines(keepends=True)
-    noted = 0
+    noted = {True: 0, False: 0}
     for number, line in enumerate(lines):
         if not line.lstrip().startswith("ROOT "):
             continue
         before = lines[number - 1].partition(" = ")[2].partition(" ")[0]
         shape = line.partition(" = ")[2].partition(" ")[0]
-        is_same = not before or compatible(parse_shape(before), parse_shape(shape)) if not shape.startswith("(") else False
-        problems = found("".join(lines[:number] + lines[number + 1 :]))
-        assert len(problems) == (0 if is_same else 1), line
-        noted += len(problems)
-    assert noted
+        is_same = not shape.startswith("(") and bool(before) and compatible(parse_shape(before), parse_shape(shape))
+        left = "".join(lines[:number] + lines[number + 1 :])
+        assert (len(found(left)), len(found(left, rule="HI015"))) == ((0, 1) if is_same else (1, 0)), line
+        noted[is_same] += 1
+    assert all(noted.values())
+
+
+@pytest.mark.parametrize(("marked", "layout", "is_noted"), [(2, True, True), (1, True, False), (2, False, False)])
+def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_noted: bool) -> None:
+    """Where as many computations have none, or no compiler wrote the header, the text may be written by hand."""
+    header = "HloModule m, entry_computation_layout={(f32[8])->f32[8]}\n\n" if layout else "HloModule m\n\n"
+    others = "".join(f"f{i} {{\n{BODY}}}\n\n".replace("  n = ", "  ROOT n = ") for i in range(marked))
+    text = f"{header}{others}ENTRY e {{\n{BODY}}}\n"
+    message = "no instruction of e is marked ROOT, and most computations here have one: n is taken for it"
+    line = 3 + 5 * marked + 2
+    assert found(text, rule="HI015") == ([(message, line)] if is_noted else [])
+
+
+def test_a_computation_that_holds_nothing() -> None:
+    text = f"HloModule m\n\nf {{\n}}\n\n{MAIN}".replace("CALLER", "fusion(p), kind=kLoop, calls=f")
+    assert found(text, rule="HI015") == [("computation f holds no instruction", 3)]
 
 
 def test_the_dumps_of_the_tests_are_silent() -> None:
@@ -91,4 +107,4 @@ def test_the_dumps_of_the_tests_are_silent() -> None:
             reports = list(hlo_inspect.inspect_all(text + "\n", "summary"))
         except hlo_inspect.HloInspectError:
             continue
-        assert [f for report in reports for f in report.findings if f.rule == "HI014"] == []
+        assert [f for report in reports for f in report.findings if f.rule in {"HI014", "HI015"}] == []

@@ -27,6 +27,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI010": ("ENTRY f", "f"),
     "HI011": ("%all-reduce.1 = ", "ENTRY e {\n  %p = f32[4]{0} parameter(0)\n}\n//"),
     "HI014": ("\n}", "\n  ROOT t = (f32[4]{0}) tuple(n)\n}"),
+    "HI015": ("parameter(1)\n", "parameter(1)\n  ROOT s = f32[] add(x, y)\n"),
     "HI013": ("{1,0}", "{0}"),
     "HI101": ("HloModule step", "HloModule step, input_output_alias={ {}: (0, {}, may-alias) }"),
     "HI102": ("f32[8]{0} negate(x)", 'f32[8]{0} custom-call(x, mask), custom_call_target="masked"'),
