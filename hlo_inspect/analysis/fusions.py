@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -66,7 +66,14 @@ def find_fusions(module: Module) -> list[Fusion]:
 def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
     """Instructions of each opcode inside of fused computations, each computation once."""
     callees = {callee.name: callee for fusion in fusions if (callee := fusion.callee) is not None}
-    return Counter(chain.from_iterable(callee.opcodes for callee in callees.values()))
+    alike: dict[int, list[Sequence[str]]] = {}  # those of the same heads share the list of their opcodes
+    for callee in callees.values():
+        alike.setdefault(id(callee.opcodes), []).append(callee.opcodes)
+    counts: Counter[str] = Counter()
+    for same in alike.values():
+        for opcode, count in Counter(same[0]).items():
+            counts[opcode] += count * len(same)
+    return counts
 
 
 class CustomCall(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal, cast
 
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
@@ -64,6 +65,8 @@ _GPU_MARKS = (
 )
 _TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
 _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", "TopK", "blas_", "lapack_")
+_MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
+_LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
 """How GPU calls the computation of a fusion: by what it does."""
 
@@ -76,23 +79,29 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, views, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, views, "gpu", "fingerprint_before_lhs")
-    return _platform(
-        module, views, *_marked(row[3] for computation in module.computations.values() for row in computation.rows)
-    )
+    tails = (tail for computation in module.computations.values() for tail in computation.rows.tails)
+    found = next(_marked(tails), ("cpu", "no mark of another platform"))
+    return _platform(module, views, *found)
 
 
-def _marked(tails: Iterable[str]) -> tuple[PlatformName, str]:
-    """The platform of the first row that tells it."""
-    for tail in tails:
-        if "=" not in tail:
-            continue
-        for name, marks in (("gpu", _GPU_MARKS), ("cpu", _CPU_MARKS), ("tpu", _TPU_MARKS)):
-            for mark in marks:
-                if mark in tail:
-                    return cast("PlatformName", name), mark
-        if _GPU_FUSED.search(tail):
-            return "gpu", "names of fused computations"
-    return "cpu", "no mark of another platform"
+def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
+    """The platforms that rows tell, in the order of the text."""
+    rest = iter(tails)
+    while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
+        text = "\n".join(some)
+        if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
+            yield from filter(None, map(_mark, some))
+
+
+def _mark(tail: str) -> tuple[PlatformName, str] | None:
+    """The platform that one row tells, and by which mark."""
+    if "=" not in tail:
+        return None
+    for name, marks in (("gpu", _GPU_MARKS), ("cpu", _CPU_MARKS), ("tpu", _TPU_MARKS)):
+        for mark in marks:
+            if mark in tail:
+                return cast("PlatformName", name), mark
+    return ("gpu", "names of fused computations") if _GPU_FUSED.search(tail) else None
 
 
 def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Platform:
@@ -107,4 +116,4 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
 
 def _calls_onednn(module: Module) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    return any("__onednn$matmul" in row[3] for computation in module.computations.values() for row in computation.rows)
+    return any("__onednn$matmul" in tail for computation in module.computations.values() for tail in computation.rows.tails)

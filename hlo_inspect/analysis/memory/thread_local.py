@@ -12,10 +12,11 @@ from hlo_inspect.analysis.memory.sizes import Sizes
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import callee_roles
+from hlo_inspect.hlo.opcodes import TABLE, callee_roles
 
 _NO_VALUE = frozenset({"get-tuple-element", "bitcast", "opt-barrier", "domain"})
 _APPLIED = frozenset({"applied", "custom"})
+_APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(callee_roles(opcode).values()))
 
 
 class ThreadLocal(NamedTuple):
@@ -29,11 +30,11 @@ def find_thread_local(module: Module, views: Views, sizes: Sizes) -> ThreadLocal
     """The allocations of all computations of the module that are applied to elements."""
     names: dict[str, None] = {}
     for name in module.computations:
+        opcodes = module.computations[name].rows.opcodes
+        if _APPLYING.isdisjoint(opcodes):
+            continue
         view = views.of(name)
-        for row, opcode in enumerate(view.opcodes):
-            roles = callee_roles(opcode)
-            if _APPLIED.isdisjoint(roles.values()):
-                continue
+        for row in [row for row, opcode in enumerate(opcodes) if opcode in _APPLYING]:
             try:
                 names.update((callee.name, None) for callee in view.called(row) if callee.role in _APPLIED)
             except tokens.ScanError:
