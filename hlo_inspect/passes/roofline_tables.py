@@ -10,6 +10,7 @@ from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, SHARED
 from hlo_inspect.analysis.cost.roofline import Seconds, rate, units_elsewhere
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.kernel_costings import Costing
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.passes.kernel_tables import kernel_groups
 from hlo_inspect.report.model import Column, Row, Table
@@ -47,14 +48,17 @@ class _Point(NamedTuple):
 
 
 def roofline_tables(context: Context) -> Iterator[Table]:
-    """The kernels that have a place, those that have none by reason, and with a profile the roofs."""
+    """The kernels that have a place, those that have none by reason, and with a profile the roofs. Before fusion nothing tells
+    which bytes reach memory: the kernels have their places by the bytes that they read and write, and there are no roofs.
+    """
     groups = kernel_groups(context)
-    points = list(_points(context, groups))
+    times = context.kernel_times if context.kernel_times is not None and not context.kernel_times.bytes_gap else None
+    points = list(_points(context, groups, times))
     placed = [point for point in points if not point.left_out]
     if not placed:
         return
     more = [Column("group", "number", get=lambda point: point.number)]
-    if context.kernel_times is not None:
+    if times is not None:
         more += [
             Column("flops_of_device", "flops", get=lambda point: point.flops),
             Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
@@ -68,19 +72,16 @@ def roofline_tables(context: Context) -> Iterator[Table]:
     rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
     yield Table(own.name, own.title, (*groups.columns, *own.columns), rows, on_page=False)
     yield _left_out([point for point in points if point.left_out])
-    if context.kernel_times is not None and context.profile is not None:
-        yield _roofs(context, context.profile, placed)
+    if times is not None:
+        yield _roofs(context, times.profile, placed)
 
 
-def _points(context: Context, groups: Table) -> Iterator[_Point]:
-    times, profile = context.kernel_times, context.profile
+def _points(context: Context, groups: Table, times: KernelTimes | None) -> Iterator[_Point]:
     for number, (row, of_table) in enumerate(zip(context.costing_groups, groups.rows, strict=True)):
         flops: float | None = row.flops.exact
-        size: int | None = None
-        if times is not None and profile is not None and flops is not None:
-            flops, size = flops / times.devices, None if times.bytes_gap else _memory_bytes(row, profile)
-        elif times is None:
-            size = row.size.exact
+        size = row.size.exact
+        if times is not None:
+            flops, size = None if flops is None else flops / times.devices, _memory_bytes(row, times.profile)
         yield _Point(number, of_table, row, flops or 0.0, size, _why_left_out(row, flops, size, has_times=times is not None))
 
 

@@ -129,6 +129,13 @@ def test_a_deep_path_ends_in_one_node() -> None:
     assert rows[-1]["path"] == "/".join("x" * 1000)
 
 
+def test_before_fusion_there_is_no_roof() -> None:
+    """Kernels have places by all bytes that they read and write."""
+    before = {table.name: table for table in pictures("cpu/sgd_unused.before.txt", "h100-sxm").tables}
+    assert "roofs" not in before
+    assert len(before["roofline"].rows) == len(pictures("cpu/sgd_unused.before.txt").table("roofline").rows) > 0
+
+
 def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path: Path) -> None:
     """Before fusion bytes are not known: a product and a sum take their FLOPs at least."""
     report = of_text(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")

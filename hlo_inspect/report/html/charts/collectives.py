@@ -106,7 +106,8 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
     xaxis = axis(
         "size of the whole array",
         tickvals=list(range(len(classes))),
-        ticktext=["size not known" if one is None else f"≤ {tick_text(one, 'bytes')}" for one in classes],
+        ticktext=["not<br>known" if one is None else f"≤ {tick_text(one, 'bytes').replace(' ', '<br>')}" for one in classes],
+        tickangle=0,
         range=[-0.5, max(_CLASSES, len(classes)) - 0.5],
         showgrid=False,
         zeroline=False,

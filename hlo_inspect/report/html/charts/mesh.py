@@ -44,7 +44,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
     sent = {row["axis"]: row.text("executed_wire_bytes") for row in rows_of(tables, "collectives_by_axis")}
     named = [_named(one["axis"], one["size"], sent) for one in axes]
     outer = ", ".join(named[:-1])
-    blank = {"showgrid": False, "zeroline": False, "showticklabels": False}
+    blank = {"ticks": "", "showgrid": False, "zeroline": False, "showticklabels": False}
     layout = base_layout(
         xaxis=axis(f"{named[-1]} →", fixedrange=True, **blank),
         yaxis=axis("", range=[rows - 0.5, -0.5], fixedrange=True, **blank),
@@ -59,7 +59,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
         in_words((f"axis {one['axis']}", f"{one['size']} devices") for one in axes),
         {"data": [trace], "layout": layout},
         "mesh_axes",
-        height=min(560, 84 + rows * _CELL),
+        height=min(420, 84 + rows * _CELL),
     )
 
 

@@ -15,6 +15,7 @@ from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
 _NAMED = 5
+_WITH_PROFILE = "With --profile the page shows how far each is from what the accelerator can."
 _HIGH, _RIGHT = 0.75, 0.4  # parts of the picture: names hang below what is higher, and end at what is further right
 _WIDE, _TALL, _STACKED = 0.25, 0.2, 2  # what is near, as parts of the picture, and how many names stand there
 _APART = 0.4  # powers of ten between the names of roofs
@@ -35,14 +36,14 @@ def roofline_chart(tables: Tables) -> Chart | None:
     if not rows:
         return None
     if not roofs:
-        return _without_profile(rows, beside)
+        return _without_roofs(rows, beside)
     measures = []
     for column, title in _MEASURES:
         found = [row for row in rows if row.least(column)]
         if found:
             measures.append(Measure(title, _figure(found, "flop_per_memory_byte", column, "flops_per_s", roofs)))
     if not measures:
-        return _without_profile(rows, beside)
+        return _without_roofs(rows, beside)
     return Chart(
         "roofline",
         "Kernels on the roofline",
@@ -63,12 +64,13 @@ def _left_out(row: ChartRow) -> str:
     return f"{row.text('sites')} {'' if row['reason'] == 'collectives' else 'kernels '}{row['reason']}"
 
 
-def _without_profile(rows: Sequence[ChartRow], beside: str) -> Chart:
+def _without_roofs(rows: Sequence[ChartRow], beside: str) -> Chart:
+    has_times = any(row.least("bound_s") for row in rows)
+    why = "Before fusion nothing tells which of these bytes reach memory." if has_times else _WITH_PROFILE
     return Chart(
         "roofline",
         "Kernels by bytes and FLOPs",
-        "The further up, the more a kernel computes; the further right, the more it moves. Size is its share of all bytes. "
-        f"With --profile the page shows how far each is from what the accelerator can.{beside}",
+        f"The further up, the more a kernel computes; the further right, the more it moves. Size is its share. {why}{beside}",
         in_words((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
         _figure(rows, "bytes", "flops", "flops", ()),
         "kernel_groups",
