@@ -19,7 +19,6 @@ from hlo_inspect.hlo.opcodes import COMMUTATIVE, TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Colour = Hashable
-Colours = Sequence[Colour] | Mapping[int, Colour]
 
 _ROUNDS = 12
 """How often matched rows may make out others; each round ends early where none is found."""
@@ -32,7 +31,10 @@ _NUMBERS = lazy_pattern(r"\d++", re.ASCII)
 
 
 class MatchingSide:
-    """The rows of one of the two computations, and which of them are matched: `mates` has a row's mate on the other side."""
+    """The rows of one of the two computations, and which of them are matched: `mates` has a row's mate on the other side,
+    `numbers` by row the number of its pair, -1 where it has none, and `rest` the rows without a mate in their order. `seeds`
+    are the colours of rows by themselves: of matched ones those of their pairs.
+    """
 
     def __init__(self, computation: CanonicalComputation) -> None:
         self.canonical = computation
@@ -42,12 +44,15 @@ class MatchingSide:
         self.operands: Sequence[tuple[int | None, ...]] = computation.operands
         self.size = len(self.local)
         self.mates: dict[int, int] = {}
-        self.numbers: dict[int, int] = {}
+        self.numbers = [-1] * self.size
+        self.seeds = list(self.local)
+        self.rest: Sequence[int] = range(self.size)
+        self._sorts = [opcode in COMMUTATIVE for opcode in self.opcodes]
         self.users: list[list[tuple[int, int]]] = [[] for _ in self.local]
         for row, operands in enumerate(self.operands):
             for position, operand in enumerate(operands):
                 if operand is not None:
-                    self.users[operand].append((row, 0 if self.opcodes[row] in COMMUTATIVE else position))
+                    self.users[operand].append((row, 0 if self._sorts[row] else position))
 
     def order(self) -> Sequence[int]:
         """The rows, each behind its operands."""
@@ -55,56 +60,63 @@ class MatchingSide:
             return range(self.size)
         return operands_first(range(self.size), lambda row: list(defined(self.operands[row])))
 
-    def unmatched(self) -> list[int]:
-        return [row for row in range(self.size) if row not in self.mates]
+    def take(self, row: int, mate: int, number: int) -> None:
+        """Notes the mate of a row, and the number of their pair."""
+        self.mates[row], self.numbers[row], self.seeds[row] = mate, number, -number - 2
+
+    def unmatched(self) -> Sequence[int]:
+        """The rows without a mate."""
+        if len(self.rest) + len(self.mates) > self.size:
+            self.rest = [row for row in self.rest if row not in self.mates]
+        return self.rest
+
+    def beside_unmatched(self) -> list[tuple[int, int]]:
+        """The matched rows with an operand or a reader that is not, and their mates, in the order in which they were found."""
+        beside: set[int | None] = set()
+        for row in self.unmatched():
+            beside.update(self.operands[row])
+            beside.update([user for user, _ in self.users[row]])
+        return [pair for pair in self.mates.items() if pair[0] in beside] if beside else []
 
     def kind(self, row: int) -> str:
         """The opcode, of a start or a done that of what it starts, apart from the other of the two."""
         opcode = TABLE.get(self.opcodes[row])
         return self.opcodes[row] if opcode is None else f"{opcode.base} done" if opcode.half == "done" else opcode.base
 
-    def seed(self, row: int) -> int:
-        """The colour of a row by itself: of a matched one that of its pair."""
-        number = self.numbers.get(row)
-        return self.local[row] if number is None else -number - 2
-
     def upwards(self) -> list[int]:
         """Colours that tell rows apart by all that they are made of."""
-        colours = [0] * self.size
+        colours = list(self.seeds)
         for row in self.order():
-            if row in self.numbers:
-                colours[row] = self.seed(row)
-                continue
-            above = [0 if operand is None else colours[operand] for operand in self.operands[row]]
-            if self.opcodes[row] in COMMUTATIVE:
-                above.sort()
-            colours[row] = hash((self.local[row], *above))
+            if self.numbers[row] < 0:
+                above = [0 if operand is None else colours[operand] for operand in self.operands[row]]
+                if self._sorts[row]:
+                    above.sort()
+                colours[row] = hash((self.local[row], *above))
         return colours
 
     def downwards(self) -> list[int]:
         """Colours that tell rows apart by all that becomes of them."""
         root = self.view.root
-        colours = [0] * self.size
+        colours = list(self.seeds)
         for row in reversed(self.order()):
-            if row in self.numbers:
-                colours[row] = self.seed(row)
-                continue
-            below = sorted((colours[user], position) for user, position in self.users[row])
-            colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))
+            if self.numbers[row] < 0:
+                below = [(colours[user], position) for user, position in self.users[row]]
+                below.sort()
+                colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))
         return colours
 
-    def around(self, row: int, colours: Mapping[int, int]) -> int:
-        """The colour of a row with those of its operands and of what reads it."""
-
-        def colour(other: int) -> int:
-            known = colours.get(other)
-            return self.seed(other) if known is None else known
-
-        above = [0 if operand is None else colour(operand) for operand in self.operands[row]]
-        if self.opcodes[row] in COMMUTATIVE:
-            above.sort()
-        below = sorted((colour(user), position) for user, position in self.users[row])
-        return hash((colour(row), _ROOT if row == self.view.root else _PLAIN, len(above), *above, *below))
+    def around(self, colours: Sequence[int]) -> list[int]:
+        """These colours of all rows, those of unmatched ones with the colours of their operands and of what reads them."""
+        found = list(colours)
+        root, operands, users = self.view.root, self.operands, self.users
+        for row in self.rest:
+            above = [0 if operand is None else colours[operand] for operand in operands[row]]
+            if self._sorts[row]:
+                above.sort()
+            below = [(colours[user], position) for user, position in users[row]]
+            below.sort()
+            found[row] = hash((colours[row], _ROOT if row == root else _PLAIN, len(above), *above, *below))
+        return found
 
     def scope(self, row: int) -> str:
         """The op_name, with `*` for numbers."""
@@ -133,8 +145,8 @@ class RowMatcher:
 
     def _take(self, old: int, new: int) -> None:
         number = len(self.old.mates)
-        self.old.mates[old], self.new.mates[new] = new, old
-        self.old.numbers[old] = self.new.numbers[new] = number
+        self.old.take(old, new, number)
+        self.new.take(new, old, number)
 
     def _match(self) -> None:
         self._all_that_is_equal()
@@ -158,11 +170,10 @@ class RowMatcher:
     def _alike(self) -> None:
         """Those that say the same and stand among the same, until no more are found."""
         for _ in range(_ROUNDS):
-            rows = [side.unmatched() for side in self._sides]
-            if not all(rows):
+            if not all(side.unmatched() for side in self._sides):
                 return
-            near = [{row: side.around(row, {}) for row in some} for side, some in zip(self._sides, rows, strict=True)]
-            far = [{row: side.around(row, own) for row in own} for side, own in zip(self._sides, near, strict=True)]
+            near = [side.around(side.seeds) for side in self._sides]
+            far = [side.around(colours) for side, colours in zip(self._sides, near, strict=True)]
             found = self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)
             if not found:
                 return
@@ -172,7 +183,7 @@ class RowMatcher:
         one opcode and have as many operands: along a chain of any length in one go.
         """
         old, new = self._sides
-        waiting = deque(old.mates.items()) if len(old.mates) < old.size and len(new.mates) < new.size else deque()
+        waiting = deque(old.beside_unmatched() if new.unmatched() else ())
         while waiting:
             row, mate = waiting.popleft()
             found = list(zip(old.operands[row], new.operands[mate], strict=False))
@@ -184,22 +195,26 @@ class RowMatcher:
                     self._take(one, other)
                     waiting.append((one, other))
 
-    def _by_colours(self, old: Colours, new: Colours) -> int:
-        return self._by(lambda side, row: (new if side is self.new else old)[row])
+    def _by_colours(self, old: Sequence[Colour], new: Sequence[Colour]) -> int:
+        """Matches the rows of one colour."""
+        groups = [
+            _rows_by((colours[row], row) for row in side.unmatched())
+            for side, colours in zip(self._sides, (old, new), strict=True)
+        ]
+        return self._match_groups(*groups, as_many=True)
 
     def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, as_many: bool = True) -> int:
-        """Matches the rows with the same key, in the order of the text; `as_many` only where both sides have as many. Gives how
-        many were found. Rows without a key (`None`) are left.
+        """Matches the rows with the same key. Rows without a key (`None`) are left."""
+        groups = [_rows_by((key(side, row), row) for row in side.unmatched()) for side in self._sides]
+        return self._match_groups(*groups, as_many=as_many)
+
+    def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, as_many: bool) -> int:
+        """Matches the rows of groups with the same key, in the order of the text; `as_many` only where both sides have as many.
+        Says how many were found.
         """
-        groups: list[dict[Colour, list[int]]] = [{}, {}]
-        for side, group in zip(self._sides, groups, strict=True):
-            for row in side.unmatched():
-                colour = key(side, row)
-                if colour is not None:
-                    group.setdefault(colour, []).append(row)
         found = 0
-        for colour, rows in groups[0].items():
-            others = groups[1].get(colour, [])
+        for colour, rows in old.items():
+            others = new.get(colour, [])
             if len(rows) == len(others) or (others and not as_many):
                 for pair in zip(rows, others, strict=False):
                     self._take(*pair)
@@ -213,15 +228,24 @@ class RowMatcher:
         self._alike()
 
 
+def _rows_by(keys: Iterable[tuple[Colour | None, int]]) -> dict[Colour, list[int]]:
+    """The rows by what stands beside them."""
+    groups: dict[Colour, list[int]] = {}
+    for key, row in keys:
+        groups.setdefault(key, []).append(row)
+    groups.pop(None, None)
+    return groups
+
+
 def _numbers_above(side: MatchingSide, row: int) -> list[int]:
     """The pairs that the operands of a row belong to, -1 for one that is not matched."""
     numbers = side.numbers
-    above = [-1 if operand is None else numbers.get(operand, -1) for operand in side.operands[row]]
+    above = [-1 if operand is None else numbers[operand] for operand in side.operands[row]]
     return sorted(above) if side.opcodes[row] in COMMUTATIVE else above
 
 
 def _numbers_below(side: MatchingSide, row: int) -> list[tuple[int, int]]:
-    return sorted((side.numbers.get(user, -1), position) for user, position in side.users[row])
+    return sorted((side.numbers[user], position) for user, position in side.users[row])
 
 
 def _one_operand(side: MatchingSide, row: int) -> Colour | None:
