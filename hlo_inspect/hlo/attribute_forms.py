@@ -20,6 +20,7 @@ MAX_FORMS = 1 << 16
 
 _HOLE = "\0"
 _HOLE_NUMBER = lazy_pattern(r"(%?+)\0(\d++)\0", re.ASCII)
+_HOLES = tuple([f"{_HOLE}{number}{_HOLE}" for number in range(16)])
 _PLACED = "|".join((*CALLEE_ATTRIBUTES, "channel_id", "metadata"))
 _PLAIN = r"[^{}\[\]()\"'/\n]*+"
 _PLACE = lazy_pattern(rf'(, (?:{_PLACED})=%?)([\w.\-]++|\{{{_PLAIN}(?:"(?:[^"\\\n]++|\\.)*+"{_PLAIN})*+\}})', re.ASCII)
@@ -69,13 +70,14 @@ class FormTable(Generic[V]):
 
     def take_apart(self, attributes: str) -> tuple[AttributeForm[V], tuple[str, ...]]:
         """The form of a text of attributes, and its places."""
-        if _HOLE in attributes:
-            return AttributeForm(attributes, has_holes=False), ()
         pieces = _PLACE.split(attributes)
         places = pieces[2::3]
-        pieces[2::3] = [f"{_HOLE}{number}{_HOLE}" for number in range(len(places))]
+        if _HOLE in attributes or len(places) > len(_HOLES):
+            return AttributeForm(attributes, has_holes=False), ()
+        pieces[2::3] = _HOLES[: len(places)]
         text = "".join(pieces)
-        if any('"' in place for place in places) and not _are_whole(text, places):
+        before = text.rpartition(_HOLE)[0]
+        if ('"' in before or "/" in before or "\\" in before) and not _are_whole(text, places):
             text, places = attributes, []
         form = self._forms.get(text)
         if form is None:

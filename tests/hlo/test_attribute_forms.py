@@ -60,7 +60,7 @@ def value_in_text(attributes: str, name: str) -> object:
 def test_a_form_has_the_values_of_each_text(seed: int) -> None:
     """Of texts that differ in one part, read one after the other from one table, in both orders."""
     chance = random.Random(seed)  # noqa: S311 - texts, not secrets
-    parts = chance.choices(PARTS, k=chance.randint(1, 5))
+    parts = chance.choices(PARTS, k=chance.choice([1, 2, 3, 4, 5, 40]))
     texts = ["".join(parts)]
     for _ in range(3):
         parts[chance.randrange(len(parts))] = chance.choice(PARTS)
