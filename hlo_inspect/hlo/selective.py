@@ -69,15 +69,17 @@ class Selection:
         if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
             return start, line
         end = self._clear_end(text, start)
-        begin = start
-        while (skipped := _SKIPPABLE.match(text, start, end)) is not None:
-            lines = text.count("\n", start, skipped.end())
-            if skipped[2] is not None and lines <= MAX_LOOP_LINES:
+        begin = counted = start
+        match = _SKIPPABLE.match
+        while (skipped := match(text, start, end)) is not None:
+            if skipped[2] is not None and text.count("\n", start, skipped.end()) <= MAX_LOOP_LINES:
+                line += text.count("\n", counted, start)
+                counted = start
                 self._note_scalar_root(skipped, line)
             self._module.computation_count += 1
-            start, line = skipped.end(), line + lines
+            start = skipped.end()
         note_devices(self._module, text, begin, start)
-        return start, line
+        return start, line + text.count("\n", counted, start)
 
     def _clear_end(self, text: str, start: int) -> int:
         """An index up to which nothing from `start` is wanted, at most `_WINDOW` further: computations are passed over in
