@@ -79,6 +79,8 @@ class Fingerprints:
         text = without_metadata("\n".join(rows.tails))
         is_marked = "%" in text or heads.are_literals
         pattern: tuple[object, ...]
+        if is_marked and _has_name_in_string(text):
+            return None
         if is_marked:
             kept, pattern = _by_names(rows.names, text)
         else:
@@ -133,6 +135,11 @@ def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]
     distinct = len(first_seen) == len(names)
     repeated = None if distinct else tuple(map(first_seen.__getitem__, names))
     return "%".join(parts[::2]), (repeated, *map(first_seen.__getitem__, parts[1::2]))
+
+
+def _has_name_in_string(text: str) -> bool:
+    """Whether what looks like a name stands in a string, where another one would make another thing of it."""
+    return '"' in text and "%" in "".join(text.replace('\\"', "").split('"')[1::2])
 
 
 def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:

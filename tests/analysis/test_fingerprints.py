@@ -102,6 +102,8 @@ def test_callees_count_by_their_forms() -> None:
         REDUCE + "one",
         "%r = f32[] reduce(%p, %z), to_apply= %add",
         '%r = f32[8] custom-call(%p), custom_call_target="odd"',
+        '%r = f32[8] negate(%p), frontend_attributes={a="%p"}',
+        '%r = f32[8] negate(%p), frontend_attributes={a="is \\"%p"}',
     ],
 )
 def test_forms_that_are_not_told(line: str) -> None:
