@@ -168,6 +168,6 @@ def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
         if record[kind]
     }
     assert marks == cells
-    for measure, name in zip(figures.measures, ("fusions", "copies", "instructions"), strict=False):
+    for measure, name in zip(figures.measures, ("instructions", "fusions", "copies"), strict=False):
         (trace,) = traces(measure.figure)
         assert trace["y"] == [record[name] for record in table.records()]

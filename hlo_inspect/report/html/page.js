@@ -317,7 +317,7 @@ function draw(figure) {
   const { data: traces, layout } = coloured(picture.figures[picture.chosen].figure);
   const width = document.documentElement.classList.contains("paper") ? { width: PAPER } : {};
   const legend = layout.showlegend && area.clientWidth < NARROW ? LEGEND : 0; // it takes several lines there
-  window.Plotly.react(area, traces, { ...layout, ...width, height: picture.height + legend }, CONFIG);
+  window.Plotly.react(area, traces, { ...layout, ...width, height: (layout.height ?? picture.height) + legend }, CONFIG);
   if (!isFirst) return;
   area.on("plotly_click", (event) => {
     const to = event.points?.[0]?.customdata;

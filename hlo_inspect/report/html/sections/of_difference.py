@@ -96,7 +96,7 @@ def _facts_pictures(table: Table) -> Iterator[Chart]:
         measures[0].figure,
         table.name,
         measures=measures,
-        height=_height(2),
+        height=min(_height(2 * min(len(pairs), _MOST_BARS)) for _, pairs in families),
     )
 
 
@@ -246,7 +246,7 @@ def _signed_axis(bars: Sequence[_DifferenceBar], unit: Unit) -> Layout:
     """An axis with what is less to the left of 0, and with the same ticks on both sides."""
     less, more = (_sums([bar for bar in bars if bar.more * sign > 0]) for sign in (-1, 1))
     found = amounts_axis([abs(length) for length in (*less, *more)], unit, "NEW - OLD")
-    ticks = list(zip(found["tickvals"], found["ticktext"], strict=True))
+    ticks = list(zip(found["tickvals"], found["ticktext"], strict=True))[:: 2 if less and more else 1]
     mirrored = [(-value, f"-{text}") for value, text in reversed(ticks) if value]
     both = [*(mirrored if less else []), *(ticks if more else ticks[:1])]
     return found | {"tickvals": [value for value, _ in both], "ticktext": [text for _, text in both], "zeroline": True}

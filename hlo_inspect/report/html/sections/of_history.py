@@ -14,7 +14,14 @@ from hlo_inspect.report.units import format_value
 
 NAME = "passes"
 _HISTORY = "history"
-_SUMS = ("fusions", "copies", "instructions", "flops", "bytes", "largest_array_bytes")
+_SUMS = {
+    "instructions": "Instructions",
+    "fusions": "Fusions",
+    "copies": "Copies",
+    "flops": "FLOPs",
+    "bytes": "Bytes accessed",
+    "largest_array_bytes": "Largest array",
+}
 _MOST_TICKS, _MOST_TOLD = 16, 24
 
 
@@ -56,8 +63,8 @@ def _pictures(table: Table) -> Iterator[Chart]:
             table.name,
         )
     measures = tuple(
-        Measure(heading(table.columns[names.index(name)]), _line(table, table.columns[names.index(name)]))
-        for name in _SUMS
+        Measure(label, _line(table, table.columns[names.index(name)], label))
+        for name, label in _SUMS.items()
         if any(row[names.index(name)] for row in table.rows)
     )
     if measures:
@@ -97,7 +104,7 @@ def _stacked(table: Table, kinds: Sequence[Column]) -> Figure:
     return {"data": traces, "layout": layout}
 
 
-def _line(table: Table, column: Column) -> Figure:
+def _line(table: Table, column: Column, label: str) -> Figure:
     """A figure of the module from pass to pass: it stays until another pass changes it."""
     at = [one.name for one in table.columns].index(column.name)
     rows = range(len(table.rows))
@@ -109,12 +116,12 @@ def _line(table: Table, column: Column) -> Figure:
         "x": list(rows),
         "y": [table.rows[number][at] for number in rows],
         "hovertext": [
-            _hover(table, number, f"{heading(column)}: {format_value(table.rows[number][at], column.unit)}") for number in rows
+            _hover(table, number, f"{label}: {format_value(table.rows[number][at], column.unit)}") for number in rows
         ],
         "hoverinfo": "text",
         "customdata": [f"{table.name}:{number}" for number in rows],
     }
-    values = amounts_axis([row[at] for row in table.rows], column.unit, heading(column))
+    values = amounts_axis([row[at] for row in table.rows], column.unit)
     layout = base_layout(xaxis=_passes_axis(table), yaxis=values, showlegend=False)
     return {"data": [trace], "layout": layout}
 
@@ -124,7 +131,7 @@ def _passes_axis(table: Table) -> Layout:
     count = len(table.rows)
     ticks = range(0, count, max(1, -(-count // _MOST_TICKS)))
     return axis(
-        "passes in the order of compilation, by the number of their file",
+        "passes, by the number of their file",
         tickvals=list(ticks),
         ticktext=[plain(_file(table, table.rows[number])) for number in ticks],
         range=[-0.5, count - 0.5],
