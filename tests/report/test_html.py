@@ -77,6 +77,28 @@ def test_a_finding_has_its_documentation(sample: Report) -> None:
     assert "Donate &lt;it&gt; &amp; all." in page
 
 
+def test_paths_are_relative_where_people_read_them() -> None:
+    columns = (Column("name"), Column("source"))
+    rows = (("a", "/home/me/train/model.py:3"), ("b", "/home/me/train/step.py:7"), ("c", ""))
+    page = PageData(_page(Report("cost", Input("a", 1, 1, 1), {"module.name": "m"}, (Table("cost", "Cost", columns, rows),))))
+    assert [row[1] for row in page.table("cost").rows] == [row[1] for row in rows]
+    assert [row[1] for row in page.table("cost").texts] == ["model.py:3", "step.py:7", ""]
+    assert "/home/me" not in page.text
+
+
+def test_the_optimizer_in_words() -> None:
+    """Constants that the text does not have are left out."""
+    columns = (
+        *(Column("rule"), Column("weights", "count"), Column("bytes", "bytes"), Column("learning_rate", "number")),
+        *(Column("momentum", "number", optional=True), Column("nesterov", "bool"), Column("rate")),
+    )
+    rows = (("sgd", 2, 2048, 0.1, 0.9, True, "constant"), ("sgd", 1, 4, 0.1, None, False, ""))
+    table = Table("optimizer_groups", "Rules", columns, rows)
+    page = PageData(_page(Report("optimizer", Input("a", 1, 1, 1), {"module.name": "m"}, (table,))))
+    assert "sgd updates 2 weights of 2.00 KiB: learning rate 0.1, momentum 0.9, rate constant. " in page.text
+    assert "sgd updates 1 weight of 4 B: learning rate 0.1.\n" in page.text
+
+
 def test_integers_that_javascript_cannot_hold_are_texts() -> None:
     table = Table("cost", "Cost", (Column("op"), Column("bytes", "bytes")), (("a", 2**53 + 1), ("b", 2**53), ("c", 10**30)))
     page = PageData(_page(Report("cost", Input("a", 1, 1, 1), {"module.name": "m"}, (table,))))

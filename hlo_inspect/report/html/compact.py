@@ -20,7 +20,8 @@ def compact_page(report: Report, options: RenderOptions) -> str | None:
     if find_spec("jinja2") is None:
         return None
     page = page_of([report])
-    view = ViewText(page.views[0], page.documentation, options)
+    first = page.views[0]
+    view = ViewText(first, {table.name: table for table in first.tables}, page.documentation, options)
     return render_template(
         "compact.html",
         view=view,

@@ -29,8 +29,10 @@ def json_block(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def table_data(table: Table, raw_bytes: bool) -> dict[str, object]:
-    """A table for the page's script: columns with their values and texts."""
+def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
+    """A table for the page's script: columns with their values, and with the texts of the same table as it is `shown`, with
+    relative paths.
+    """
     wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
     bounds = table.bound_columns
     values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
@@ -42,7 +44,7 @@ def table_data(table: Table, raw_bytes: bool) -> dict[str, object]:
             "wide": at in wide,
             "narrow": at in narrow,
             "machine": at in bounds.values(),
-            **_column_data(column, values[at], values[bounds[at]] if at in bounds else None, _texts(table, at, raw_bytes)),
+            **_column_data(column, values[at], values[bounds[at]] if at in bounds else None, _texts(shown, at, raw_bytes)),
         }
         for at, column in enumerate(table.columns)
     ]

@@ -111,7 +111,7 @@ function showInstruction(view, name) {
     const text = textAt(column, row);
     if (column.name === "name" || !text) continue;
     add(column.heading, ...(NAMES.has(column.name) ? linkedNames(view, text) : [text]));
-    if (column.name === "source") addStack(view, text, add);
+    if (column.name === "source") addStack(view, valueAt(column, row), add);
   }
   const rows = rowsNamed(view, name);
   for (const [held, at] of rows.filter(([held]) => held.name === "kernels")) {
@@ -221,7 +221,7 @@ function makeTable(details) {
     title: escaped(column.heading),
     className: NUMERIC.has(column.unit) ? "figure" : "words",
     createdCell: (cell, text) => { if (text.length > WIDE && !NUMERIC.has(column.unit)) cell.title = cell.textContent; },
-    visible: !column.machine && (isNarrow ? column.narrow : column.wide),
+    visible: !column.machine && column.values.some((value) => value !== null && value !== "") && (isNarrow ? column.narrow : column.wide),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
     data: ([row], type) => {

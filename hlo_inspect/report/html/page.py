@@ -12,7 +12,9 @@ from hlo_inspect.report.html.data import json_block, table_data
 from hlo_inspect.report.html.model import Measure, Page, PageView
 from hlo_inspect.report.html.templates import render_template
 from hlo_inspect.report.html.view_text import BEHIND_NAMES, ViewText
+from hlo_inspect.report.model import Table
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.relative_paths import with_relative_paths
 from hlo_inspect.version import __version__
 
 
@@ -24,12 +26,13 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
     for view in page.views:
-        stream.write(render_template("view.html", view=ViewText(view, page.documentation, options)))
-        stream.writelines(_blocks(view, options))
+        shown = {table.name: table for table in with_relative_paths(view.tables)}
+        stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
+        stream.writelines(_blocks(view, shown, options))
     stream.write(render_template("foot.html", version=__version__, script=script, libraries=libraries))
 
 
-def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:
+def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
     """The data of a view's pictures and tables."""
     pictures = [picture for section in view.sections for picture in section.pictures]
     for picture in pictures:
@@ -40,7 +43,8 @@ def _blocks(view: PageView, options: RenderOptions) -> Iterator[str]:
     named |= {picture.table for picture in pictures} | BEHIND_NAMES
     for table in view.tables:
         if table.name in named and table.rows:
-            data = table_data(table.top(options.top or 0), options.raw_bytes)
+            rows = options.top or 0
+            data = table_data(table.top(rows), shown[table.name].top(rows), options.raw_bytes)
             links = view.links.get(table.name)
             yield _block(view, "table", table.name, {**data, "links": links} if links else data)
 

@@ -47,12 +47,14 @@ class RuleText:
 
 
 class ViewText:
-    """What the template asks of a view."""
+    """What the template asks of a view, whose tables are `shown` with relative paths."""
 
-    def __init__(self, view: PageView, documentation: Mapping[str, Report], options: RenderOptions) -> None:
+    def __init__(
+        self, view: PageView, shown: Mapping[str, Table], documentation: Mapping[str, Report], options: RenderOptions
+    ) -> None:
         report = view.report
         self._options = options
-        self._tables = {table.name: table for table in view.tables}
+        self._tables = shown
         self.view = view
         self.prefix = f"{view.name}/" if view.name else ""
         self.details = [*module_details(report), *input_details(report)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hlo_inspect.report.html.charts.all_charts import module_charts
 from hlo_inspect.report.html.model import PageSection
+from hlo_inspect.report.html.sections.optimizer_words import optimizer_words
 from hlo_inspect.report.model import Report, Table
 
 _PLAN = (
@@ -94,7 +95,8 @@ _PLAN = (
 def module_sections(report: Report, tables: Sequence[Table]) -> tuple[PageSection, ...]:
     """The sections as planned with their pictures, and a last one with the tables that no other has."""
     pictures = module_charts(tables)
-    sections = tuple(replace(one, pictures=pictures.get(one.name, ())) for one in _PLAN)
+    words = {"optimizer": optimizer_words(tables)}
+    sections = tuple(replace(one, pictures=pictures.get(one.name, ()), text=words.get(one.name, "")) for one in _PLAN)
     planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
     return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
