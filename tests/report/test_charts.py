@@ -207,7 +207,9 @@ def test_names_are_no_markup(name: str, tmp_path: Path) -> None:
                 assert rest.isprintable()
 
 
-def test_long_texts_lose_their_middle() -> None:
+def test_long_texts_lose_their_middle_and_go_on_in_the_next_line() -> None:
+    assert hover("a" * 60 + "<", "b") == f"<b>{'a' * 52}<br>{'a' * 8}&lt;</b><br>b"
+    assert hover("", 5) == "<b></b><br>5"
     assert plain("a" * 100 + "b" * 100, 11) == "aaaaa…bbbbb"
     assert hover("<b>", "", None, 'x="1" & y') == '<b>&lt;b&gt;</b><br>x="1" &amp; y'
 

@@ -10,6 +10,9 @@ from hlo_inspect.report.model import Value
 LONGEST = 160
 """Characters of a text in a picture; the table has the whole."""
 
+_LINE = 52
+"""Characters of a line beside the mouse, which is no wider than a telephone."""
+
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;"})
 """Beside tags and entities Plotly knows formulas between dollars and, in templates, names after percent signs."""
 
@@ -29,8 +32,13 @@ def short(text: str, longest: int) -> str:
 
 
 def hover(title: Value, *parts: Value) -> str:
-    """What stands beside the mouse: a title, and lines below it, without those that are empty."""
-    return "<br>".join([f"<b>{plain(title)}</b>", *(plain(part) for part in parts if part)])
+    """What stands beside the mouse: a title, and lines below it, without those that are empty; long ones go on in the next."""
+    return "<br>".join([f"<b>{_wrapped(title)}</b>", *(_wrapped(part) for part in parts if part)])
+
+
+def _wrapped(text: Value) -> str:
+    shown = short("" if text is None else str(text), LONGEST)
+    return "<br>".join(plain(shown[at : at + _LINE]) for at in range(0, max(1, len(shown)), _LINE))
 
 
 def role_words(role: Value) -> str:
