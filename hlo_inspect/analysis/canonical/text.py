@@ -142,7 +142,7 @@ class CanonicalText:
         for name, canonical_name in self._names.items():
             is_entry = canonical_name == ENTRY
             yield f"{'ENTRY ' if is_entry else ''}%{canonical_name} {{\n"
-            yield from self._body(name)
+            yield from self._kept_body(name) if self._are_alike(name) else self._body(name)
             thread = self._threads.get(name)
             yield f'}}, execution_thread="{thread}"\n\n' if thread else "}\n" if is_entry else "}\n\n"
 
@@ -151,31 +151,38 @@ class CanonicalText:
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
-    def _body(self, name: str) -> list[str]:
+    @cached_property
+    def _uses(self) -> Counter[int]:
+        """Of how many computations each body is."""
+        return Counter(id(self._canonical.of(name)) for name in self._names)
+
+    def _are_alike(self, name: str) -> bool:
+        """Whether several computations have the lines of this one."""
+        return not self._metadata and self._uses[id(self._canonical.of(name))] > 1
+
+    def _kept_body(self, name: str) -> list[str]:
+        key = id(self._canonical.of(name))
+        known = self._bodies.get(key)
+        if known is None:
+            known = self._bodies[key] = list(self._body(name))
+        return known
+
+    def _body(self, name: str) -> Iterator[str]:
         computation = self._canonical.of(name)
-        known = self._bodies.get(id(computation))
-        if known is not None and not self._metadata:
-            return known
         order = self._order(computation)
         names = _instruction_names(computation, order)
         places = {row: place for place, row in enumerate(order)}
         root = computation.view.root
-        spellings = computation.spellings
-        if self._metadata:
-            view = self._canonical.view(name)
-            spellings = [self._speller.spell(view, row) for row in range(len(view.rows))]
-        lines = []
+        view = self._canonical.view(name) if self._metadata else None
         for row in order:
-            one = spellings[row]
+            one = computation.spellings[row] if view is None else self._speller.spell(view, row)
             inside = one.literal or _operands(computation, row, one.operands, names)
             attributes = self._attributes(
                 one, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
             head = f"{one.shape} {one.opcode}" if one.shape else one.opcode
             mark = "ROOT " if row == root else ""
-            lines.append(f"  {mark}%{names[row]} = {head}({inside}){attributes}{one.rest}\n")
-        self._bodies[id(computation)] = lines
-        return lines
+            yield f"  {mark}%{names[row]} = {head}({inside}){attributes}{one.rest}\n"
 
     def _attributes(self, one: Spelling, predecessors: Sequence[str]) -> str:
         if not (one.callees or predecessors or one.channel):

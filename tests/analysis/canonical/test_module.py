@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,20 @@ def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
         first = "".join(CanonicalText(Context(module).canonical, is_scheduled=False, metadata=True).lines())
         (again,) = read_modules(open_source(first), Wants(graph=True, entry=True))
         assert "".join(CanonicalText(Context(again).canonical, is_scheduled=False, metadata=True).lines()) == first
+
+
+def test_lines_are_not_kept_once_they_are_given() -> None:
+    """A text with its metadata takes less memory than its lines have together."""
+    origin = f'metadata={{op_name="{"a long way within the program/" * 8}"}}'
+    rows = [f"%n{at} = f32[8]{{0}} negate(%n{at - 1}), {origin}" for at in range(1, 3000)]
+    found = canonical(entry(f"%n0 = f32[8]{{0}} parameter(0), {origin}", *rows))
+    text = CanonicalText(found, is_scheduled=True, metadata=True)
+    found.program  # noqa: B018 - so that what follows measures the lines alone
+    tracemalloc.start()
+    size = sum(map(len, text.lines()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < size
 
 
 def test_depth_is_no_limit() -> None:
