@@ -14,12 +14,12 @@ dates) are text. A caller that expects a quantity reads it from `scalar`, the te
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.errors import Location, UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 if TYPE_CHECKING:
     import yaml

@@ -7,8 +7,7 @@ analysis becomes a finding of the report instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from hlo_inspect.records import dataclass
+from dataclasses import dataclass
 
 PICTURE_WIDTH = 76
 

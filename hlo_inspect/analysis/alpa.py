@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Runs
@@ -29,7 +29,6 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 CALL = "custom-call"
 _WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}

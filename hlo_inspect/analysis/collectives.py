@@ -8,6 +8,7 @@ slices an all-reduce, which is a reduce-scatter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
@@ -19,7 +20,6 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.values import MalformedValue
-from hlo_inspect.records import dataclass
 
 _STARTING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
 

@@ -7,6 +7,7 @@ partitions or flattened ids, by whether there is a channel and whether `use_glob
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
@@ -18,7 +19,6 @@ from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.sharding import parse_sharding
 from hlo_inspect.hlo.values import MalformedValue
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _WITHOUT_GLOBAL_IDS = frozenset(
     {"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all", "send", "recv"}

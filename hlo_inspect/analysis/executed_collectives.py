@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.records import dataclass
 
 _Label = TypeVar("_Label", bound=Hashable)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
@@ -17,7 +17,6 @@ from hlo_inspect import configs
 from hlo_inspect.analysis.hardware_figures import Figure, ProfileContents, SourceDocument, extends_node, parse_contents
 from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
-from hlo_inspect.records import dataclass
 
 MAX_EXTENDED = 20
 

@@ -7,7 +7,7 @@ another replaces whole figures and never half of one. The format is described in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import Literal
@@ -15,7 +15,6 @@ from typing import Literal
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 Unit = Literal["flops_per_s", "bytes", "bytes_per_s", "count", "hertz", "seconds", "ratio", "flag"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -25,7 +26,6 @@ from hlo_inspect.hlo.operands import Operand
 from hlo_inspect.hlo.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.hlo.values import BackendConfig
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_STEPS = 150
 """So many instructions are followed for one loop; real ones take about twenty."""

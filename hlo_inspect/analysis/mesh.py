@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,7 +19,6 @@ from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
 from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.sharding import Sharding
-from hlo_inspect.records import dataclass
 
 MAX_ORDERED_DEVICES = 1 << 12
 MAX_AXES = 12  # of size 2 or more, over so many devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import origin
@@ -15,7 +15,6 @@ from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_
 from hlo_inspect.hlo.sharding import Sharding
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _SCOPE = lazy_pattern(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
 

@@ -7,6 +7,7 @@ shape an instruction writes a part of. A program of which one instruction comput
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -18,7 +19,6 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
-from hlo_inspect.records import dataclass
 
 Kind = Literal[
     "training step", "optimizer update", "forward and backward pass", "decode step", "inference step", "forward pass",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, within
 from hlo_inspect.checks.policy import Assertion, parse_assertion
@@ -21,7 +22,6 @@ from hlo_inspect.checks.resolve import find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
 from hlo_inspect.report.quantities import parse_quantity

@@ -17,10 +17,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.quantities import parse_quantity
 

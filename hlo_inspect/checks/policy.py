@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +29,6 @@ from hlo_inspect.checks.expressions import Expression, parse_expression, parse_v
 from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import SEVERITIES, Finding, Severity
 from hlo_inspect.rules import find_rule
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
 from hlo_inspect.errors import did_you_mean
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import exact_name, fact_names, find_spec, members_of
 from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, FactSpec, Report, Value
 

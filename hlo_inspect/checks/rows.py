@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.expressions import Condition
 from hlo_inspect.checks.resolve import Check
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import Report, Row, Table, Value
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.policy import Ignore, Policy
 from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,

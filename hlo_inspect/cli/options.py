@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.records import dataclass
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import joined_path
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Amount, Column, Row, Table
 
 Area = Literal[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from hlo_inspect.analysis.context import Context
@@ -11,7 +12,6 @@ from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, t
 from hlo_inspect.compare.difference_tables import axes_table, peak_table
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, fact_changes
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,

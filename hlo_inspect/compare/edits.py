@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
@@ -19,7 +20,6 @@ from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.matching import MatchingSide, RowMatcher
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, Role, callee_roles
 from hlo_inspect.hlo.shapes import Shape, array_leaves
-from hlo_inspect.records import dataclass
 
 What = Literal["new", "gone", "changed"]
 

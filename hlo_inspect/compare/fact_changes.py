@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import exact_name, find_spec
 from hlo_inspect.report.model import FactSpec, Report, Unit, Value
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 
 from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
 from hlo_inspect.hlo.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = lazy_pattern(

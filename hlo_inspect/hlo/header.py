@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shape_text import ShapeError, scan_shape
 from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 ShapeIndex = tuple[int, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -22,7 +22,6 @@ from hlo_inspect.hlo.scalar_rows import PackedRows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.records import dataclass
 
 MAX_UNPACKED = 1 << 6
 

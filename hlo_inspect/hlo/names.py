@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import LineRun
@@ -16,7 +16,6 @@ from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.operands import operand_names, operands_end, operands_of
 from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 _NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)

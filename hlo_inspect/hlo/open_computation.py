@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 
 from hlo_inspect.hlo import tokens
@@ -26,7 +26,6 @@ from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_DEFINITIONS = 1 << 20
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.errors import Location
-from hlo_inspect.records import dataclass
 
 MAX_OF_A_KIND = 20
 """So many different faults of one code are kept with their place; the others are counted."""

@@ -8,9 +8,9 @@ https://protobuf.dev/programming-guides/encoding describes the wire format.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_BYTES = (1 << 31) - 1
 """No protocol buffer is larger."""

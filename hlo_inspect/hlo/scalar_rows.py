@@ -6,11 +6,11 @@ import marshal
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import count
 
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_FORMS = 1 << 16
 

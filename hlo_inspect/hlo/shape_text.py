@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_NESTING = 100
 MAX_KEPT = 1 << 16

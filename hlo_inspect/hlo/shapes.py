@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-
-from hlo_inspect.records import dataclass
 
 # -- element types, as XLA's `primitive_util` has them -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.hlo import tokens
@@ -27,7 +28,6 @@ from hlo_inspect.hlo.device_groups import (
     named_mesh,
 )
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
 

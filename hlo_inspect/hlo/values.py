@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
@@ -19,7 +19,6 @@ from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.sharding import Sharding, parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 BooleanAttribute = Literal[
     "constrain_layout", "custom_call_has_side_effect", "indices_are_sorted", "is_associative", "is_composite",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, tee
 from pathlib import Path
@@ -16,7 +16,6 @@ from hlo_inspect.inspection.module_names import no_such_module
 from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
 

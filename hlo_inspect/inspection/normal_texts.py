@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlo_inspect.analysis.canonical.module import CanonicalModule
@@ -17,7 +17,6 @@ from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_names import name_pattern, no_such_module
 from hlo_inspect.inspection.source_reports import without_collection
-from hlo_inspect.records import dataclass
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True, checked=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
@@ -17,7 +18,6 @@ from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.module_names import listed_names, name_pattern, no_such_module
 from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes.history_tables import PassRow, history_report, history_table, named_like, traces_table
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
 from hlo_inspect.analysis.pass_history.traces import PassTrace
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value
 
 COMMAND = "history"

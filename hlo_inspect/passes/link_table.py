@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.collectives import Collective
@@ -11,7 +12,6 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))

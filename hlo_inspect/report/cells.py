@@ -7,9 +7,9 @@ A unit stands in the cells or in the heading, not in both: sizes and times have 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.errors import printable
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.units import as_unit, format_bounded
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.columns import find_column
 from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.quantities import parse_quantity

@@ -9,10 +9,10 @@ than asked. Widths are terminal cells: a CJK character takes two.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.cells import Texts, format_table, heading
 from hlo_inspect.report.model import Column, Table, Unit
 from hlo_inspect.report.units import UNKNOWN

@@ -7,12 +7,11 @@ Markdown, `check`) reads these objects and nothing else. Values are raw: bytes a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
-from hlo_inspect.records import dataclass
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TextIO
 
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.relative_paths import with_relative_paths
 

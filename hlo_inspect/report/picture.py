@@ -6,10 +6,10 @@ What draws it escapes the texts, which come from a dump.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, printable
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Report, Value
 
 MOST_NODES = 300

@@ -6,10 +6,9 @@ They are about the table that `--table` names, or the command's own, which has o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.columns import find_column
 from hlo_inspect.report.model import Report, Row, Table, Value
 

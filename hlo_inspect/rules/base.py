@@ -6,11 +6,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.records import dataclass
 from hlo_inspect.report.model import Finding, Severity
 from hlo_inspect.report.units import format_value
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.workloads.vocabulary import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS
 
 Dialect = Literal["simai", "astra-sim"]

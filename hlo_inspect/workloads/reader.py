@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.problems import CUT_OFF, Problem, Problems
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
 from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, field_column, mended_row, split_fields
 from hlo_inspect.workloads.vocabulary import CUSTOMIZED

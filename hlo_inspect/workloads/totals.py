@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.records import dataclass
 from hlo_inspect.workloads.parallelism import Parallelism
 from hlo_inspect.workloads.reader import Workload
 from hlo_inspect.workloads.row import WorkloadRow

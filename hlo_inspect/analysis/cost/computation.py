@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
@@ -28,7 +29,6 @@ from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
-from hlo_inspect.records import dataclass
 
 _COUNTED_ONE_BY_ONE = RUNNERS | {"fusion", CUSTOM_CALL}
 _GATHERS = frozenset({"gather", "scatter"})

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import MAX_FIGURE
-from hlo_inspect.records import dataclass
 
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves, subshape
-from hlo_inspect.records import dataclass
 
 Index = tuple[int, ...]
 

@@ -7,6 +7,7 @@ names, orders or forwards values is none, nor is what runs other computations. A
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
@@ -23,7 +24,6 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import Shape, array_leaves
-from hlo_inspect.records import dataclass
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())

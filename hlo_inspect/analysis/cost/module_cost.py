@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import Literal
@@ -41,7 +41,6 @@ from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.records import dataclass
 
 Label = Literal["kind", "phase", "source", "scope"]
 

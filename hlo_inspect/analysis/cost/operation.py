@@ -5,7 +5,7 @@ What a rule needs and the text does not say raises `UnknownCostError`.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
@@ -14,7 +14,6 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
-from hlo_inspect.records import dataclass
 
 DYNAMIC_DIMENSION_BYTES = 4
 """The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""

@@ -8,7 +8,7 @@ or of an output; of several the one that was made last is taken, which is the sm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.memory.buffers import Buffers
@@ -17,7 +17,6 @@ from hlo_inspect.analysis.memory.occupancy import Occupancy
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.records import dataclass
 
 Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
 

@@ -7,12 +7,12 @@ round a loop, the roots of a conditional's branches, and in-place operands (`in_
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.values import Values
-from hlo_inspect.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape, TupleShape
-from hlo_inspect.records import dataclass
 
 
 class Place(NamedTuple):

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import BufferFacts
-from hlo_inspect.records import dataclass
 
 _TAKES_OVER_NOTHING = frozenset(["copy", "tuple", "constant", "parameter", "dot", "convolution", "broadcast", "concatenate"])
 """What has no operand that it may be written over; the list only saves time."""

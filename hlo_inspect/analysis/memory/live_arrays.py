@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
@@ -13,7 +14,6 @@ from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
-from hlo_inspect.records import dataclass
 
 ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",

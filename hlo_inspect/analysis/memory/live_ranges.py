@@ -6,11 +6,11 @@ Follows `HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers`
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
-from hlo_inspect.records import dataclass
 
 _READS_TABLE = frozenset({"get-tuple-element", "copy"})
 _READS_NOTHING = frozenset({"tuple", "domain", "call"})

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
-from hlo_inspect.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, cast
 
@@ -11,7 +12,6 @@ from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 MAX_SPACES = 16
 """Memory spaces have numbers below this one; no platform has so many."""

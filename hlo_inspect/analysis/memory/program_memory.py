@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, find_device_memory
 from hlo_inspect.analysis.memory.platforms import Platform, PlatformName, find_platform
@@ -11,7 +12,6 @@ from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.records import dataclass
 
 NEEDS_SCHEDULE = (
     "constant_bytes",

@@ -10,7 +10,7 @@ its parameters and its root take times here too, as in XLA.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from hlo_inspect.analysis.view import View, Views
@@ -18,7 +18,6 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import Shape, TupleShape, subshape
-from hlo_inspect.records import dataclass
 
 Role = Literal["entry", "body", "condition", "branch", "call", "async"]
 

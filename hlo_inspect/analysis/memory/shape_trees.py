@@ -6,9 +6,10 @@ an instruction is thus a list with one entry a subshape, and an element of a tup
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import Shape, TupleShape
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

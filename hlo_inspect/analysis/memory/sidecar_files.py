@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 ValueName = tuple[str, ShapeIndex]
 """The instruction that defines a value, and the index into its result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,6 @@ from hlo_inspect.errors import HloInspectError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
 _STEM = lazy_pattern(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
-from hlo_inspect.records import dataclass
 
 ENTRY_ALIGNMENT = 1024
 """TPU: elements of an array without tiles are rounded up to so many."""

@@ -9,14 +9,13 @@ place; those at which only one value arrives are removed afterwards (`phis`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.memory.phis import without_redundant_phis
 from hlo_inspect.analysis.memory.schedule import MISSING, MemoryFault, Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.shapes import Shape, TupleShape
-from hlo_inspect.records import dataclass
 
 Result = int | list[int]
 """The value of a result that is no tuple, else the values by place."""

@@ -5,7 +5,7 @@ root(v')`, or an average of such steps, of AdaGrad and RMSProp.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.analysis.optimizer.moments import (
@@ -21,7 +21,6 @@ from hlo_inspect.analysis.optimizer.moments import (
 from hlo_inspect.analysis.optimizer.normal_form import Monomial, Sum, key_of, scaled
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.update import Claim, State, Update, split
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ loop, a custom call), nothing is concluded from what is missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
@@ -25,7 +26,6 @@ from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_c
 from hlo_inspect.analysis.optimizer.update import Update
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.records import dataclass
 
 MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared

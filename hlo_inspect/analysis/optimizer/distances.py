@@ -8,10 +8,11 @@ The sum is over the elements of all weights, each of which has a sum of gradient
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, product
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.update import State, Update, split
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

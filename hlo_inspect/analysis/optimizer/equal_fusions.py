@@ -6,12 +6,11 @@ The first two of a kind are read. The expression of the others is a copy of the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.optimizer.graph import Graph, Index
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.records import dataclass
 
 MAX_ROWS = 1 << 8  # what is larger is not one of many
 

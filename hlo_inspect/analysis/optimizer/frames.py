@@ -8,6 +8,7 @@ from a place to the one before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Index, Place
@@ -16,7 +17,6 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
-from hlo_inspect.records import dataclass
 
 MAX_DEPTH = 500  # of calls in calls
 CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from hlo_inspect.records import dataclass
 
 Known = Literal["constant", "computed", "absent"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, is_constant, product, scaled
 from hlo_inspect.analysis.optimizer.update import State, Update, expanded, split
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

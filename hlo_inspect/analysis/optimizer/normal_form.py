@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.graph import Graph
-from hlo_inspect.records import dataclass
 
 Monomial = tuple[tuple[int, float], ...]
 """(atom, exponent) pairs by atom."""

@@ -9,11 +9,11 @@ limit is what the norm is compared with: a factor of 1 is simplified away. By va
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.update import Update, split
-from hlo_inspect.records import dataclass
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:

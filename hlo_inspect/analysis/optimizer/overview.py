@@ -5,7 +5,7 @@ the learning rate comes from.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.frames import Fault
@@ -18,7 +18,6 @@ from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, ex
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.training_steps import WeightUpdates
 from hlo_inspect.analysis.optimizer.weight import Weight
-from hlo_inspect.records import dataclass
 
 
 class Rates:

@@ -7,7 +7,7 @@ output is the new value; in a loop it is the same element of the loop's state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.arithmetic import apply
@@ -18,7 +18,6 @@ from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension
-from hlo_inspect.records import dataclass
 
 MAX_ROUNDS = 4
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.records import dataclass
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Types of weights and moments."""

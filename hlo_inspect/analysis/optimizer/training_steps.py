@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.frames import Frames
@@ -15,7 +15,6 @@ from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
-from hlo_inspect.records import dataclass
 
 MAX_NESTING = 3  # loops in loops over steps
 MAX_TERMS = 16  # of an average of a loop's result and an input

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
@@ -22,7 +22,6 @@ from hlo_inspect.analysis.optimizer.normal_form import (
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.regularized import put_together, regularized_gradient
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

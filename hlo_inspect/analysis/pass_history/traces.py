@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.pass_history.state import Followed
-from hlo_inspect.records import dataclass
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ The condition of a `select` chooses and is left out. Of an update that no rule e
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Place
@@ -15,7 +15,6 @@ from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.phases.value_graph import Parts, ValueGraph, nodes_in
 from hlo_inspect.hlo.values import SliceDimension
-from hlo_inspect.records import dataclass
 
 MAX_ATOMS = 20_000
 """Atoms of one update that are looked at."""

@@ -6,6 +6,7 @@ Each rule looks at one value: a node of the graph and the facts of its component
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
@@ -13,7 +14,6 @@ from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
 from hlo_inspect.hlo.opcodes import base_opcode
-from hlo_inspect.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

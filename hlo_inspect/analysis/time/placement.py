@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
@@ -18,7 +19,6 @@ from hlo_inspect.analysis.mesh import Run, runs_of
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.device_groups import MAX_DEVICES, Groups
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.records import dataclass
 
 _TOPOLOGY = lazy_pattern(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
 MAX_AXES = 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
@@ -13,7 +13,6 @@ from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.time.what_if import FigureChange, changed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.records import dataclass
 
 _PEAKS = ("matmul.", "vector.", "memory.", "links.")
 """Figures that bounds rest on."""

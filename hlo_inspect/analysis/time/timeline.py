@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -31,7 +31,6 @@ from hlo_inspect.analysis.time.steps import (
     WaitStep,
     called_by,
 )
-from hlo_inspect.records import dataclass
 
 TICKS = 10**24
 """Of a second."""

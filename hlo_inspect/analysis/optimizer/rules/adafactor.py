@@ -16,7 +16,7 @@ rate with both root mean squares in it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.optimizer.toolkit import (
     COMPUTED,
@@ -43,7 +43,6 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     unguarded,
     within_limits,
 )
-from hlo_inspect.records import dataclass
 
 MAX_REPEATED = 4  # times that something is repeated, limited or added up, one in the other
 

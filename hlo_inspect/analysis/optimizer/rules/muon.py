@@ -20,6 +20,7 @@ array that is a parameter.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.toolkit import (
     ABSENT,
@@ -40,7 +41,6 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     split,
     split_zero,
 )
-from hlo_inspect.records import dataclass
 
 MAX_STEPS = 30
 MAX_TERMS = 64  # one for each step, and the momentum's

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.optimizer.normal_form import close
-from hlo_inspect.records import dataclass
 
 Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
 

@@ -8,12 +8,12 @@ pieces. Sums and products are those of real numbers: integers are assumed not to
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.analysis.optimizer.schedule import curve as curves
 from hlo_inspect.analysis.optimizer.schedule.curve import Curve
-from hlo_inspect.records import dataclass
 
 LAST = 2**31 - 2
 """The highest number of a counter of 32 bits from which it counts on."""

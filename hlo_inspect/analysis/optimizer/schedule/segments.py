@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
-
-from hlo_inspect.records import dataclass
 
 Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root"]
 
