@@ -123,8 +123,6 @@ def _names(
             "ax": 0,
             "ay": (26 + 15 * near) * (1 if is_below else -1),
             "xanchor": "right" if along > _RIGHT else "left",
-            "bgcolor": "$paper",
-            "opacity": 0.9,
             "font": {"size": 11, "color": "$text"},
         }
 
