@@ -32,6 +32,9 @@ def test_an_installed_wheel(tmp_path: Path) -> None:
     assert all(name in profiles for name in ("a100-sxm-80gb", "h100-sxm", "tpu-v4", "tpu-v5e", "tpu-v5p"))
     assert "all-to-all" in run("hlo-inspect", "collectives", str(DUMP))
     package = Path(run("python", "-c", WHERE).strip())
+    page = package / "report" / "html"
+    assert {path.name for path in page.glob("*.*s")} >= {"page.js", "style.css", "compact.css"}
+    assert (page / "templates" / "view.html").is_file()
     assert (package / "py.typed").is_file()
     assert not list(package.rglob("test_*"))
     folders = sorted(path.name for path in (package / "configs").iterdir() if path.is_dir())

@@ -229,7 +229,7 @@ function makeTable(details) {
       return type === "display" ? display(view, table, column, row) : textAt(column, row);
     },
   }));
-  const holder = element("table", { class: "display compact nowrap" });
+  const holder = element("table", { class: "display compact nowrap", "aria-label": table.title });
   details.append(holder);
   details.classList.add("live");
   const isLong = table.rows > LONG;
@@ -243,7 +243,7 @@ function makeTable(details) {
     paging: isLong, scroller: isLong ? { displayBuffer: 6, loadingIndicator: false } : false,
     scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
     buttons: [
-      { extend: "colvis", text: "Columns", columns: [...shown] },
+      { extend: "colvis", text: "Columns", columns: [...shown], fade: 0 },
       { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
     ],
     layout: {
