@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
-from hlo_inspect.report.html.charts.bars import lines_axis
+from hlo_inspect.report.html.charts.bars import bars_height, lines_axis
 from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, base_layout
 from hlo_inspect.report.html.charts.texts import hover
 from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
@@ -28,7 +28,6 @@ _FAMILIES = (
 """Facts that are drawn beside each other, each family on an axis of its own: what it is called, and how its members are."""
 
 _MOST_BARS, _MOST_TOLD = 24, 24
-_BAR, _MARGIN = 26, 84  # pixels
 
 
 class _FactPair(NamedTuple):
@@ -96,8 +95,13 @@ def _facts_pictures(table: Table) -> Iterator[Chart]:
         measures[0].figure,
         table.name,
         measures=measures,
-        height=min(_height(2 * min(len(pairs), _MOST_BARS)) for _, pairs in families),
+        height=min(_height_of_pairs(pairs) for _, pairs in families),
     )
+
+
+def _height_of_pairs(pairs: Sequence[_FactPair]) -> int:
+    """In pixels: two bars take more than a line, but not two."""
+    return bars_height(min(len(pairs), _MOST_BARS) * 3 // 2)
 
 
 def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
@@ -135,7 +139,7 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
         xaxis=amounts_axis([value for pair in shown for value in (pair.old, pair.new)], shown[0].unit),
         yaxis=lines_axis([pair.label for pair in shown]),
         showlegend=True,
-        height=_height(2 * len(shown)),
+        height=_height_of_pairs(shown),
     )
     return {"data": traces, "layout": layout}
 
@@ -176,7 +180,7 @@ def _changes_pictures(table: Table) -> Iterator[Chart]:
             measures[0].figure,
             table.name,
             measures=tuple(measures),
-            height=_height(1),
+            height=bars_height(1),
         )
 
 
@@ -214,7 +218,7 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
         xaxis=_signed_axis(bars, unit) if is_signed else amounts_axis(_sums(bars), unit),
         yaxis=lines_axis(kinds),
         showlegend=is_signed,
-        height=_height(len(kinds)),
+        height=bars_height(len(kinds)),
     )
     return {"data": traces, "layout": layout}
 
@@ -233,7 +237,7 @@ def _peak_pictures(table: Table) -> Iterator[Chart]:
             "; ".join(f"{bar.kind}, {bar.told}" for bar in bars[:_MOST_TOLD]),
             _by_kind(table, bars, "bytes", is_signed=True),
             table.name,
-            height=_height(1),
+            height=bars_height(1),
         )
 
 
@@ -258,10 +262,6 @@ def _sums(bars: Sequence[_DifferenceBar]) -> list[int | float]:
     for bar in bars:
         found[bar.kind] = found.get(bar.kind, 0) + bar.more
     return list(found.values())
-
-
-def _height(bars: int) -> int:
-    return _MARGIN + _BAR * bars
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:
