@@ -171,7 +171,7 @@ class InstructionChanges:
         )
 
     def _name(self, at: int, place: EditPlace) -> str:
-        return self._sides[at].views.of(place.computation).rows[place.row][1]
+        return self._sides[at].views.of(place.computation).names[place.row]
 
     def _line(self, at: int, place: EditPlace) -> int:
         return self._sides[at].views.of(place.computation).lines[place.row]

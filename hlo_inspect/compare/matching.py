@@ -120,7 +120,7 @@ class MatchingSide:
 
     def scope(self, row: int) -> str:
         """The op_name, with `*` for numbers."""
-        name = _OP_NAME.search(self.view.rows[row][3])
+        name = _OP_NAME.search(self.view.tails[row])
         return _NUMBERS.sub("*", name[1]) if name is not None else ""
 
 

@@ -93,7 +93,7 @@ def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Wor
 def _around(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Words]]:
     """Who uses it, and the ways that lead to it."""
     view = around.view
-    yield "used by", _said(words.listed([view.rows[user][1] for user in view.users[around.row]]))
+    yield "used by", _said(words.listed([view.names[user] for user in view.users[around.row]]))
     for number, way in enumerate(around.from_parameters[:_MOST_WAYS]):
         yield "and from" if number else "from", _said(f"{way_text(context, around.graph, way)} → {around.name}")
 
@@ -108,7 +108,7 @@ def _said(text: str) -> Words:
 
 def several_block(context: Context, found: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
     """That several instructions fit."""
-    names = {context.views.of(place.computation).rows[place.row][1] for place in found}
+    names = {context.views.of(place.computation).names[place.row] for place in found}
     what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.query.name!r}"
     yield HeadlineRow("", (Amount(len(found), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 

@@ -60,7 +60,7 @@ class _Describer:
         labels = context.labels_of(view, place.row)
         shape = view.shapes[place.row]
         return _Described(
-            view.rows[place.row][1],
+            view.names[place.row],
             view.opcodes[place.row],
             self.expression(place),
             shape_text(shape),
@@ -113,7 +113,7 @@ class InstructionFigures:
     def of(self, place: RowPlace) -> Mapping[str, Value]:
         """The row of the kernel that an instruction is; empty where it is none."""
         view = self._context.views.of(place.computation)
-        return self._rows.get((view.lines[place.row], view.rows[place.row][1]), {})
+        return self._rows.get((view.lines[place.row], view.names[place.row]), {})
 
     @cached_property
     def _collectives(self) -> dict[tuple[Value, Value], dict[str, Value]]:
@@ -231,7 +231,7 @@ def _direct(context: Context, around: Neighbourhood) -> Iterator[Table]:
     )
     yield Table.of("operands", "Operands", columns, list(enumerate(named)), on_page=False)
     users = (
-        Column("name", get=lambda user: view.rows[user][1]),
+        Column("name", get=lambda user: view.names[user]),
         Column("opcode", get=lambda user: view.opcodes[user]),
         Column("shape", get=lambda user: shape_text(view.shapes[user])),
         Column("line", "number", get=lambda user: view.lines[user]),

@@ -53,7 +53,7 @@ class _Neighbours(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.view.rows[self.row][1]
+        return self.view.names[self.row]
 
     @property
     def op_name(self) -> str:
@@ -101,7 +101,7 @@ def _chosen(context: Context) -> Iterable[tuple[View, int]]:
 
     def weight(at: tuple[View, int]) -> int:
         view, row = at
-        return moved.get((view.computation.name, view.lines[row], view.rows[row][1]), 0)
+        return moved.get((view.computation.name, view.lines[row], view.names[row]), 0)
 
     kept = sorted(range(len(rows)), key=lambda number: weight(rows[number]), reverse=True)[:MOST_INSTRUCTIONS]
     return [rows[number] for number in sorted(kept)]
@@ -147,7 +147,7 @@ def _users(view: View) -> list[dict[str, None]]:
             if user > row and (opcode in _HANDING_ON or opcode == "tuple" or is_end(opcode)):
                 names |= found[user]
             else:
-                names[view.rows[user][1]] = None
+                names[view.names[user]] = None
     return found
 
 

@@ -89,7 +89,7 @@ def host_copies(context: Context) -> Iterator[Table]:
         return
     columns = (
         Column("direction", get=lambda group: group[0].direction),
-        Column("name", width=20, get=lambda group: joined_name([one.view.rows[one.row][1] for one in group])),
+        Column("name", width=20, get=lambda group: joined_name([one.view.names[one.row] for one in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
         *bounded("runs", "count", _runs),

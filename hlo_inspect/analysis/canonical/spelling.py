@@ -73,7 +73,7 @@ class Speller:
 
     def spell(self, view: View, index: int) -> Spelling:
         """A row of a view."""
-        tail = view.rows[index][3]
+        tail = view.tails[index]
         shape, opcode = self._shape(view, index), view.opcodes[index]
         try:
             close = operands_end(tail)
@@ -90,7 +90,7 @@ class Speller:
             return Spelling(shape, opcode, operands, literal, rest=plain(tail[close + 1 :]))
 
     def _shape(self, view: View, index: int) -> str:
-        head = view.rows[index][2]
+        head = view.rows.heads[index]
         known = self._shapes.get(head)
         if known is None:
             shape = None if self._layouts else view.shapes[index]
@@ -105,7 +105,7 @@ class Speller:
         channel = ""
         in_place: dict[str, list[str]] = {}
         seen: set[str] = set()  # of an attribute that is there twice the first one counts
-        for key, text in tokens.attributes(view.rows[index][3], close + 1):
+        for key, text in tokens.attributes(view.tails[index], close + 1):
             if key in self._dropped or key in seen:
                 continue
             seen.add(key)

@@ -109,7 +109,7 @@ class _Writer:
         if opcode == "parameter":
             number = view.parameter_number(row)
             known = number is not None and number < len(self._arguments)
-            return self._arguments[number] if known and number is not None else (view.rows[row][1], _ATOM)
+            return self._arguments[number] if known and number is not None else (view.names[row], _ATOM)
         if opcode == "constant":
             return scalar_text(view, row) or "constant", _ATOM
         self._left[0] -= 1

@@ -74,7 +74,7 @@ class Neighbourhood:
 
     @property
     def name(self) -> str:
-        return self.view.rows[self.row][1]
+        return self.view.names[self.row]
 
     @property
     def line(self) -> int:

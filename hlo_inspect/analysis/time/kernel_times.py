@@ -227,7 +227,7 @@ class KernelTimes:
             return False
         view = self._views.of(name)
         calls = (row for row, opcode in enumerate(view.opcodes) if opcode == CUSTOM_CALL)
-        return any(ASYNC_DONE_TARGET in view.rows[row][3] for row in calls)
+        return any(ASYNC_DONE_TARGET in view.tails[row] for row in calls)
 
 
 def _operands(view: View, row: int) -> list[list[ArrayShape]]:

@@ -192,7 +192,7 @@ class _Rows:
         self._starts = StartRows(self.view)
 
     def place(self, row: int) -> Place:
-        return self._name, self.view.lines[row], self.view.rows[row][1]
+        return self._name, self.view.lines[row], self.view.names[row]
 
     def start_of(self, row: int) -> Place:
         return self.place(self._starts.of(row))
