@@ -186,7 +186,8 @@ class Instruction:
     def attr(self, name: Literal["window"]) -> tuple[WindowDimension, ...] | None: ...
     def attr(self, name: str) -> Value | None:
         """The value of an attribute; `None` where there is none of that name, or its text makes no sense."""
-        value = self.value(name)
+        form = self._form
+        value = form.known[name] if form is not None and name in form.known else self.value(name)
         return None if isinstance(value, MalformedValue) else value
 
     @overload
