@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from hlo_inspect.analysis.mesh import Mesh
-from hlo_inspect.analysis.mesh_axes import axis_of, is_made_up
+from hlo_inspect.analysis.mesh_axes import axis_of, is_made_up, most_named
 from hlo_inspect.hlo.device_groups import AxisReference, DeviceListError, Groups, NamedMesh, shardy_meshes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -28,6 +28,7 @@ class PartitionSpecs:
         self._header = module.header.attributes.get("frontend_attributes", "")
         self._mesh = mesh
         self._known: dict[tuple[str, str], Spec | None] = {}
+        self._left = most_named(module)
 
     @cached_property
     def _meshes(self) -> dict[str, NamedMesh]:
@@ -65,6 +66,9 @@ class PartitionSpecs:
         """The axes of the module's mesh. Devices are not written out for a mesh that is not known, or of another size."""
         mesh = self._mesh()
         if sharding.devices > 1 and (mesh.shape is None or sharding.devices > math.prod(mesh.shape)):
+            return None
+        self._left -= sharding.devices  # ids that are written out, as few as for the mesh
+        if self._left < 0:
             return None
         try:
             lines = list(_lines(sharding))

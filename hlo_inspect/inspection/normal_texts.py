@@ -9,7 +9,7 @@ from pathlib import Path
 from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.errors import InputError, Location, ParseError
+from hlo_inspect.errors import InputError, Location, ParseError, printable
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Module
@@ -38,9 +38,13 @@ class NormalTexts:
     notes: list[str] = field(default_factory=list)
 
     def lines(self, argument: str) -> Iterator[str]:
-        """The lines of all modules that the argument of the command line names. `InputError` where there is none, and for what
-        cannot be read.
+        """The lines of all modules that the argument of the command line names, control characters escaped as in a string of
+        HLO. `InputError` where there is none, and for what cannot be read.
         """
+        for line in self._lines(argument):
+            yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
+
+    def _lines(self, argument: str) -> Iterator[str]:
         pattern = name_pattern(self.module)
         others: list[str] = []
         count = 0

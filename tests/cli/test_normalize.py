@@ -197,3 +197,14 @@ def test_lines_that_cannot_be_read_are_named(capsys: pytest.CaptureFixture[str])
     assert "unreadable_lines.txt:5" in capsys.readouterr().err
     assert run(["normalize", "-q", str(DATA / "handmade/unreadable_lines.txt")]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As XLA's strings have them; what steers a terminal stays out of it."""
+    path = tmp_path / "dump.txt"
+    name = 'metadata={op_name="a\x1b[31m\u202eb"}'
+    path.write_text(f"HloModule m\n\nENTRY e {{\n  ROOT p = f32[4] parameter(0), {name}, x=\x1bc\n}}\n", encoding="utf-8")
+    assert run(["normalize", "--metadata", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert r'op_name="a\x1b[31m\u202eb"' in said
+    assert said.replace("\n", "").isprintable()
