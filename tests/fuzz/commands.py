@@ -19,6 +19,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "diff": ["{old}", "{new}"],
     "history": ["{dump}", "*"],
     "normalize": ["{new}"],
+    "report": ["{new}"],
     "show": ["{new}", "{line}", "--depth", "3"],
 }
 """What each command is given: the damaged text, `new`, the whole one, `old`, a line of the damaged one, or the directory of a
