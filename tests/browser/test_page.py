@@ -90,6 +90,23 @@ def test_a_filter_compares_values_with_units(path: Path, held: PageData, opened:
     table.get_by_label("Filter", exact=True).fill("")
 
 
+def test_columns_are_chosen_from_a_menu(path: Path, opened: Opened) -> None:
+    """The menu is inside of the window, however many columns there are."""
+    page = opened(path)
+    _open_table(page, "kernels")
+    table = page.locator("[id='table/kernels']")
+    table.get_by_role("button", name="Columns").click()
+    menu = page.locator("div.dt-button-collection")
+    box = menu.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= 900
+    assert menu.locator("[role=menu]").evaluate("one => one.scrollHeight > one.clientHeight")
+    menu.get_by_text("computation", exact=True).click()
+    page.keyboard.press("Escape")
+    table.locator(".dt-scroll-head th", has_text="computation").wait_for()
+    assert not menu.is_visible()
+
+
 def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> None:
     """What is copied are the raw values of the rows that are left, in all columns."""
     page = opened(path)

@@ -243,7 +243,7 @@ function makeTable(details) {
     paging: isLong, scroller: isLong ? { displayBuffer: 6, loadingIndicator: false } : false,
     scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
     buttons: [
-      { extend: "colvis", text: "Columns", columns: [...shown], fade: 0 },
+      { extend: "colvis", text: "Columns", columns: [...shown], fade: 0, background: false },
       { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
     ],
     layout: {
