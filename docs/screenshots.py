@@ -9,15 +9,16 @@ a Chromium.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hlo_inspect.cli.main import run
+
 FOLDER = Path(__file__).parent
 SHOTS = (
     ("step", "#step", "light", 675),
-    ("memory", "[id='picture/live-bytes']", "dark", 860),
+    ("memory", "[id='picture/live-bytes']", "dark", 975),
 )
 """What is shown: from where on, on which paper, and how many pixels of it."""
 WIDTH = 1000
@@ -29,7 +30,8 @@ def main() -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "report.html"
-        subprocess.run([sys.executable, "-m", "hlo_inspect", "report", *sys.argv[1:], "-o", path], check=True)
+        if run(["report", *sys.argv[1:], "-o", str(path)]):
+            sys.exit("the page could not be made")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, place, paper, height in SHOTS:
             page = browser.new_page(viewport={"width": WIDTH, "height": 1600}, color_scheme=paper)
