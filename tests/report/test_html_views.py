@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
 from hlo_inspect.passes.modules import ModuleList
@@ -123,6 +124,17 @@ def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
     layout: Any = opcodes["layout"]
     values = zip(layout["yaxis"]["ticktext"], old["x"], new["x"], strict=True)
     assert set(values) == {("negate", 1, 0), ("cosine", 0, 1)}
+
+
+def test_of_a_saved_report_no_instructions_are_compared(tmp_path: Path) -> None:
+    old, new = DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt"
+    saved = tmp_path / "old.json"
+    assert run(["fusions", str(old), "--format", "json", "-o", str(saved)]) == 0
+    changes, facts, _ = page(saved, new, compares=True).views[0].sections
+    assert changes.nothing.startswith("Nothing is known of instructions")
+    assert facts.pictures
+    same, *_ = page(old, old, compares=True).views[0].sections
+    assert same.nothing.startswith("Nothing: no instruction")
 
 
 def test_several_pairs_have_an_index(tmp_path: Path) -> None:

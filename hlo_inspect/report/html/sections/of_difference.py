@@ -61,7 +61,7 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
             "What changed",
             pictures=() if changes is None else tuple(_changes_pictures(changes)),
             tables=("changes",),
-            nothing=alone or "Nothing: no instruction, parameter or setting is new, gone or otherwise.",
+            nothing=alone or _nothing_changed(report),
         ),
         PageSection(
             "facts",
@@ -79,6 +79,13 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
         ),
         *([PageSection("more", "More", tables=others)] if others else ()),
     )
+
+
+def _nothing_changed(report: Report) -> str:
+    """Why there are no changes: of saved reports and of parts of modules instructions are not compared."""
+    if report.facts.get("diff.same_program") is None:
+        return "Nothing is known of instructions: they are compared where both texts are there and whole."
+    return "Nothing: no instruction, parameter or setting is new, gone or otherwise."
 
 
 def _facts_pictures(table: Table) -> Iterator[Chart]:
