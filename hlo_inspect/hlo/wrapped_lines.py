@@ -22,8 +22,10 @@ FRESH = lazy_pattern(
 def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) -> int:
     """The column at which the lines of a module are wrapped; 0 where they are not."""
     width = max(map(len, lines))
+    if width < MIN_WIDTH:
+        return 0
     broken = [len(line) for line in lines[:-1]].count(width)
-    if width < MIN_WIDTH or broken < 2:
+    if broken < 2:
         return 0
     continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
     for line, following in pairwise(lines):

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+import hlo_inspect
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Place
 from tests.analysis.optimizer.programs import DESCENT, changed, rules_of, step_of
 
 ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
@@ -193,3 +196,23 @@ def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rule
     scalars = [f"aheads = f32[] constant({ahead})", f"behinds = f32[] constant(-{behind})"]
     step = ("b = multiply w ahead", "d = multiply m3 behind", "e = add b d", "u = multiply g rate", "new = add e u")
     assert rules_of(step_of(*scalars, *constants, *step, outputs="new m1 m2 w", states=3)) == rules
+
+
+@pytest.mark.parametrize("gradient", ["multiply(r, nobody)", "add(w, nobody)", "multiply(nobody, nobody)"])
+def test_a_value_that_is_not_defined_is_no_sum_over_pairs(gradient: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not defined has no row, and so no operands that could have the size of pairs."""
+    lines = ["w = f32[8,4] parameter(0)", "l = f32[] parameter(1)", "r = f32[8,4] broadcast(l), dimensions={}"]
+    lines += [f"g = f32[8,4] {gradient}", "n = f32[8,4] subtract(w, g)", "ROOT t = (f32[8,4]) tuple(n)"]
+    asked: list[int] = []
+    operands = Frames.operands
+
+    def noted(frames: Frames, place: Place) -> tuple[Place, ...]:
+        asked.append(place[1])
+        return operands(frames, place)
+
+    monkeypatch.setattr(Frames, "operands", noted)
+    header = "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }"
+    report = hlo_inspect.inspect(f"{header}\n\nENTRY e {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n", "optimizer")
+    assert report.facts["optimizer.name"] in {"none", "unknown"}
+    assert "HI008" in {finding.rule for finding in report.findings}
+    assert min(asked, default=0) >= 0
