@@ -261,21 +261,21 @@ def read_all(text: bytes) -> list[Report]:
 
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raises `TimeoutError` after so many seconds, where the system can."""
+    """Raises `TimeoutError` after so many seconds of the processor's time, where the system can."""
 
     def expired(_number: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"still reading after {seconds} s")
 
-    if not hasattr(signal, "SIGALRM"):
+    if not hasattr(signal, "SIGPROF"):
         yield
         return
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, expired)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def seconds_for(text: bytes) -> float:
