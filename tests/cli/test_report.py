@@ -147,3 +147,7 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
     assert run(["report", str(dump), "-q", "-n", rows[1], "-o", str(output)]) == 0
     assert output.stat().st_size < whole - 50_000
     assert capsys.readouterr().err == ""
+
+
+def test_what_turns_the_direction_of_text_is_an_escape_in_the_data() -> None:
+    assert json_block("a\u202e\ud800\u00e9") == r'"a\u202e\ud800' + "\u00e9" + '"'

@@ -22,11 +22,16 @@ _WIDE = 160
 
 
 def json_block(value: object) -> str:
-    """JSON that stands inside of a script element. A surrogate alone, as of a file's name that is not UTF-8, is an escape."""
+    """JSON that stands inside of a script element. What is not printable is an escape: a character that turns the direction of
+    the text, or a surrogate alone, as of a file's name that is not UTF-8.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    hidden = {
+        ord(c): f"\\u{ord(c):04x}" for c in set(text) if not c.isprintable() and "\x7e" < c < "\U00010000" and c != "\u00a0"
+    }
+    return text.translate(hidden) if hidden else text
 
 
 def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
