@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.report import RenderOptions
+from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
+from hlo_inspect.report.html.page import write_page
+from hlo_inspect.report.model import Column, Input, Report, Table
 from tests.browser.conftest import Opened
 from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator
+    from playwright.sync_api import Page as BrowserPage
 
 DATA = Path(__file__).parents[1] / "data"
 DUMP, WITH_SOURCES = DATA / "memory/gpu_unrolled.hlo", DATA / "cpu/adamw_step.after.txt"
@@ -29,7 +34,7 @@ def held(path: Path) -> PageData:
     return PageData(path.read_text(encoding="utf-8"))
 
 
-def _picture(page: Page, name: str) -> Locator:
+def _picture(page: BrowserPage, name: str) -> Locator:
     """A picture, drawn."""
     figure = page.locator(f"figure[data-picture='{name}']")
     figure.scroll_into_view_if_needed()
@@ -81,6 +86,27 @@ def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path],
     figure.get_by_role("button", name="Bytes").click()
     (trace,) = _drawn(figure)
     assert trace["sum"] == facts["cost.executed_bytes_accessed"]
+
+
+def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
+    """What a screen reader says of a picture is about the measure that is drawn; one without a text has that of the picture."""
+    measures = tuple(
+        Measure(label, {"data": [{"type": "bar", "x": [1], "y": ["a"]}], "layout": {}}, text)
+        for label, text in (("FLOPs", "a: 7 FLOP"), ("Bytes", "a: 9 B"), ("Runs", ""))
+    )
+    chart = Chart("bars", "Bars", "A bar.", "of the picture", measures[0].figure, "cost", measures)
+    table = Table("cost", "Cost", (Column("name"),), (("a",),))
+    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
+    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), ("cost",)),), report.tables)
+    path = tmp_path / "measures.html"
+    with path.open("w", encoding="utf-8") as stream:
+        write_page(Page((view,), {}), stream, RenderOptions())
+    figure = _picture(opened(path), "bars")
+    said = []
+    for label in ("FLOPs", "Bytes", "Runs"):
+        figure.get_by_role("button", name=label).click()
+        said.append(figure.locator(".drawing").get_attribute("aria-label"))
+    assert said == ["a: 7 FLOP", "a: 9 B", "of the picture"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -47,6 +47,7 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     assert view.is_visible()
     assert index.rows[3][index.names.index("path")].rpartition("/")[2] in view.locator(".details").inner_text()
     assert page.locator("main:visible").count() == 1
+    assert view.locator("nav.views [aria-current=page]").get_attribute("href") == link
     view.get_by_role("link", name="12 modules").click()
     page.wait_for_function("() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
 

@@ -13,10 +13,13 @@ Figure = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One of several figures of a picture, such as that of FLOPs and that of bytes; `label` is on its button."""
+    """One of several figures of a picture, such as that of FLOPs and that of bytes; `label` is on its button. `text` has its
+    figures for who cannot see it; where it is empty, the text of the picture stands.
+    """
 
     label: str
     figure: Figure
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,7 +314,9 @@ function draw(figure) {
   const picture = drawn.get(figure) ?? { ...data(view, "picture", figure.dataset.picture), chosen: 0 };
   drawn.set(figure, picture);
   const area = figure.querySelector(".drawing");
-  const { data: traces, layout } = coloured(picture.figures[picture.chosen].figure);
+  const chosen = picture.figures[picture.chosen];
+  area.setAttribute("aria-label", chosen.text);
+  const { data: traces, layout } = coloured(chosen.figure);
   const width = document.documentElement.classList.contains("paper") ? { width: PAPER } : {};
   const legend = layout.showlegend && area.clientWidth < NARROW ? LEGEND : 0; // it takes several lines there
   window.Plotly.react(area, traces, { ...layout, ...width, height: (layout.height ?? picture.height) + legend }, CONFIG);
@@ -346,10 +348,6 @@ const views = new Set(mains.map((main) => main.dataset.view));
 
 function show(view) {
   for (const main of mains) main.hidden = main.dataset.view !== view;
-  for (const link of document.querySelectorAll("nav.views a")) {
-    if (link.dataset.to === view) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
 }
 
 function decoded(text) {

@@ -37,7 +37,7 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
     pictures = [picture for section in view.sections for picture in section.pictures]
     for picture in pictures:
         measures = picture.measures or (Measure("", picture.figure),)
-        figures = [{"label": one.label, "figure": one.figure} for one in measures]
+        figures = [{"label": one.label, "figure": one.figure, "text": one.text or picture.text} for one in measures]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
     named = {name for section in view.sections for name in section.tables}
     named |= {picture.table for picture in pictures} | BEHIND_NAMES
