@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from io import StringIO
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from hlo_inspect.report.html.charts.all_charts import CHARTS, module_charts
 from hlo_inspect.report.html.charts.layout import amounts_axis
 from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.html.tables import distinct_tables
+from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.options import RenderOptions
+from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parents[1] / "data"
 PASSES = ("summary", "cost", "time", "top", "collectives", "memory", "params", "pictures")
@@ -143,14 +148,19 @@ def test_there_is_a_mark_for_each_row(dump: str, name: str, table: str) -> None:
 
 
 @pytest.mark.parametrize("dump", DUMPS)
-def test_a_click_leads_to_a_row(dump: str) -> None:
-    tables = {table.name: table for table in distinct_tables(report(dump))}
-    for chart in charts(dump).values():
-        for _, figure in figures(chart):
-            for trace in figure["data"]:
-                for key in trace.get("customdata", ()):
-                    table, row = key.split(":")
-                    assert int(row) < len(tables[table].rows)
+def test_a_click_leads_to_a_row_of_the_page(dump: str) -> None:
+    """Beside its data the table has a place on the page."""
+    stream = StringIO()
+    write_page(page_of([report(dump)]), stream, RenderOptions())
+    page = PageData(stream.getvalue())
+    tables = page.tables()
+    for name, picture in page.pictures().items():
+        assert f"table/{picture['table']}" in page.ids, name
+        traces = [trace for one in picture["figures"] for trace in one["figure"]["data"]]
+        for key in strings([trace.get("customdata", ()) for trace in traces]):
+            table, row = key[1].split(":")
+            assert f"table/{table}" in page.ids, (name, table)
+            assert int(row) < len(tables[table].rows)
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

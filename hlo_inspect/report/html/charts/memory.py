@@ -114,7 +114,7 @@ def curve_chart(tables: Tables) -> Chart | None:
         "what the program needs; hover shows the largest arrays of each moment.",
         f"The peak of {peak.text('bytes')} is at instruction {peak['first']}: {', '.join(_largest(peak))}",
         {"data": [curve, *legend], "layout": layout},
-        "live_bytes",
+        "live_curve",
         height=360,
     )
 

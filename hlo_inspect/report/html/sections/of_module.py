@@ -57,6 +57,7 @@ _PLAN = (
             "live_by_source",
             "largest_arrays",
             "live_bytes",
+            "memory_fit",
         ),
         nothing="No array of this text is known to take device memory.",
         command="memory",
