@@ -126,6 +126,59 @@ def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
     assert set(values) == {("negate", 1, 0), ("cosine", 0, 1)}
 
 
+LOOP = """HloModule m
+
+%add (l: f32[], r: f32[]) -> f32[] {{
+  %l = f32[] parameter(0)
+  %r = f32[] parameter(1)
+  ROOT %s = f32[] add(%l, %r)
+}}
+
+%body (x: f32[{size}]) -> f32[{size}] {{
+  %x = f32[{size}] parameter(0)
+  ROOT %sum = f32[{size}] all-reduce(%x), replica_groups={{{{0,1}}}}, to_apply=%add
+}}
+
+%cond (y: f32[{size}]) -> pred[] {{
+  %y = f32[{size}] parameter(0)
+  ROOT %more = pred[] custom-call(%y), custom_call_target="unknown"
+}}
+
+ENTRY %main (a: f32[{size}]) -> f32[{size}] {{
+  %a = f32[{size}] parameter(0)
+  ROOT %loop = f32[{size}] while(%a), condition=%cond, body=%body{trip_count}
+}}
+"""
+KNOWN = ', backend_config={"known_trip_count":{"n":"3"}}'
+
+
+def before_and_after(tmp_path: Path, old: str, new: str) -> tuple[Any, str]:
+    """The picture of bytes sent by kind, and its text."""
+    (tmp_path / "old.txt").write_text(old)
+    (tmp_path / "new.txt").write_text(new)
+    _, facts, _ = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True).views[0].sections
+    (chart,) = facts.pictures
+    (sent,) = [one.figure for one in chart.measures if one.label == "Bytes sent by kind"]
+    return sent, chart.text
+
+
+def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
+    # an all-reduce among two sends 2 * 1/2 of its array: 4,096 bytes each of unknown many times, then of 3 times 1,024 bytes
+    old, new = LOOP.format(size=1024, trip_count=""), LOOP.format(size=256, trip_count=KNOWN)
+    figure, text = before_and_after(tmp_path, old, new)
+    bars = {trace["name"]: (trace["y"], trace["x"], trace["text"]) for trace in figure["data"]}
+    assert bars == {"OLD": ([], [], []), "NEW": ([0], [3072], ["3.00 KiB"]), "OLD, lower bound": ([0], [4096], [">= 4.00 KiB"])}
+    assert "all-reduce >= 4.00 KiB before, 3.00 KiB after" in text
+
+
+def test_where_only_lower_bounds_differ_both_are_drawn_as_such(tmp_path: Path) -> None:
+    old, new = (LOOP.format(size=size, trip_count="") for size in (1024, 256))
+    figure, text = before_and_after(tmp_path, old, new)
+    bars = {trace["name"]: (trace["x"], trace["text"]) for trace in figure["data"] if trace["x"]}
+    assert bars == {"OLD, lower bound": ([4096], [">= 4.00 KiB"]), "NEW, lower bound": ([1024], [">= 1.00 KiB"])}
+    assert "all-reduce >= 4.00 KiB before, >= 1.00 KiB after" in text
+
+
 def test_of_a_saved_report_no_instructions_are_compared(tmp_path: Path) -> None:
     old, new = DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt"
     saved = tmp_path / "old.json"

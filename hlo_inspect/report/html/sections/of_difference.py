@@ -10,17 +10,19 @@ from hlo_inspect.report.html.charts.bars import bars_height, lines_axis
 from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, base_layout
 from hlo_inspect.report.html.charts.texts import hover
 from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
-from hlo_inspect.report.model import Report, Table, Unit, Value
-from hlo_inspect.report.units import as_unit, format_value
+from hlo_inspect.report.model import LOWER_BOUND, Report, Table, Unit, Value
+from hlo_inspect.report.units import as_unit, format_bounded, format_value
 
+_AT_LEAST = rf"(?P<bound>{re.escape(LOWER_BOUND)})?"
+"""In the name of a fact whose value can be unknown and have a lower bound. Other names end as the dump spells them."""
 _FAMILIES = (
-    ("Bytes sent by kind", re.compile(r"collectives\.([a-z-]+)\.executed_wire_bytes")),
-    ("Bytes sent by axis", re.compile(r"collectives\.axis\.(.+)\.executed_wire_bytes", re.DOTALL)),
-    ("Collectives by kind", re.compile(r"collectives\.([a-z-]+)\.executed_count")),
-    ("Memory", re.compile(r"memory\.(.+)_bytes")),
-    ("Parameters and state", re.compile(r"((?:params|outputs|optimizer)\..+)_bytes")),
-    ("Time", re.compile(r"time\.(.+)_s")),
-    ("FLOPs", re.compile(r"cost\.(executed_(?:.*_)?flops)")),
+    ("Bytes sent by kind", re.compile(r"collectives\.([a-z-]+)\.executed_wire_bytes" + _AT_LEAST)),
+    ("Bytes sent by axis", re.compile(r"collectives\.axis\.(.+)\.executed_wire_bytes" + _AT_LEAST, re.DOTALL)),
+    ("Collectives by kind", re.compile(r"collectives\.([a-z-]+)\.executed_count" + _AT_LEAST)),
+    ("Memory", re.compile(r"memory\.(.+)_bytes" + _AT_LEAST)),
+    ("Parameters and state", re.compile(r"((?:params|outputs|optimizer)\..+)_bytes" + _AT_LEAST)),
+    ("Time", re.compile(r"time\.(.+)_s" + _AT_LEAST)),
+    ("FLOPs", re.compile(r"cost\.(executed_(?:.*_)?flops)" + _AT_LEAST)),
     ("Instructions", re.compile(r"opcode\.(.+)", re.DOTALL)),
     ("Fusions", re.compile(r"fusions\.kind\.(.+)", re.DOTALL)),
     ("Custom calls", re.compile(r"custom_calls\.target\.(.+)", re.DOTALL)),
@@ -30,13 +32,30 @@ _FAMILIES = (
 _MOST_BARS, _MOST_TOLD = 24, 24
 
 
+class _Figure(NamedTuple):
+    """A figure of OLD or NEW; `at_least` is a lower bound of one that is unknown."""
+
+    value: Value
+    at_least: Value
+    unit: Unit
+
+    @property
+    def text(self) -> str:
+        return format_bounded(self.value, self.at_least, self.unit)
+
+    @property
+    def length(self) -> int | float:
+        """Of its bar: that of an unknown figure is its lower bound."""
+        length = self.at_least if self.value is None else self.value
+        return length if _is_number(length) else 0
+
+
 class _FactPair(NamedTuple):
     """A figure of OLD and of NEW, and the row of the table that has it."""
 
     label: str
-    old: Value
-    new: Value
-    unit: Unit
+    old: _Figure
+    new: _Figure
     row: int
 
 
@@ -112,38 +131,37 @@ def _height_of_pairs(pairs: Sequence[_FactPair]) -> int:
 
 
 def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
-    """The members of a family, numbers before or after."""
-    found = []
-    for number, record in enumerate(table.records()):
+    """The members of a family, numbers before or after, or at least lower bounds of them."""
+    exact: dict[str, int] = {}
+    bounds: dict[str, int] = {}
+    records = table.records()
+    for number, record in enumerate(records):
         match = form.fullmatch(str(record["fact"]))
         if match is not None and (_is_number(record["old"]) or _is_number(record["new"])):
-            found.append(_FactPair(match[1], record["old"], record["new"], as_unit(record["unit"]), number))
-    return found
+            (bounds if match.groupdict().get("bound") else exact)[match[1]] = number
+    found = []
+    for label, row in (bounds | exact).items():
+        unit = as_unit(records[row]["unit"])
+        # where only lower bounds differ the figures themselves are unknown on both sides
+        known, least = (records[at[label]] if label in at else {} for at in (exact, bounds))
+        old, new = (_Figure(known.get(side), least.get(side), unit) for side in ("old", "new"))
+        found.append(_FactPair(label, old, new, row))
+    return sorted(found, key=lambda pair: pair.row)
 
 
 def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
-    """A bar of OLD and one of NEW for each fact, on one axis. An unknown figure has no bar."""
+    """A bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
     shown = pairs[:_MOST_BARS]
-    traces = []
-    for side, values in (("OLD", [pair.old for pair in shown]), ("NEW", [pair.new for pair in shown])):
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": side,
-                "y": list(range(len(shown))),
-                "x": [value if _is_number(value) else None for value in values],
-                "text": [format_value(value, pair.unit) for value, pair in zip(values, shown, strict=True)],
-                "textposition": "auto",
-                "hovertext": [_hover(pair) for pair in shown],
-                "hoverinfo": "text",
-                "customdata": [f"{table.name}:{pair.row}" for pair in shown],
-                "marker": {"color": f"${side.lower()}"},
-            }
-        )
+    sides = {"OLD": [pair.old for pair in shown], "NEW": [pair.new for pair in shown]}
+    traces = [_side(table, shown, side, figures, is_known=True) for side, figures in sides.items()]
+    traces += [
+        _side(table, shown, side, figures, is_known=False)
+        for side, figures in sides.items()
+        if any(one.value is None for one in figures)
+    ]
     layout = base_layout(
         barmode="group",
-        xaxis=amounts_axis([value for pair in shown for value in (pair.old, pair.new)], shown[0].unit),
+        xaxis=amounts_axis([one.length for figures in sides.values() for one in figures], shown[0].old.unit),
         yaxis=lines_axis([pair.label for pair in shown]),
         showlegend=True,
         height=_height_of_pairs(shown),
@@ -151,17 +169,35 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
     return {"data": traces, "layout": layout}
 
 
+def _side(
+    table: Table, shown: Sequence[_FactPair], side: str, figures: Sequence[_Figure], *, is_known: bool
+) -> dict[str, object]:
+    """The bars of OLD or NEW with their figures; of unknown ones in the same place those of their lower bounds."""
+    chosen = [at for at, one in enumerate(figures) if (one.value is not None) is is_known]
+    fill = {"color": f"${side.lower()}"} if is_known else {"color": "$unknown", "pattern": {"shape": "/", "fgcolor": "$paper"}}
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": side if is_known else f"{side}, lower bound",
+        "offsetgroup": side,
+        "y": chosen,
+        "x": [figures[at].length for at in chosen],
+        "text": [figures[at].text for at in chosen],
+        "textposition": ["auto" if figures[at].length else "outside" for at in chosen],
+        "hovertext": [_hover(shown[at]) for at in chosen],
+        "hoverinfo": "text",
+        "customdata": [f"{table.name}:{shown[at].row}" for at in chosen],
+        "marker": fill,
+    }
+
+
 def _hover(pair: _FactPair) -> str:
-    values = (f"OLD {format_value(pair.old, pair.unit)}", f"NEW {format_value(pair.new, pair.unit)}")
-    return hover(pair.label, *values)
+    return hover(pair.label, f"OLD {pair.old.text}", f"NEW {pair.new.text}")
 
 
 def _told(pairs: Sequence[_FactPair]) -> str:
     """Figures before and after in words."""
-    words = [
-        f"{pair.label} {format_value(pair.old, pair.unit)} before, {format_value(pair.new, pair.unit)} after"
-        for pair in pairs[:_MOST_TOLD]
-    ]
+    words = [f"{pair.label} {pair.old.text} before, {pair.new.text} after" for pair in pairs[:_MOST_TOLD]]
     return ", ".join(words) + (f", and {len(pairs) - len(words):,} more" if len(pairs) > len(words) else "")
 
 
