@@ -50,6 +50,7 @@ class Keeper:
             self._names.begin(computation)
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
         opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
+        opened.unparsed_before = module.unparsed_lines
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
         if is_entry and is_first and module.computation_count:
             opened.counts = any(  # a loop's condition comes before the loop
@@ -61,7 +62,8 @@ class Keeper:
     def end(self, opened: OpenComputation) -> None:
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
-        if opened.last is None and self._reads_every_line and not computation.is_cut_off:
+        is_whole = not computation.is_cut_off and self.module.unparsed_lines == opened.unparsed_before
+        if opened.last is None and is_whole and self._reads_every_line:
             message = f"computation {computation.name} holds no instruction"
             self.module.note("HI015", message, computation.line, computation.name)
         if unmarked is not None and not computation.is_cut_off:

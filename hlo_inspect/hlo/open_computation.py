@@ -57,6 +57,7 @@ class OpenComputation:
     `counts`: its scalars can say how often a loop runs.
     `roots` counts the rows that are marked, `skipped_root` tells of one that was not read; `last` is the last row, with its
     line.
+    `unparsed_before`: how many lines of the module before it cannot be read.
     `scalars`: its integer scalars, and the tuples that hold some.
     `unread_lines`: the last lines of which most were not read; `unread` is what they define, found when it is asked for.
     """
@@ -71,6 +72,7 @@ class OpenComputation:
     roots: int = 0
     skipped_root: bool = False
     last: tuple[Row, int] | None = None
+    unparsed_before: int = 0
     candidate: list[Rows] = field(default_factory=list)
     scalars: dict[str, tuple[Row, Head, int]] = field(default_factory=dict)
     unread_lines: str = ""

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect import xla
 from hlo_inspect.cli.main import run
 from hlo_inspect.errors import MissingExtraError
 from tests.hlo.test_foreign_text import HLO_PROTO, STABLEHLO
@@ -22,7 +21,7 @@ INSTALL = "pip install 'hlo-inspect[xla]'"
 
 @pytest.fixture
 def without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 
 class Greeter:
@@ -88,8 +87,8 @@ class TestWithoutTheExtra:
 def test_a_jaxlib_that_cannot_be_used(
     greeting: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(xla, "find_spec", lambda name: name)
-    monkeypatch.setattr(xla, "Worker", lambda: Greeter(greeting))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr("hlo_inspect.xla_worker.Worker", lambda: Greeter(greeting))
     assert run(["params", str(TEXT), "--strict"]) == 2
     message = f"--strict needs the extra [xla], but {reason} (pip install --upgrade 'hlo-inspect[xla]')\n"
     assert capsys.readouterr() == ("", f"hlo-inspect: {message}")
