@@ -2,8 +2,8 @@
 are alike cost the same. This is for a pass over one module; `canonical` compares modules, and has rows in any order.
 
 Two computations have the same fingerprint where their texts, without metadata and names, are the same, and names repeat in the
-same positions: then a renaming takes the one to the other. In a text that prints names without `%` only their numbers may
-differ, `add.12` and `add.7`.
+same positions: then a renaming takes the one to the other. Where a text has names with `%` and others without, all names are
+the same. In a text that prints no `%` at all only the numbers of names may differ, `add.12` and `add.7`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _CALLS = lazy_pattern(
     r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
 )
 _NAME = lazy_pattern(r"%?([\w.\-]+)", re.ASCII)
+_WORD = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 _LITERALS = tuple(f" {opcode}" for opcode in LITERAL_OPCODES)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
@@ -53,6 +54,7 @@ class Fingerprints:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[str, int] = {}
         self._calling: dict[str, int] = {}
+        self._words: dict[str, frozenset[str]] = {}
         self._alone: set[str] = set()
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
@@ -83,6 +85,8 @@ class Fingerprints:
             return None
         if is_marked:
             kept, pattern = _by_names(rows.names, text)
+            if not self._words_of(kept).isdisjoint(rows.names):
+                pattern = (tuple(rows.names), *pattern)  # what is written without `%` may be one of them
         else:
             kept, pattern = _by_numbers(rows.names, text)
         called = self._called(text, kept, deep=deep)
@@ -103,6 +107,13 @@ class Fingerprints:
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in text for text in texts)
             known = _Heads(number, is_counted_one_by_one, all(text.endswith(_LITERALS) for text in texts))
             self._columns[column] = known
+        return known
+
+    def _words_of(self, kept: str) -> frozenset[str]:
+        """The words of a text without its marked names: among them are the names that have no mark."""
+        known = self._words.get(kept)
+        if known is None:
+            known = self._words[kept] = frozenset(_WORD.findall(kept))
         return known
 
     def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
