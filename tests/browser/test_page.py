@@ -20,6 +20,38 @@ if TYPE_CHECKING:
 
 DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
 
+UNKNOWN_LOOP = """\
+HloModule unknown, is_scheduled=true, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%body (s: (f32[], f32[16384])) -> (f32[], f32[16384]) {
+  %s = (f32[], f32[16384]) parameter(0)
+  %left = f32[] get-tuple-element(%s), index=0
+  %array = f32[16384] get-tuple-element(%s), index=1
+  %reduced = f32[16384] all-reduce(%array), replica_groups={{0,1,2,3}}, to_apply=%add
+  ROOT %next = (f32[], f32[16384]) tuple(%left, %reduced)
+}
+
+%condition (c: (f32[], f32[16384])) -> pred[] {
+  %c = (f32[], f32[16384]) parameter(0)
+  %now = f32[] get-tuple-element(%c), index=0
+  %zero = f32[] constant(0)
+  ROOT %more = pred[] compare(%now, %zero), direction=GT
+}
+
+ENTRY %main (x: f32[16384], n: f32[]) -> (f32[], f32[16384]) {
+  %x = f32[16384] parameter(0)
+  %n = f32[] parameter(1)
+  %begin = (f32[], f32[16384]) tuple(%n, %x)
+  ROOT %loop = (f32[], f32[16384]) while(%begin), condition=%condition, body=%body
+}
+"""
+
 
 @pytest.fixture(scope="session")
 def path(written: Callable[..., Path]) -> Path:
@@ -215,6 +247,17 @@ def test_sections_without_anything_say_why(path: Path, opened: Opened) -> None:
     for section in page.locator("main > section").all():
         assert section.locator("h2 ~ *").count() > 0, section.inner_text()
     assert page.locator("#custom-calls .nothing").inner_text() == "This module has no custom calls."
+
+
+def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:
+    """Nothing is known of how often the loop runs: at least once, with its one all-reduce."""
+    dump = tmp_path / "while.hlo"
+    dump.write_text(UNKNOWN_LOOP)
+    page = opened(written(dump))
+    _open_table(page, "loops")
+    assert _column(page, "loops", "trip count") == ["?"]
+    assert _column(page, "loops", "runs") == [">= 1"]
+    assert _column(page, "loops", "collectives") == [">= 1"]
 
 
 def test_ten_thousand_rows_scroll(tmp_path: Path, opened: Opened) -> None:

@@ -221,7 +221,7 @@ function makeTable(details) {
     title: escaped(column.heading),
     className: NUMERIC.has(column.unit) ? "figure" : "words",
     createdCell: (cell, text) => { if (text.length > WIDE && !NUMERIC.has(column.unit)) cell.title = cell.textContent; },
-    visible: !column.machine && column.values.some((value) => value !== null && value !== "") && (isNarrow ? column.narrow : column.wide),
+    visible: !column.machine && (column.texts ?? column.values).some((text) => text !== null && text !== "") && (isNarrow ? column.narrow : column.wide),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
     data: ([row], type) => {
@@ -249,7 +249,7 @@ function makeTable(details) {
     layout: {
       topStart: isSearched ? ["search", () => filter.line] : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
     },
-    language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "no row fits" },
+    language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "No row matches." },
   });
   const entry = { view, table, made };
   tables.set(key, entry);
