@@ -82,6 +82,11 @@ class BackwardPasses:
         """Whether `gradient` comes from a backward pass; `None` where that is not known."""
         return self._sum(update, gradient, MAX_DEPTH)
 
+    @property
+    def hidden(self) -> int:
+        """The inputs, as bits, whose products may not all be known, as far as the step was looked through."""
+        return self._hidden
+
     def is_anywhere(self, update: Update) -> bool | None:
         """Whether some product of the step multiplies with a cofactor of the weight on the way back, `None` if it may."""
         own = update.own_inputs
@@ -95,11 +100,12 @@ class BackwardPasses:
     def is_in(self, update: Update, forms: Iterable[Sum]) -> bool | None:
         """Whether an opaque value in some forms is a gradient; `None` where one of them cannot be looked into."""
         leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
-        found: set[bool | None] = set()
+        is_unknown = False
         for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
-            is_gradient = self._atom(update, leaf, MAX_DEPTH) or self._is_preconditioned(update, leaf)
-            found.add(is_gradient or (None if self._is_closed(update, leaf) else False))
-        return True if True in found else None if None in found else False
+            if self._atom(update, leaf, MAX_DEPTH) or self._is_preconditioned(update, leaf):
+                return True
+            is_unknown = is_unknown or self._is_closed(update, leaf)
+        return None if is_unknown else False
 
     def _is_closed(self, update: Update, leaf: int) -> bool:
         """Whether a value is made in a loop or by an unknown kernel, or could not be followed."""

@@ -21,6 +21,7 @@ class HeldInputs:
         self.is_cut_short = False
         self._frames = frames
         self._known: dict[Place, frozenset[Input]] = {}
+        self._steps: dict[Place, tuple[tuple[Place, ...], Input | None]] = {}
 
     def of(self, place: Place) -> frozenset[Input]:
         """The inputs that a value is made of, and `SOLVED`."""
@@ -42,25 +43,33 @@ class HeldInputs:
         return opcode in {"triangular-solve", "cholesky"}
 
     def _find(self, place: Place) -> set[Input]:
-        frames = self._frames
         found: set[Input] = set()
         seen: set[Place] = set()
         stack = [place]
+        steps = self._steps
         while stack and len(seen) < MAX_HOLDING:
             top = stack.pop()
             if top in seen:
                 continue
             seen.add(top)
-            before = frames.step_back(top)
-            opcode = frames.opcode(top)
-            if before is not None:
-                stack.append(before)
-            elif opcode == "parameter":
-                source = self.source(top)
-                found |= {source} if source is not None else set()
-            elif opcode in ELEMENTWISE or opcode in MOVING:
-                stack += frames.operands(top)
-            elif self.is_solved(top):
-                found.add(SOLVED)
+            step = steps.get(top)
+            if step is None:
+                step = steps[top] = self._step(top)
+            before, held = step
+            stack += before
+            if held is not None:
+                found.add(held)
         self.is_cut_short |= bool(stack)
         return found
+
+    def _step(self, place: Place) -> tuple[tuple[Place, ...], Input | None]:
+        """The values that one is made of element by element, and what it is itself, an input or `SOLVED`."""
+        before = self._frames.step_back(place)
+        if before is not None:
+            return (before,), None
+        opcode = self._frames.opcode(place)
+        if opcode == "parameter":
+            return (), self.source(place)
+        if opcode in ELEMENTWISE or opcode in MOVING:
+            return self._frames.operands(place), None
+        return (), SOLVED if self.is_solved(place) else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
@@ -61,6 +62,7 @@ class Matcher:
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._own_bits: dict[int, int] = {}
+        self._unclaimed: dict[int, tuple[int, int]] = {}
         floats = [array for array in step.arrays if array.is_float]
         self._arrays = {node: array for array in floats for node in (array.new, array.old)}
         self._copies = self._find_copies()
@@ -85,9 +87,11 @@ class Matcher:
             known = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
             if all(w.claim for w in found) or not any(id(array) in known for array in self._states):
                 break  # else: where one network's gradient goes through the update of another, that one's states are explained
+            gone = [array for array in self._states if id(array) in known]
             self._states = [array for array in self._states if id(array) not in known]
             self._hidden_bits.clear()
-            found = [w if w.claim else self._match(w.array) or w for w in found]
+            explained = reduce(or_, (self.input_dependence.bit(array.source) for array in gone))
+            found = [w if w.claim or not self._may_match(w, explained) else self._match(w.array) or w for w in found]
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
@@ -313,7 +317,11 @@ class Matcher:
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
+        hidden = self.backward_passes.hidden
         claim = next(claims_of(update), None)
+        self._unclaimed.pop(array.new, None)
+        if claim is None:
+            self._unclaimed[array.new] = (update.refused_states, hidden)
         is_learnt = self._is_gradient(update, claim)
         if is_learnt is False and claim is not None and self.backward_passes.is_in(update, self._chain(array)):
             claim = None  # a gradient between matrices
@@ -333,6 +341,13 @@ class Matcher:
                     self._odd.append(update)
                 return None
         return self._weight(update, claim, is_learnt=is_learnt)
+
+    def _may_match(self, weight: Weight, explained: int) -> bool:
+        """Whether a weight without a claim can come out otherwise where some inputs count as states no more. It cannot where
+        none of them kept a form from being a gradient, and the backward pass is known as it was.
+        """
+        known = self._unclaimed.get(weight.array.new)
+        return known is None or bool(known[0] & explained) or known[1] != self.backward_passes.hidden
 
     def _is_gradient(self, update: Update, claim: Claim | None) -> bool | None:
         """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule, one

@@ -88,12 +88,13 @@ class OptimizerRule:
         return claim
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UpdateContext:
     """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
     states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
     it is handed in. `arrays` are those of the training state by the nodes of their values, `averages` those of weights by
-    the atoms of the new weights; `returned_scalars` gives the scalars that the step returns.
+    the atoms of the new weights; `returned_scalars` gives the scalars that the step returns. `refused_states` are those of
+    the `state_inputs` because of which a form was taken for no gradient.
     """
 
     dependence: AtomDependence
@@ -104,6 +105,7 @@ class UpdateContext:
     arrays: Mapping[int, StateArray]
     averages: Mapping[int, Sequence[WeightAverage]]
     returned_scalars: Callable[[], Sequence[Sum]]
+    refused_states: int = 0
 
 
 class Update:
@@ -182,6 +184,11 @@ class Update:
         return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
 
     @property
+    def refused_states(self) -> int:
+        """The inputs, as bits, that would have to hold no states for other forms to be gradients."""
+        return self._context.refused_states
+
+    @property
     def own_inputs(self) -> int:
         """The inputs that hold the old value of the weight, as bits."""
         return self._context.own_inputs
@@ -203,7 +210,11 @@ class Update:
         if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
             return False
         inputs = self._dependence.inputs(form)
-        return inputs >= 0 and bool(inputs & self._context.own_inputs) and not inputs & self._context.state_inputs
+        if inputs < 0 or not inputs & self._context.own_inputs:
+            return False
+        states = inputs & self._context.state_inputs
+        self._context.refused_states |= states
+        return not states
 
     def split_scalars(self, monomial: Monomial) -> tuple[Monomial, Monomial]:
         """The scalar factors of a product, and the other ones."""
