@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
@@ -17,12 +17,14 @@ from hlo_inspect.passes.instruction_words import shape_text
 from hlo_inspect.report.model import Column, Section, Table
 
 MOST_INSTRUCTIONS = 6_000
-"""Of more instructions these are listed that move most bytes."""
+"""Of more instructions parameters, loops and those that move most bytes are listed."""
 MOST_NEIGHBOURS = 16
 """So many operands and users are named."""
 
 _HANDING_ON = frozenset({"bitcast", "get-tuple-element", "opt-barrier"})
 _NO_NODES = _HANDING_ON | {"tuple", "constant", "after-all", "partition-id", "replica-id"}
+_ALWAYS = frozenset({"parameter", "while"})
+"""What moves no bytes by itself and is asked for by its name."""
 RETURNED = "(returned)"
 
 
@@ -38,7 +40,10 @@ class Instructions(Pass):
     specs = ()
 
     def run(self, context: Context) -> Section:
-        return Section({}, _tables(context))
+        rows = _rows(context)
+        chosen = _chosen(context, rows)
+        note = f"instructions: {len(chosen):,} of {len(rows):,} are listed: parameters, loops and those that move most bytes"
+        return Section({}, _tables(context, chosen), notes=[note] if len(chosen) < len(rows) else [])
 
 
 class _Neighbours(NamedTuple):
@@ -65,7 +70,7 @@ class _Neighbours(NamedTuple):
         return "" if source == NOT_PRINTED else source
 
 
-def _tables(context: Context) -> Iterator[Table]:
+def _tables(context: Context, found: Sequence[tuple[View, int]]) -> Iterator[Table]:
     columns = (
         Column("name", get=lambda one: one.name),
         Column("opcode", get=lambda one: one.view.opcodes[one.row]),
@@ -78,7 +83,6 @@ def _tables(context: Context) -> Iterator[Table]:
         Column("source", get=lambda one: one.source),
         Column("line", "number", detail=5, get=lambda one: one.view.lines[one.row]),
     )
-    found = list(_chosen(context))
     views = {view.computation.name: view for view, _ in found}
     around = {name: (_makers(view), _users(view)) for name, view in views.items()}
     expressions = FusionExpressions(context.views)
@@ -86,22 +90,26 @@ def _tables(context: Context) -> Iterator[Table]:
     yield Table.of("instructions", "Instructions and their neighbours", columns, rows, on_page=False)
 
 
-def _chosen(context: Context) -> Iterable[tuple[View, int]]:
-    """The rows of what runs itself, in the order of the text; of too many those that move most."""
+def _rows(context: Context) -> list[tuple[View, int]]:
+    """The rows of what runs itself, in the order of the text."""
     running = [one.view for one in context.cost.running.values()]
-    rows = [
+    return [
         (view, row)
         for view in running
         for row, opcode in enumerate(view.opcodes)
         if opcode not in _NO_NODES and not is_end(opcode)
     ]
+
+
+def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tuple[View, int]]:
+    """The rows, in their order; of too many parameters and loops first, then those that move most."""
     if len(rows) <= MOST_INSTRUCTIONS:
         return rows
     moved = {place(kernel.instruction): kernel.of_step("bytes").least for kernel in context.kernels.found}
 
-    def weight(at: tuple[View, int]) -> int:
+    def weight(at: tuple[View, int]) -> tuple[bool, int]:
         view, row = at
-        return moved.get((view.computation.name, view.lines[row], view.names[row]), 0)
+        return view.opcodes[row] in _ALWAYS, moved.get((view.computation.name, view.lines[row], view.names[row]), 0)
 
     kept = sorted(range(len(rows)), key=lambda number: weight(rows[number]), reverse=True)[:MOST_INSTRUCTIONS]
     return [rows[number] for number in sorted(kept)]

@@ -75,9 +75,7 @@ def test_of_many_users_the_first_are_named() -> None:
     assert used == ", ".join(f"n{number}" for number in range(16)) + ", …"
 
 
-def test_of_too_many_those_are_listed_that_move_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 2)
-    text = """HloModule m
+MANY = """HloModule m
 ENTRY %e (a: f32[8], b: f32[1024]) -> (f32[8], f32[1024], f32[8]) {
   %a = f32[8] parameter(0)
   %b = f32[1024] parameter(1)
@@ -87,5 +85,21 @@ ENTRY %e (a: f32[8], b: f32[1024]) -> (f32[8], f32[1024], f32[8]) {
   ROOT %t = (f32[8], f32[1024], f32[8]) tuple(%small, %large, %other)
 }
 """
-    rows = _rows(text)
-    assert list(rows) == ["large", "other"]  # 8192 bytes, and of XLA's model 96: it reads its operand twice; the others 64
+
+
+def test_of_too_many_parameters_loops_and_those_that_move_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)
+    # large moves 8192 bytes, and other of XLA's model 96: it reads its operand twice; small 64
+    assert list(_rows(MANY)) == ["a", "b", "large", "other"]
+    monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 5)
+    assert _rows(STEP).keys() == {"a", "b", "arg", "arg.1", "loop"}
+
+
+def test_a_note_says_that_some_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def notes() -> list[str]:
+        found = hlo_inspect.inspect(MANY, passes=("instructions",)).notes
+        return [note for note in found if note.startswith("instructions: ")]
+
+    assert not notes()
+    monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)
+    assert notes() == ["instructions: 4 of 5 are listed: parameters, loops and those that move most bytes"]
