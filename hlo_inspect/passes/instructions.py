@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
@@ -21,8 +22,8 @@ MOST_INSTRUCTIONS = 6_000
 MOST_NEIGHBOURS = 16
 """So many operands and users are named."""
 
-_HANDING_ON = frozenset({"bitcast", "get-tuple-element", "opt-barrier"})
-_NO_NODES = _HANDING_ON | {"tuple", "constant", "after-all", "partition-id", "replica-id"}
+_HANDING_ON = frozenset({"bitcast", "get-tuple-element", "opt-barrier", "tuple"})
+_NO_NODES = _HANDING_ON | {"constant", "after-all", "partition-id", "replica-id"}
 _ALWAYS = frozenset({"parameter", "while"})
 """What moves no bytes by itself and is asked for by its name."""
 RETURNED = "(returned)"
@@ -46,7 +47,7 @@ class Instructions(Pass):
         return Section({}, _tables(context, chosen), notes=[note] if len(chosen) < len(rows) else [])
 
 
-class _Neighbours(NamedTuple):
+class _ListedInstruction(NamedTuple):
     """One instruction with what its line says and what stands round it."""
 
     view: View
@@ -84,9 +85,9 @@ def _tables(context: Context, found: Sequence[tuple[View, int]]) -> Iterator[Tab
         Column("line", "number", detail=5, get=lambda one: one.view.lines[one.row]),
     )
     views = {view.computation.name: view for view, _ in found}
-    around = {name: (_makers(view), _users(view)) for name, view in views.items()}
+    around = {name: _Neighbours(view) for name, view in views.items()}
     expressions = FusionExpressions(context.views)
-    rows = (_described(context, view, row, *around[view.computation.name], expressions) for view, row in found)
+    rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in found)
     yield Table.of("instructions", "Instructions and their neighbours", columns, rows, on_page=False)
 
 
@@ -116,47 +117,88 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
 
 
 def _described(
-    context: Context,
-    view: View,
-    row: int,
-    makers: Sequence[int],
-    users: Sequence[Mapping[str, None]],
-    expressions: FusionExpressions,
-) -> _Neighbours:
-    operands = ["?" if operand is None else view.rows[makers[operand]][1] for operand in view.operand_rows(row)]
+    context: Context, view: View, row: int, around: _Neighbours, expressions: FusionExpressions
+) -> _ListedInstruction:
     computes = ""
     if view.opcodes[row] == "fusion":
         fused = next((one.name for one in view.instruction(row).called if one.role == "fused"), "")
-        computes = expressions.of(fused, operands)
-    return _Neighbours(view, row, computes, _listed(dict.fromkeys(operands)), _listed(users[row]), context)
+        computes = expressions.of(fused, around.operands(row))
+    return _ListedInstruction(view, row, computes, _listed(around.makers_of_operands(row)), _listed(around.users[row]), context)
 
 
-def _makers(view: View) -> list[int]:
-    """The row that makes the value of each row: another one where a row only hands on what comes before it."""
-    found: list[int] = []
-    for row, opcode in enumerate(view.opcodes):
-        behind = view.operand_rows(row) if opcode in _HANDING_ON or is_end(opcode) else ()
-        before = behind[0] if len(behind) == 1 else None
-        found.append(row if before is None or before >= row else found[before])
-    return found
+class _Neighbours:
+    """Which rows of a computation make what each reads, and which read what each makes. Both step through what hands on, along
+    the same edges; calls are not followed. Of many neighbours of a row those beyond `MOST_NEIGHBOURS` are not counted.
+    """
 
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._tuples: list[int | None] = []
+        self._behind = [self._handed_on(row) for row in range(len(view.rows))]
+        self._makers = self._find_makers()
 
-def _users(view: View) -> list[dict[str, None]]:
-    """The names of what reads each row, through what hands it on: from the last row to the first, since users come later."""
-    found: list[dict[str, None]] = [{} for _ in view.rows]
-    for row in range(len(view.rows) - 1, -1, -1):
-        names = found[row]
-        if row == view.root:
-            names[RETURNED] = None
-        for user in view.users[row]:
-            if len(names) > MOST_NEIGHBOURS:
+    def _handed_on(self, row: int) -> Sequence[int]:
+        """The rows before it of which a row hands on values; none for one that makes its own."""
+        view, opcode = self._view, self._view.opcodes[row]
+        hands_on = opcode in _HANDING_ON or is_end(opcode)
+        behind = [one for one in view.operand_rows(row) if one is not None and one < row] if hands_on else []
+        packed = self._tuples[behind[0]] if len(behind) == 1 else None
+        self._tuples.append(row if opcode == "tuple" else packed if opcode == "opt-barrier" else None)
+        if opcode == "get-tuple-element" and packed is not None:
+            elements, number = view.operand_rows(packed), view.element_number(row)
+            element = elements[number] if number is not None and number < len(elements) else None
+            behind = behind if element is None or element >= packed else [element]
+        return behind
+
+    def _find_makers(self) -> list[Sequence[int]]:
+        """The rows that make what each row is or hands on."""
+        found: list[Sequence[int]] = []
+        for row, behind in enumerate(self._behind):
+            makers: dict[int, None] = {} if behind else {row: None}
+            for one in behind:
+                if len(makers) > MOST_NEIGHBOURS:
+                    break
+                makers |= dict.fromkeys(found[one])
+            found.append(tuple(makers))
+        return found
+
+    def operands(self, row: int) -> list[str]:
+        """The name of what makes each operand; of what several make its own."""
+        makers = (None if one is None else self._makers[one] for one in self._view.operand_rows(row))
+        names = self._view.names
+        return [
+            "?" if one is None or made is None else names[made[0]] if len(made) == 1 else names[one]
+            for one, made in zip(self._view.operand_rows(row), makers, strict=True)
+        ]
+
+    def makers_of_operands(self, row: int) -> dict[str, None]:
+        """The names of what makes the operands."""
+        found: dict[str, None] = {}
+        for one in self._view.operand_rows(row):
+            if len(found) > MOST_NEIGHBOURS:
                 break
-            opcode = view.opcodes[user]
-            if user > row and (opcode in _HANDING_ON or opcode == "tuple" or is_end(opcode)):
-                names |= found[user]
-            else:
-                names[view.names[user]] = None
-    return found
+            found |= dict.fromkeys(["?"] if one is None else [self._view.names[made] for made in self._makers[one]])
+        return found
+
+    @cached_property
+    def users(self) -> list[dict[str, None]]:
+        """The names of what reads each row: from the last row to the first, since users come later."""
+        view = self._view
+        found: list[dict[str, None]] = [{} for _ in view.rows]
+        readers: list[list[int]] = [[] for _ in view.rows]
+        for row, behind in enumerate(self._behind):
+            for one in behind or view.operand_rows(row):
+                if one is not None:
+                    readers[one].append(row)
+        for row in range(len(view.rows) - 1, -1, -1):
+            names = found[row]
+            if row == view.root:
+                names[RETURNED] = None
+            for user in readers[row]:
+                if len(names) > MOST_NEIGHBOURS:
+                    break
+                names |= found[user] if self._behind[user] else {view.names[user]: None}
+        return found
 
 
 def _listed(names: Mapping[str, None]) -> str:

@@ -57,12 +57,38 @@ def test_what_hands_on_is_stepped_through() -> None:
     ]  # fmt: skip
     assert rows["a"]["used_by"] == "loop"  # through a bitcast and a tuple
     assert rows["b"]["used_by"] == "product"
-    assert rows["loop"]["operands"] == "start"
+    assert rows["loop"]["operands"] == "zero, a"  # through the tuple, as a is used by the loop
     assert rows["loop"]["used_by"] == "product"
     assert rows["twice"]["operands"] == "arg"
     assert rows["twice"]["used_by"] == "(returned)"
     assert (rows["twice"]["op_name"], rows["twice"]["source"]) == ("jit(f)/while/body/add", "f.py:7")
     assert not {"shaped", "start", "done", "zero", "i", "x", "p", "q", "m"} & rows.keys()
+
+
+def test_operands_and_users_are_stepped_through_alike() -> None:
+    text = """HloModule m
+ENTRY %e (a: f32[8], b: f32[8]) -> f32[8] {
+  %a = f32[8] parameter(0)
+  %b = f32[8] parameter(1)
+  %x = f32[8] negate(%a)
+  %t = (f32[8], f32[8]) tuple(%x, %b)
+  %kept = (f32[8], f32[8]) opt-barrier(%t)
+  %first = f32[8] get-tuple-element(%kept), index=0
+  %y = f32[8] abs(%first)
+  %call = f32[8] custom-call(%kept, %y), custom_call_target="f"
+  ROOT %z = f32[8] add(%y, %call)
+}
+"""
+    rows = _rows(text)
+    neighbours = {name: (row["operands"], row["used_by"]) for name, row in rows.items()}
+    assert neighbours == {
+        "a": ("", "x"),
+        "b": ("", "call"),  # an element that abs does not read
+        "x": ("a", "call, y"),
+        "y": ("x", "call, z"),
+        "call": ("x, b, y", "z"),
+        "z": ("y, call", "(returned)"),
+    }
 
 
 def test_of_many_users_the_first_are_named() -> None:
