@@ -65,9 +65,6 @@ class Comparisons:
         names = first.names(), second.names()
         if all(names):
             yield from self._paired(first, second, *names)
-        else:
-            for side in (first, second):
-                side.drain()
         self.errors += [*first.errors, *second.errors]
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
@@ -130,7 +127,7 @@ class _Stored(io.BytesIO):
 
 class _ReadTwice:
     """One input that is read twice: for the names of its modules, and for all that is compared. `errors` are those of the
-    second time.
+    last time.
     """
 
     def __init__(
@@ -156,13 +153,23 @@ class _ReadTwice:
     def names(self) -> list[str]:
         """What the modules are called that can be read."""
         if self._is_saved:
-            return [one.module_name for one in self._saved() if isinstance(one, Report)]
+            return self._names_in(self._saved())
         with Inspection((MODULE_FACTS,), **self._asked) as inspection:
-            return [one.module_name for one in self._reports(inspection) if isinstance(one, Report)]
+            return self._names_in(self._reports(inspection))
+
+    def _names_in(self, found: Iterator[Report | HloInspectError]) -> list[str]:
+        names: list[str] = []
+        for one in found:
+            if isinstance(one, Report):
+                names.append(one.module_name)
+            else:
+                self.errors.append(one)
+        return names
 
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
         taken: list[Context] = []
+        self.errors.clear()
         others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in self._passes]
         with Inspection(self._passes, also=(*others, *self._passes), **self._asked) as inspection:
             self._watch(inspection)
@@ -172,11 +179,6 @@ class _ReadTwice:
                     yield ComparedModule(one, taken.pop() if taken else None)
                 else:
                     self.errors.append(one)
-
-    def drain(self) -> None:
-        """Reads what there is, to learn what cannot be read."""
-        for _ in self.modules():
-            pass
 
     def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
         source = self._open()
