@@ -20,11 +20,13 @@ from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
+_COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 """Metadata up to its first brace, which is nearly always its last."""
-_STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+)|{_METADATA.pattern}')
+_STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_METADATA.pattern}')
 """A string that is not closed goes to the end of its line: looked for at each quote in it, it would be read over and over."""
+_STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
 _NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
 _CALLING = lazy_pattern("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
@@ -149,8 +151,12 @@ def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]
 
 
 def _has_name_in_string(text: str) -> bool:
-    """Whether what looks like a name stands in a string, where another one would make another thing of it."""
-    return '"' in text and "%" in "".join(text.replace('\\"', "").split('"')[1::2])
+    """Whether what looks like a name may stand in a string, where another one would make another thing of it."""
+    if '"' not in text and "'" not in text:
+        return False
+    if "\\" in text or "/" in text or "'" in text:
+        return any("%" in one for one in _STRING_OR_COMMENT.findall(text))
+    return "%" in "".join(text.split('"')[1::2])
 
 
 def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
@@ -164,6 +170,8 @@ def without_metadata(text: str) -> str:
     """The lines of a text without their metadata; what stands in a string is none."""
     if _BEGIN not in text:
         return text
+    if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string
+        return _STRING_OR_METADATA.sub(r"\1", text)
     bare = _UP_TO_A_BRACE.sub("", text)
     if '"' not in bare and bare.count("\n") == text.count("\n"):
         return bare  # else what looked like metadata stood in a string, or is not all of it

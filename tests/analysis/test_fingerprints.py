@@ -122,6 +122,9 @@ def test_callees_count_by_their_forms() -> None:
         '%r = f32[8] custom-call(%p), custom_call_target="odd"',
         '%r = f32[8] negate(%p), frontend_attributes={a="%p"}',
         '%r = f32[8] negate(%p), frontend_attributes={a="is \\"%p"}',
+        '%r = f32[8] negate(%p), frontend_attributes={a="x\\\\",b="%p"}',
+        '%r = f32[8] negate(%p), /*"*/ frontend_attributes={b="%p"}',
+        "%r = f32[8] negate(%p), sharding={mesh['%p'=2]}",
     ],
 )
 def test_forms_that_are_not_told(line: str) -> None:
@@ -153,3 +156,8 @@ def test_strings_are_no_metadata() -> None:
 def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
     text = 'a="it \\" holds \\" this, metadata={op_name=1}'
     assert fingerprints.without_metadata(text) == text
+
+
+def test_comments_are_no_metadata() -> None:
+    line = "%r = f32[4] reverse(%a.1)/*, metadata={*/, dimensions={0}/*}*/"
+    assert not alike((LINES[0], line), (LINES[0], line.replace("{0}", "{}")))
