@@ -11,24 +11,27 @@ from hlo_inspect.report.model import Column, Report, Table
 
 FINDING_LINES = "finding_lines"
 _LONGEST = 400  # characters: lines reach megabytes, and their beginning says what they are
-_MOST = 200
+MOST_LINES = 200
 
 
 def with_finding_lines(report: Report) -> Report:
-    """The report with a table of the lines that its findings name; without where these cannot be read again, as of standard
-    input and of what was converted.
+    """The report with a table of the lines that its findings name, of many the first, and a note on the others; without where
+    these cannot be read again, as of standard input and of what was converted.
     """
     places = [finding.location for finding in report.findings]
-    numbers = {place.line for place in places if place and place.line and place.path == report.input.path}
+    numbers = sorted({place.line for place in places if place and place.line and place.path == report.input.path})
     if not numbers or report.input.path in {"-", ""}:
         return report
     try:
-        texts = _lines(report.input.path, sorted(numbers)[:_MOST])
+        texts = _lines(report.input.path, numbers[:MOST_LINES])
     except (InputError, ValueError):
         return report
     columns = (Column("line", "number"), Column("text", width=120))
     table = Table(FINDING_LINES, "Lines that findings name", columns, tuple(texts), page_rows=0, on_page=False)
-    return replace(report, tables=(*report.tables, table))
+    more = len(numbers) - len(texts)
+    lines = f"{more:,} more line{'' if more == 1 else 's'} that findings name {'is' if more == 1 else 'are'} not quoted"
+    notes = [f"{FINDING_LINES}: {lines}"] if more > 0 else []
+    return replace(report, tables=(*report.tables, table), notes=(*report.notes, *notes))
 
 
 def _lines(path: str, numbers: Iterable[int]) -> list[tuple[int, str]]:

@@ -8,14 +8,19 @@ import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hlo_inspect.errors import MissingExtraError
+from hlo_inspect.errors import Location, MissingExtraError
+from hlo_inspect.inspection import finding_lines
+from hlo_inspect.inspection.finding_lines import with_finding_lines
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
-from hlo_inspect.report.model import Column, Input, Passage, Report, Table
+from hlo_inspect.report.html.view_text import ViewText
+from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.model import Column, Finding, Input, Passage, Report, Table
 from tests.browser.page_data import PageData
 
 
@@ -75,6 +80,33 @@ def test_a_finding_has_its_documentation(sample: Report) -> None:
     page = _page(sample, rule)
     assert "How to fix it" in page
     assert "Donate &lt;it&gt; &amp; all." in page
+
+
+def _finding(path: str, line: int) -> Finding:
+    return Finding("HI101", "warning", "a message", Location(path, line))
+
+
+def test_lines_of_findings_are_quoted_from_their_own_input(tmp_path: Path) -> None:
+    """The finding about line 2 of another input has no line quoted, though line 2 of this one is."""
+    dump = tmp_path / "dump.txt"
+    dump.write_text("line one\nline two\nline three\n")
+    rule = Report("rule", Input("", 1, 0, 0), {"rule.code": "HI102"}, passages=(Passage("", "Foreign."),))
+    own, foreign = _finding(str(dump), 2), replace(_finding("other.txt", 2), rule="HI102")
+    report = Report("summary", Input(str(dump), 1, 3, 30), {"module.name": "m"}, findings=(own, foreign))
+    view = page_of([with_finding_lines(report), rule]).views[0]
+    text = ViewText(view, {table.name: table for table in view.tables}, {}, RenderOptions())
+    assert [(rule.code, text.quoted(rule)) for rule in text.rules] == [("HI101", ["line two"]), ("HI102", [])]
+
+
+def test_a_note_says_how_many_lines_are_not_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = tmp_path / "dump.txt"
+    dump.write_text("a\nb\nc\nd\n")
+    report = Report("summary", Input(str(dump), 1, 4, 8), {}, findings=tuple(_finding(str(dump), at) for at in (4, 1, 2, 4)))
+    assert not with_finding_lines(report).notes
+    monkeypatch.setattr(finding_lines, "MOST_LINES", 1)
+    found = with_finding_lines(report)
+    assert found.table("finding_lines").rows == ((1, "a"),)
+    assert found.notes == ("finding_lines: 2 more lines that findings name are not quoted",)
 
 
 def test_paths_are_relative_where_people_read_them() -> None:

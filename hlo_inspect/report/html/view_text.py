@@ -81,7 +81,8 @@ class ViewText:
 
     def quoted(self, rule: RuleText) -> list[str]:
         """The lines that the findings of a rule name, each once."""
-        numbers = dict.fromkeys(finding.location.line for finding in rule.findings if finding.location is not None)
+        places = [finding.location for finding in rule.findings if finding.location is not None]
+        numbers = dict.fromkeys(place.line for place in places if place.path == self.view.report.input.path)
         return [str(self.line_texts[number]) for number in numbers if number in self.line_texts]
 
     @property
