@@ -68,6 +68,11 @@ class TreeNode:
         """A lower bound of the sum of a measure."""
         return min(self.sums[at], MAX_COUNT)
 
+    def share(self, root: TreeNode, at: int) -> Value:
+        """The part of the sum of the root, `None` where one of the two is not known."""
+        is_known = self.exact(at) is not None and root.exact(at) is not None
+        return self.sums[at] / root.sums[at] if is_known and root.sums[at] else None
+
     def own(self, at: int) -> Value:
         """What of that is in no child; of times never less than nothing, whatever their sums round to."""
         return max(0, self.sums[at] - sum(child.sums[at] for child in self.children.values()))
@@ -89,7 +94,8 @@ def tree_table(
     the node around it is one with it.
 
     Of the children of a node the largest by the last measure comes first. Of each measure a node has what its children have
-    together and, in the column `<measure>_own`, what none of them has; the latter add up to the lower bound of the whole.
+    together and, in the column `<measure>_own`, what none of them has; the latter add up to the lower bound of the whole. The
+    column `<measure>_share` is the part of the whole.
     """
     nodes = _tree(whole, len(measures), leaves)
     if join_chains:
@@ -105,6 +111,9 @@ def tree_table(
         column = Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at))
         columns += [column, column.lower_bound(partial(TreeNode.least, at=at))] if measure.bounded else [column]
         columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, at=at)))
+        columns.append(
+            Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], at=at))
+        )
     return Table.of(name, title, columns, nodes, on_page=False)
 
 

@@ -86,6 +86,7 @@ def test_lines_are_in_files(tmp_path: Path) -> None:
         ("/t/b.py", "/t/b.py", 0, 64),
         (":1", "/t/b.py:1", 4, 64),
     ]
+    assert [row["flops_share"] for row in rows] == pytest.approx([1, 2 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize("dump", DUMPS)
@@ -118,6 +119,7 @@ def test_the_smallest_nodes_of_a_large_tree_are_joined() -> None:
     rows: list[dict[str, Any]] = tree_table("t", "", "path", (TreeMeasure("size", "bytes", bounded=True),), leaves).records()
     assert len(rows) == MAX_NODES + 1
     assert [rows[0]["size"], rows[0]["size_lower_bound"]] == [None, 6000]
+    assert {row["size_share"] for row in rows} == {None}
     rest = next(row for row in rows if row["label"] == "(3,002 smaller)")
     assert rest["size_lower_bound"] == 6000 - 2 * (MAX_NODES - 2)
     assert sum(row["size_lower_bound"] for row in rows if row["inside"] == 1) == 6000

@@ -82,6 +82,17 @@ def test_equal_kernels_share_a_row() -> None:
     assert sum(share for share in shares if isinstance(share, float)) == pytest.approx(1)
 
 
+def test_a_share_of_a_lower_bound_is_not_known() -> None:
+    """Two fusions run an unknown number of times: nothing is known of the share of any row, by bytes or by time."""
+    text = LOOP.replace('"known_trip_count":{"n":"10"}', "")
+    assert text != LOOP
+    for profile in (None, "h100-sxm"):
+        report = hlo_inspect.inspect(text, "top", profile=profile)
+        for table in ("kernels", "kernel_groups"):
+            assert {share for (share,) in rows(report, table, "share").values()} == {None}
+    assert rows(report, "kernels", "bytes_lower_bound")["square.1"] == (2 * MATRIX,)
+
+
 def test_names_that_have_nothing_in_common() -> None:
     """The kind stands for them."""
     text = LOOP.replace("square.1", "a").replace("square.2", "b").replace("layers_1", "layer").replace("layers_2", "layer")

@@ -92,6 +92,33 @@ def test_the_total_of_an_icicle_is_the_fact(dump: str, name: str) -> None:
         assert sum(marks(figure, "values")) == pytest.approx(whole, rel=1e-12 if label in ("FLOPs", "Bytes") else 1e-6)
 
 
+def test_a_share_of_an_icicle_is_shown_where_the_whole_is_known(tmp_path: Path) -> None:
+    """Plotly would divide lower bounds: the second time the loop runs an unknown number of times."""
+    text = (DATA / "handmade/attention_in_a_loop.txt").read_text(encoding="utf-8")
+    trips = ', backend_config={"known_trip_count":{"n":"126"}}'
+    assert trips in text
+    path = tmp_path / "m.txt"
+    for known in (True, False):
+        path.write_text(text if known else text.replace(trips, "").replace("add(%i", "multiply(%i"), encoding="utf-8")
+        tables = distinct_tables(hlo_inspect.inspect(path, PASSES))
+        (chart,) = [one for one in module_charts(tables)["scopes"] if one.name == "scope-tree"]
+        for _, figure in figures(chart):
+            (trace,) = figure["data"]
+            assert trace["hoverinfo"] == "text"
+            assert any("of the whole" in text for text in trace["hovertext"]) == known
+
+
+def test_marks_have_a_size_where_no_share_is_known() -> None:
+    """Before fusion no time is known, but what each takes at least."""
+    dump = "cpu/adamw_step.before.txt"
+    table = report(dump).table("roofline")
+    assert {row["share"] for row in table.records()} == {None}
+    ((_, figure),) = figures(charts(dump)["roofline"])
+    sizes = [size for trace in figure["data"] for size in trace["marker"]["size"]]
+    assert set(sizes) == {row["bound_s_lower_bound"] for row in table.records()}
+    assert len(sizes) == len(table.rows)
+
+
 @pytest.mark.parametrize("dump", DUMPS)
 def test_bars_of_collectives_add_up_to_what_is_sent(dump: str) -> None:
     sent = report(dump).facts["collectives.executed_wire_bytes"]

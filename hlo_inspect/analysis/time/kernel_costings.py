@@ -14,7 +14,9 @@ from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
 
 
 class Costing(NamedTuple):
-    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step and its share of the whole."""
+    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step. `share` is that of the time of
+    all rows, without a profile of their bytes; `None` where the whole is not known.
+    """
 
     kernels: Sequence[Kernel]
     runs: Bounds
@@ -39,6 +41,11 @@ class Costing(NamedTuple):
     def weight(self) -> float:
         """What the row is ordered by: its time with a profile, else its bytes."""
         return self.size.least if self.time is None else self.time.bound.least
+
+    @property
+    def has_exact_weight(self) -> bool:
+        """Whether the weight is the time or the bytes, and no lower bound of them."""
+        return (self.size if self.time is None else self.time.bound).exact is not None
 
     @property
     def intensity(self) -> float | None:
@@ -83,7 +90,7 @@ class _Figures:
 
 def _weighed(rows: list[Costing]) -> list[Costing]:
     """The rows with their shares, those that weigh most first."""
-    whole = sum(row.weight for row in rows)
+    whole = sum(row.weight for row in rows) if all(row.has_exact_weight for row in rows) else 0
 
     def share(row: Costing) -> float | None:
         return row.weight / whole if whole else None

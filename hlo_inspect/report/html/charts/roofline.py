@@ -47,8 +47,8 @@ def roofline_chart(tables: Tables) -> Chart | None:
     return Chart(
         "roofline",
         "Kernels on the roofline",
-        "Kernels below the line take longer than the accelerator needs for their work; size is their share of the time, and "
-        f"those that lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
+        "Kernels below the line take longer than the accelerator needs for their work; size is their time, and those that "
+        f"lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
         in_words(
             (row["name"], f"{row.text('estimate_flops_per_s')} at {row.text('flop_per_memory_byte')} FLOP a byte")
             for row in rows
@@ -66,11 +66,12 @@ def _left_out(row: ChartRow) -> str:
 
 def _without_roofs(rows: Sequence[ChartRow], beside: str) -> Chart:
     has_times = any(row.least("bound_s") for row in rows)
+    size = "time" if has_times else "bytes"
     why = "Before fusion nothing tells which of these bytes reach memory." if has_times else _WITH_PROFILE
     return Chart(
         "roofline",
         "Kernels by bytes and FLOPs",
-        f"The further up, the more a kernel computes; the further right, the more it moves. Size is its share. {why}{beside}",
+        f"The further up, the more a kernel computes; the further right, the more it moves. Size is its {size}. {why}{beside}",
         in_words((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
         _figure(rows, "bytes", "flops", "flops", ()),
         "kernel_groups",
@@ -80,9 +81,10 @@ def _without_roofs(rows: Sequence[ChartRow], beside: str) -> Chart:
 
 def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequence[ChartRow]) -> dict[str, Any]:
     named = {row.key for row in nlargest(_NAMED, rows, key=_weight(rows))}
-    largest = max(row.least("share") for row in rows)
+    size = _size(rows)
+    largest = max(row.least(size) for row in rows)
     phases = grouped(rows, lambda row: str(row["phase"] or "unknown"))
-    marks = [_trace(phase, of_phase, x, y, largest) for phase, of_phase in phases.items()]
+    marks = [_trace(phase, of_phase, (x, y, size), largest) for phase, of_phase in phases.items()]
     xs = [*(row.least(x) for row in rows), *_ends(roofs, "from_flop_per_byte", "to_flop_per_byte")]
     ys = [*(row.least(y) for row in rows), *_ends(roofs, "from_flops_per_s", "flops_per_s")]
     layout = base_layout(
@@ -149,13 +151,19 @@ def _ends(roofs: Iterable[ChartRow], *columns: str) -> Iterable[float]:
     return (roof.least(column) for roof in roofs for column in columns)
 
 
-def _weight(rows: Iterable[ChartRow]) -> Callable[[ChartRow], float]:
-    """What makes a kernel worth naming: the time that it takes above its bound, else its share."""
+def _size(rows: Iterable[ChartRow]) -> str:
+    """The column that the size of marks goes by: the time, else the bytes. A share is not known where one of all is not."""
+    return "bound_s" if any(row.least("bound_s") for row in rows) else "bytes"
+
+
+def _weight(rows: Sequence[ChartRow]) -> Callable[[ChartRow], float]:
+    """What makes a kernel worth naming: the time that it takes above its bound, else its size."""
     by_loss = any(row.least("above_bound_s") for row in rows)
-    return lambda row: row.least("above_bound_s" if by_loss else "share")
+    return lambda row: row.least("above_bound_s" if by_loss else _size(rows))
 
 
-def _trace(name: str, rows: Sequence[ChartRow], x: str, y: str, largest: float) -> dict[str, Any]:
+def _trace(name: str, rows: Sequence[ChartRow], columns: tuple[str, str, str], largest: float) -> dict[str, Any]:
+    x, y, size = columns
     return {
         "type": "scatter",
         "mode": "markers",
@@ -170,7 +178,7 @@ def _trace(name: str, rows: Sequence[ChartRow], x: str, y: str, largest: float) 
             "color": colour(name),
             "opacity": 0.75,
             "line": {"color": "$paper", "width": 0.5},
-            "size": [row.least("share") for row in rows],
+            "size": [row.least(size) for row in rows],
             "sizemode": "area",
             "sizeref": 2 * largest / _LARGEST_MARK**2 if largest else 1,
             "sizemin": 3,
@@ -188,7 +196,7 @@ def _hover(row: ChartRow) -> str:
         f"{row.text('flops')}, {row.text('bytes')}",
         f"{row.text('flop_per_byte')} FLOP a byte{reached}",
         known,
-        f"{row.text('share')} of the {'time' if known else 'bytes'}, {row['phase']}",
+        row["phase"] if row["share"] is None else f"{row.text('share')} of the {'time' if known else 'bytes'}, {row['phase']}",
         row["source"],
     )
 

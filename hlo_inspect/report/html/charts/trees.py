@@ -130,8 +130,8 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "text": [plain(row.text(column)) for row in rows],
         "textinfo": "label+text",
         "textfont": {"color": [on(one) for one in colours]},
-        "hovertext": [hover(row[path] or row["label"], row.text(column)) for row in rows],
-        "hoverinfo": "text+percent root",
+        "hovertext": [hover(row[path] or row["label"], row.text(column), _of_whole(row, column)) for row in rows],
+        "hoverinfo": "text",
         "sort": False,
         "maxdepth": _DEPTH if kind == "icicle" else 4,
         "marker": {"colors": list(colours), "line": {"color": "$paper", "width": 1}},
@@ -144,6 +144,11 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "data": [trace],
         "layout": base_layout(margin={"l": 0, "r": 0, "t": 4, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}),
     }
+
+
+def _of_whole(row: ChartRow, column: str) -> str:
+    """The share of the root, where both are known."""
+    return "" if row[f"{column}_share"] is None else f"{row.text(f'{column}_share')} of the whole"
 
 
 def _label(row: ChartRow, path: str) -> str:
