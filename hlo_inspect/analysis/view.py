@@ -22,9 +22,16 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
-_ELEMENT = lazy_pattern(r'(?:\((?:[^()"]++|\([^()"]*+\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{1,9}+)(?=,|$)', re.ASCII)
+_INDICES = r"(?:/\*index=\d++\*/[^()\"/]*+)*+"
+"""The comments that printers write among operands and elements; any other may hold what looks like the end of these."""
+_ELEMENT = lazy_pattern(
+    rf'(?:\((?:[^()"/]++|/\*index=\d++\*/|\([^()"/]*+{_INDICES}\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{{1,9}}+)(?=,|$)',
+    re.ASCII,
+)
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
-_FUSED = lazy_pattern(r'[^"()]*+\)(?:, kind=k[A-Za-z]++)?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII)
+_FUSED = lazy_pattern(
+    rf'[^"()/]*+{_INDICES}\)(?:, kind=k[A-Za-z]++)?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII
+)
 """What a fusion calls, as printers write it."""
 
 

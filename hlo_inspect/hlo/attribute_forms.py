@@ -104,7 +104,7 @@ def attribute_text(text: str, name: str) -> str | None:
     where the text stops making sense before it.
     """
     at = text.find(f", {name}=")
-    if at >= 0 and (text.find('"', 0, at) < 0 or _closes_all(text, at)):
+    if at >= 0 and _closes_all(text, at):
         common = tokens.COMMON_ATTRIBUTE.match(text, at)
         if common is not None:
             return common[2]
@@ -114,7 +114,9 @@ def attribute_text(text: str, name: str) -> str | None:
 
 
 def _closes_all(text: str, end: int) -> bool:
-    """Whether no string and no brace is open at an index."""
+    """Whether surely no string, comment or brace is open at an index."""
     if text.count('"', 0, end) % 2 or text.find("\\", 0, end) >= 0:
+        return False
+    if text.find("/", 0, end) >= 0 and (text.find("/*", 0, end) >= 0 or text.find("//", 0, end) >= 0):
         return False
     return text.count("{", 0, end) == text.count("}", 0, end)

@@ -13,7 +13,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
-_TUPLE = r"\((?:[^()%\"\n]++|\([^()%\"\n]*+\))*+\)"
+_TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
@@ -21,7 +21,7 @@ _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
 _USE = lazy_pattern(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
-_QUOTE = lazy_pattern(r"[\"']|//")
+_QUOTE = lazy_pattern(r"[\"']|//|/\*(?!index=[0-9]++\*/)")
 _PLAIN = lazy_pattern(r"[^()\[{\"'/]*+\)")
 _END = lazy_pattern(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
 

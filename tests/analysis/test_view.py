@@ -139,3 +139,28 @@ def test_operands_that_are_not_closed() -> None:
 def test_numbers_of_parameters() -> None:
     view = view_of("%p = f32[8]{0} parameter(0)", "%q = f32[8]{0} parameter( 11 )", "%r = f32[8]{0} parameter(x)")
     assert [view.parameter_number(index) for index in range(3)] == [0, 11, None]
+
+
+# -- what stands in comments ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "%t) /*, index=0, was=*/, index=1",
+        "(f32[8], f32[8] /*) %t), index=0, was=*/) %t), index=1",
+        "((f32[8] /*)) %t), index=0, was=*/), f32[8]) %t), index=1",
+        "%t) //, index=0, was=\n, index=1",
+        "(f32[8], /*index=1*/f32[8]) %t), index=1",
+    ],
+)
+def test_an_index_in_a_comment(element: str) -> None:
+    view = view_of(PARAMETER, "%t = (f32[8], f32[8]) tuple(%p, %p)", f"%e = f32[8] get-tuple-element({element}")
+    assert view.element_number(2) == 1
+    assert view.instruction(2).attr("index") == 1
+
+
+@pytest.mark.parametrize("comments", [("/*), calls=%no, x=*/", ""), ("", "/*, calls=%no, x=*/"), ("/*index=0*/", "")])
+def test_a_callee_in_a_comment(comments: tuple[str, str]) -> None:
+    view = view_of(PARAMETER, f"%f = f32[8] fusion(%p{comments[0]}){comments[1]}, kind=kLoop, calls=%yes")
+    assert [one.name for one in view.called(1)] == ["yes"]

@@ -36,6 +36,9 @@ PARTS = [
     *(
         ', s="\\", calls=%w"',
         " /* , calls=%n */",
+        " /*, index=7, x*/",
+        " //, index=8, x\n",
+        ", to_apply={ r = f32[] fusion(p), kind=kLoop, index=9, calls=b }",
         ', metadata={op_name="\\"" }',
         ", calls=",
         ', k="/*"',
