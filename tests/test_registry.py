@@ -58,6 +58,7 @@ NO_PASS = {
     "link_table",
     "time_page",
     "time_tables",
+    "timed_sites",
     "profiles",
     "rule_pages",
     "workload_tables",

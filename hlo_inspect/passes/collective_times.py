@@ -10,8 +10,8 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
-from hlo_inspect.analysis.time.timelines import TimedStep
 from hlo_inspect.passes.bounded_columns import bounded_seconds
+from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
 from hlo_inspect.report.model import Column
 
 
@@ -32,31 +32,24 @@ class _Times:
         assert timelines is not None  # noqa: S101 - the caller asked
         self.timelines = timelines
         self._times = {id(one): time for one, time in zip(context.collectives, context.collective_times, strict=True)}
-        self._graph = context.call_graph
+        self._context = context
 
     def bound(self, one: Collective) -> Seconds:
         """Of all runs."""
-        return self._busy(one, self.timelines.bound, self._times[id(one)].bound_s)
+        return self._bound_site(one).busy
 
     def estimate(self, one: Collective) -> Seconds:
-        return self._busy(one, self.timelines.estimate, self._times[id(one)].estimate_s)
-
-    def _busy(self, one: Collective, step: TimedStep, of_run: float | None) -> Seconds:
-        missing = "" if of_run is not None else self._times[id(one)].reason
-        return Seconds(step.site_of(one).busy, missing or self._why_runs_are_unknown(one))
-
-    def _why_runs_are_unknown(self, one: Collective) -> str:
-        return self._graph.runs(one.inner.computation.name).bounds.reason
+        return estimate_site(self._context, self.timelines, one, self._times[id(one)]).busy
 
     def window(self, one: Collective) -> Seconds | None:
-        return self._waiting(one, self.timelines.bound.site_of(one).window)
+        """Of this time and the next one only a schedule tells."""
+        return self._bound_site(one).window if self.timelines.is_scheduled else None
 
     def exposed(self, one: Collective) -> Seconds | None:
-        return self._waiting(one, self.timelines.bound.site_of(one).exposed)
+        return self._bound_site(one).exposed if self.timelines.is_scheduled else None
 
-    def _waiting(self, one: Collective, seconds: float) -> Seconds | None:
-        """A time that only a schedule tells."""
-        return Seconds(seconds, self._why_runs_are_unknown(one)) if self.timelines.is_scheduled else None
+    def _bound_site(self, one: Collective) -> TimedSite:
+        return bound_site(self._context, self.timelines, one, self._times[id(one)])
 
     def bus_bandwidth(self, members: Sequence[Collective]) -> float | None:
         """Bytes per second that one device sends, as nccl-tests defines it; of several all bytes by all time."""

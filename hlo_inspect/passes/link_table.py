@@ -12,6 +12,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
+from hlo_inspect.passes.timed_sites import runs_of
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))
@@ -80,7 +81,7 @@ def _alike(context: Context) -> Iterator[_LinkClass]:
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))
         alike = found.setdefault(key, _LinkClass(*key))
-        alike.add(collective, time, context.call_graph.runs(collective.start.computation.name).bounds)
+        alike.add(collective, time, runs_of(context, collective))
     yield from found.values()
 
 

@@ -10,19 +10,19 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, place
+from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN, scope_of
-from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
 from hlo_inspect.analysis.time.resources import resource_seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, row_times
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
 from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
 from hlo_inspect.report.model import Column, Table
 
 MOST_EXPOSED = 10
@@ -61,34 +61,13 @@ def time_parts(context: Context) -> list[TimePart]:
         parts.append(TimePart(None, *labels_of, bound, estimate, estimate, of_model))
     collectives = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
-        at_least, likely = _timed_sites(context, timelines, collective, time_of)
+        of_one = (context, timelines, collective, time_of)
+        at_least, likely = bound_site(*of_one), estimate_site(*of_one)
         origin = collective.origin
         folded = "/".join(scope_of(origin.op_name).folded) or (NO_SCOPE if origin.op_name else NOT_PRINTED)
         told = (None, axis or "no axis", phase, folded, origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *told, at_least.exposed, likely.exposed, likely.busy))
     return parts
-
-
-class _TimedSite(NamedTuple):
-    """All runs of a collective, at bound or at model durations."""
-
-    runs: Bounds
-    busy: Seconds
-    window: Seconds
-    exposed: Seconds
-
-
-def _timed_sites(
-    context: Context, timelines: Timelines, collective: Collective, time: CollectiveTime
-) -> tuple[_TimedSite, _TimedSite]:
-    """A collective in the timeline of bounds and in that of the model."""
-    runs = context.call_graph.runs(collective.inner.computation.name).bounds
-    sites = []
-    for step, of_run in ((timelines.bound, time.bound_s), (timelines.estimate, time.estimate_s)):
-        site, missing = step.site_of(collective), (time.reason if of_run is None else "") or runs.reason
-        window = Seconds(site.window, runs.reason)
-        sites.append(_TimedSite(runs, Seconds(site.busy, missing), window, Seconds(site.exposed, missing)))
-    return sites[0], sites[1]
 
 
 def total_seconds(times: Iterable[Seconds]) -> Seconds:
@@ -229,8 +208,8 @@ class _Exposed(NamedTuple):
     axis: str | None
     phase: str
     level: str | None
-    bound: _TimedSite
-    estimate: _TimedSite
+    bound: TimedSite
+    estimate: TimedSite
     independent: IndependentCompute | None
 
 
@@ -239,7 +218,8 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     labels = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
     found = []
     for collective, axis, phase, time in labels:
-        sites = _timed_sites(context, timelines, collective, time)
+        of_one = (context, timelines, collective, time)
+        sites = bound_site(*of_one), estimate_site(*of_one)
         if any(site.exposed.least for site in sites):
             found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
     found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)

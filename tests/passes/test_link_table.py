@@ -103,17 +103,24 @@ def test_exposed_time_in_a_loop_of_unknown_length() -> None:
     assert row["exposed_s_lower_bound"] == pytest.approx(4 * 2**20 * 7 / 4 / 300e9)
 
 
+SIZES = "offsets, offsets, offsets, offsets"
+LAYOUT_OF_RAGGED = "entry_computation_layout={(f32[64]{0}, s64[8]{0})->f32[64]{0}}"
+RAGGED = f"""HloModule m, is_scheduled=true, num_partitions=8, {LAYOUT_OF_RAGGED}
+
+ENTRY main {{
+  p = f32[64]{{0}} parameter(0)
+  offsets = s64[8]{{0}} parameter(1)
+  ROOT r = f32[64]{{0}} ragged-all-to-all(p, p, {SIZES}), channel_id=1, replica_groups={{{{0,1,2,3,4,5,6,7}}}}
+}}
+"""
+
+
 def test_bytes_that_are_not_known_are_not_nothing() -> None:
     """A ragged all-to-all sends what its operands say at run time."""
-    sizes = "offsets, offsets, offsets, offsets"
-    layout = "entry_computation_layout={(f32[64]{0}, s64[8]{0})->f32[64]{0}}"
-    text = f"""HloModule m, is_scheduled=true, num_partitions=8, {layout}
-
-    ENTRY main {{
-      p = f32[64]{{0}} parameter(0)
-      offsets = s64[8]{{0}} parameter(1)
-      ROOT r = f32[64]{{0}} ragged-all-to-all(p, p, {sizes}), channel_id=1, replica_groups={{{{0,1,2,3,4,5,6,7}}}}
-    }}
-    """
-    (row,) = hlo_inspect.inspect(text, "time", profile="a100-sxm-80gb").table("collective_links").records()
+    (row,) = hlo_inspect.inspect(RAGGED, "time", profile="a100-sxm-80gb").table("collective_links").records()
     assert (row["runs"], row["wire_bytes"], row["wire_bytes_lower_bound"], row["bus_bandwidth"]) == (1, None, 0, None)
+
+
+def test_what_is_exposed_of_an_unknown_time_is_not_known() -> None:
+    (row,) = hlo_inspect.inspect(RAGGED, "collectives", profile="a100-sxm-80gb").table("collectives").records()
+    assert (row["bound_s"], row["exposed_s"], row["exposed_s_lower_bound"]) == (None, None, 0)
