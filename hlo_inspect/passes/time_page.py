@@ -18,6 +18,7 @@ from hlo_inspect.passes.time_tables import (
     busy_resources,
     exposed_table,
     resources_table,
+    share_of,
     step_table,
     total_seconds,
 )
@@ -48,8 +49,8 @@ def time_tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) ->
         yield compared
     if timelines.is_scheduled:
         yield step_table(parts_of())
-    likely = times.estimate_step.least if timelines.is_scheduled else None
-    yield resources_table(busy_resources(context), times.step.least, likely)
+    likely = times.estimate_step if timelines.is_scheduled else None
+    yield resources_table(busy_resources(context), times.step, likely)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
     yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
     if context.collectives:
@@ -118,16 +119,23 @@ def _range(context: Context, times: StepTimes) -> Parts:
     yield "; the text is no schedule"
 
 
+def _of_step(part: Seconds, times: StepTimes) -> Parts:
+    """What share of the step by the model a part is, where both are known."""
+    share = share_of(part, times.estimate_step)
+    if share is not None:
+        yield " ("
+        yield Amount(share, "share")
+        yield " of the step)"
+
+
 def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """By the model: how much of the step, and how much of that waits for memory."""
-    whole, step = times.estimate_kernels.least, times.estimate_step.least
     yield _amount(times.estimate_kernels)
     yield " by the model"
-    if not step or not whole:
+    whole = times.estimate_kernels.exact
+    if not whole:
         return
-    yield " ("
-    yield Amount(whole / step, "share")
-    yield " of the step)"
+    yield from _of_step(times.estimate_kernels, times)
     found = [part for part in parts if part.collective is None]
     shares = {"fixed costs": sum(part.fixed.least for part in found)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
@@ -142,18 +150,14 @@ def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
 def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """By the model: what of the collectives nothing hides, along which axes."""
     found = [part for part in parts if part.collective is not None]
-    whole, step = times.estimate_exposed.least, times.estimate_step.least
-    if times.estimate_exposed.reason and not whole:
+    if times.estimate_exposed.reason and not times.estimate_exposed.least:
         yield f"not known: {times.estimate_exposed.reason}"
         return
     yield _amount(times.estimate_exposed)
     yield " of "
     yield _amount(total_seconds(part.estimate_busy for part in found))
     yield " of collectives by the model"
-    if step:
-        yield " ("
-        yield Amount(whole / step, "share")
-        yield " of the step)"
+    yield from _of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}
     for part in found:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
@@ -167,14 +171,16 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
 
 def _binding(context: Context, times: StepTimes) -> Parts:
     """The resource that is busy longest, and when another one would be."""
-    found = bottleneck(busy_resources(context))
+    busy = busy_resources(context)
+    found = bottleneck(busy)
     if found is None:
         return
     yield f"{found.resource}, busy at least "
     yield Amount(found.seconds, "seconds")
-    if context.module.header.is_scheduled and times.estimate_step.least:
+    share = share_of(busy[found.resource], times.estimate_step)
+    if share is not None and context.module.header.is_scheduled:
         yield " ("
-        yield Amount(min(1.0, found.seconds / times.estimate_step.least), "share")
+        yield Amount(share, "share")
         yield " of the step by the model)"
     if found.next_resource is not None and found.factor is not None:
         yield f"; {found.next_resource} from "

@@ -84,7 +84,8 @@ class _Share(NamedTuple):
 
     label: str
     parts: Sequence[TimePart]
-    whole: tuple[float, float]
+    whole_bound: Seconds
+    whole_estimate: Seconds
 
     @property
     def bound(self) -> Seconds:
@@ -95,13 +96,14 @@ class _Share(NamedTuple):
         return total_seconds(part.estimate for part in self.parts)
 
 
-def _share(row: _Share, which: int) -> float | None:
-    return (row.bound, row.estimate)[which].least / row.whole[which] if row.whole[which] else None
+def share_of(part: Seconds, whole: Seconds) -> float | None:
+    """What share of `whole` a part is, `None` where one of the two is a lower bound only."""
+    return part.least / whole.least if whole.least and not part.reason and not whole.reason else None
 
 
 def _shares(parts: Sequence[TimePart], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole = sum(part.bound.least for part in parts), sum(part.estimate.least for part in parts)
-    return [_Share(label(group[0]), group, whole) for group in group_rows(parts, label)]
+    whole = total_seconds(part.bound for part in parts), total_seconds(part.estimate for part in parts)
+    return [_Share(label(group[0]), group, *whole) for group in group_rows(parts, label)]
 
 
 _KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
@@ -131,9 +133,9 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     columns = (
         Column("part", width=30, get=lambda row: row.label),
         *bounded_seconds("bound_s", lambda row: row.bound),
-        Column("bound_share", "share", detail=2, get=lambda row: _share(row, 0)),
+        Column("bound_share", "share", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)),
         *bounded_seconds("estimate_s", lambda row: row.estimate),
-        Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
+        Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
 
@@ -151,7 +153,7 @@ def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[T
         *bounded_seconds("estimate_s", lambda row: row.estimate),
         *bounded_seconds("exposed_s", partial(_of_collectives, busy=False), detail[0]),
         *bounded_seconds("collective_s", partial(_of_collectives, busy=True), detail[1]),
-        Column("share", "share", width=32, bar="stacked", get=lambda row: _share(row, 1)),
+        Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
 
@@ -171,8 +173,8 @@ def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
 # -- resources --------------------------------------------------------------------------------------------------------------
 
 
-def busy_resources(context: Context) -> Mapping[str, float]:
-    """Seconds at least that each resource is busy; nothing without a profile."""
+def busy_resources(context: Context) -> Mapping[str, Seconds]:
+    """How long each resource is busy; nothing without a profile."""
     times, timelines = context.kernel_times, context.timelines
     if times is None or timelines is None:
         return {}
@@ -180,23 +182,19 @@ def busy_resources(context: Context) -> Mapping[str, float]:
     return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, context.collective_seconds)
 
 
-def resources_table(seconds: Mapping[str, float], step: float, estimate: float | None) -> Table:
-    """How long each resource is busy at least, and what share of the step that is, at least and by the model where that knows
-    the step; the one that binds comes first.
+def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
+    """How long each resource is busy, and what share of the step that is, at least and by the model where that knows the step;
+    the one that binds comes first.
     """
-
-    def share(row: tuple[str, float], of: float) -> float | None:
-        return min(1.0, row[1] / of) if of else None
-
-    of_bound = Column("of_bound", "share", get=lambda row: share(row, step))
+    of_bound = Column("of_bound", "share", get=lambda row: share_of(row[1], step))
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
-        Column("busy_s", "seconds", get=lambda row: row[1]),
+        *bounded_seconds("busy_s", lambda row: row[1], summed=False),
         of_bound if estimate is not None else replace(of_bound, width=32, bar="alone"),
     ]
     if estimate is not None:
-        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share(row, estimate)))
-    rows = sorted(seconds.items(), key=lambda row: -row[1])
+        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share_of(row[1], estimate)))
+    rows = sorted(busy.items(), key=lambda row: -row[1].least)
     return Table.of("resources", "How busy each resource is, at its peak", columns, rows, page_rows=0)
 
 

@@ -233,6 +233,19 @@ def test_a_loop_whose_count_is_not_known_runs_once_at_least() -> None:
     assert any(note.startswith("time.step_s: the trip count of w") for note in found.notes)
 
 
+def test_in_a_loop_whose_count_is_not_known_resources_are_lower_bounds() -> None:
+    """Of figures that are lower bounds no share is known."""
+    text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    rows = {row["resource"]: row for row in found.table("resources").records()}
+    assert rows["nvlink"]["busy_s"] is None
+    assert rows["nvlink"]["busy_s_lower_bound"] == pytest.approx(4 * 4096 / 450e9)
+    assert [rows["nvlink"][name] for name in ("of_bound", "of_estimate")] == [None, None]
+    for table in ("step", "time_by_scope"):
+        assert set(column(found, table, "share")) == {None}, table
+    assert set(column(found, "step", "bound_share")) == {None}
+
+
 def test_of_a_conditional_the_shorter_branch_at_least() -> None:
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "conditional(%i, %p, %p), true_computation=%short, false_computation=%long")
     found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.collective_totals import ALL
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
-from hlo_inspect.analysis.time.step_times import bytes_time
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
 
 MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK = "matrix unit", "vector unit", "memory", "host link"
@@ -24,25 +24,25 @@ def resource_seconds(
     step: TimedStep,
     collectives: Iterable[tuple[Collective, CollectiveTime]],
     levels: Mapping[str, Seconds],
-) -> dict[str, float]:
-    """Seconds at least by resource: units and memory, each level of links, of a torus each axis, and the link to the host."""
-    engines = engine_times(work, times.profile)
+) -> dict[str, Seconds]:
+    """Seconds by resource: units and memory, each level of links, of a torus each axis, and the link to the host."""
+    engines, gap = engine_times(work, times.profile), flops_time(work, times).reason
     found = {
-        MATRIX_UNIT: engines.get("matmul", 0.0) / times.devices,
-        VECTOR_UNIT: engines.get("vector", 0.0) / times.devices,
-        MEMORY: bytes_time(work, times).least,
+        MATRIX_UNIT: Seconds(engines.get("matmul", 0.0) / times.devices, gap),
+        VECTOR_UNIT: Seconds(engines.get("vector", 0.0) / times.devices, gap),
+        MEMORY: bytes_time(work, times),
     }
     toruses = {name for name, link in times.profile.links.items() if link.topology == "torus"}
-    found |= {level: time.least for level, time in levels.items() if level not in (ALL, *toruses)}
+    found |= {level: time for level, time in levels.items() if level not in (ALL, *toruses)}
     axes: defaultdict[str, float] = defaultdict(float)
     for collective, time in collectives:
         if time.level in toruses:
             for stream in time.streams:
                 axes[f"{time.level} {stream}" if stream != time.level else stream] += step.site_of(collective).busy
     busy = {stream: sum(step.timeline.site(at).busy for at in places) for stream, places in _by_stream(step).items()}
-    found |= axes
-    found[HOST_LINK] = max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0))
-    return {name: seconds for name, seconds in found.items() if seconds}
+    found |= {axis: Seconds(seconds, levels[ALL].reason) for axis, seconds in axes.items()}
+    found[HOST_LINK] = Seconds(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
+    return {name: time for name, time in found.items() if time.least}
 
 
 def _by_stream(step: TimedStep) -> dict[str, list[tuple[str, int, str]]]:

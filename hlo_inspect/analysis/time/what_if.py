@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.errors import UsageError, did_you_mean
@@ -84,9 +85,9 @@ class Bottleneck(NamedTuple):
     factor: float | None
 
 
-def bottleneck(seconds: Mapping[str, float]) -> Bottleneck | None:
-    """What binds, where each resource is busy for so many seconds; `None` where none is."""
-    ordered = sorted(((time, name) for name, time in seconds.items() if time > 0), key=lambda one: (-one[0], one[1]))
+def bottleneck(busy: Mapping[str, Seconds]) -> Bottleneck | None:
+    """What binds, where each resource is busy at least for so long; `None` where none is."""
+    ordered = sorted(((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda one: (-one[0], one[1]))
     if not ordered:
         return None
     (longest, name), *others = ordered

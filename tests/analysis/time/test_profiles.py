@@ -8,6 +8,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.time.placement import Placement, given_placement
@@ -200,11 +201,11 @@ def test_changes_that_a_profile_cannot_have(change: str, message: str) -> None:
 
 
 def test_what_binds_and_when_the_next_does() -> None:
-    assert bottleneck({"matrix unit": 2.0, "memory": 5.0, "nvlink": 4.0, "host": 0.0}) == Bottleneck(
-        "memory", 5.0, "nvlink", 1.25
-    )
-    assert bottleneck({"memory": 5.0}) == Bottleneck("memory", 5.0, None, None)
-    assert bottleneck({"memory": 0.0}) is None
+    resources = {"matrix unit": 2.0, "memory": 5.0, "nvlink": 4.0, "host": 0.0}
+    busy = {name: Seconds(seconds) for name, seconds in resources.items()}
+    assert bottleneck(busy) == Bottleneck("memory", 5.0, "nvlink", 1.25)
+    assert bottleneck({"memory": Seconds(5.0)}) == Bottleneck("memory", 5.0, None, None)
+    assert bottleneck({"memory": Seconds(0.0)}) is None
 
 
 # -- placement --------------------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
 
 
 def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:
-    return hover(row["part"], f"{row.text(seconds)} {which}, {row.text(share)} of the bar")
+    of_bar = f", {row.text(share)} of the bar" if row[share] is not None else ""
+    return hover(row["part"], f"{row.text(seconds)} {which}{of_bar}")
 
 
 def _costs(rows: Sequence[ChartRow]) -> Chart | None:
