@@ -73,6 +73,7 @@ class ProgramEdits:
         self._old, self._new = old, new
         self.places: dict[EditPlace, EditPlace] = {}
         self.found: list[Edit] = []
+        self._matchers: dict[tuple[int, int, tuple[tuple[int, int], ...]], RowMatcher] = {}
         self._waiting = deque([(*entries, list(parameters))])
         self._begun = {entries[0]}
         while self._waiting:
@@ -80,11 +81,18 @@ class ProgramEdits:
 
     def _between(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
         """The edits of two computations that run."""
-        matched = RowMatcher(self._old.of(first), self._new.of(second), given)
+        matched = self._matched(self._old.of(first), self._new.of(second), given)
         for row, mate in matched.pairs:
             self.places[EditPlace(first, row)] = EditPlace(second, mate)
             self._follow(row, mate, first, second)
         yield from self._edits(matched, first, second)
+
+    def _matched(self, old: CanonicalComputation, new: CanonicalComputation, given: list[tuple[int, int]]) -> RowMatcher:
+        """The rows of two computations that are the same: once for all that are the same up to names."""
+        key = (id(old), id(new), tuple(given))  # the modules keep both
+        if key not in self._matchers:
+            self._matchers[key] = RowMatcher(old, new, given)
+        return self._matchers[key]
 
     def _follow(self, row: int, mate: int, first: str, second: str) -> None:
         """Has the computations compared that a matched row runs."""
@@ -138,7 +146,7 @@ class ProgramEdits:
             bodies = self._old.of(one), self._new.of(other)
             if bodies[0].fingerprint != bodies[1].fingerprint:
                 given = parameters_by_operand(old, new, row, mate, bodies[0].view, bodies[1].view)
-                yield from self._edits(RowMatcher(*bodies, given), one, other, depth + 1)
+                yield from self._edits(self._matched(*bodies, given), one, other, depth + 1)
 
 
 def changed_aspects(old: Spelling, new: Spelling) -> Iterator[Aspect]:

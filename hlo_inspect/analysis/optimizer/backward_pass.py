@@ -25,6 +25,7 @@ from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInput
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.update import Update
 from hlo_inspect.hlo.opcodes import CalleeAttribute
+from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_STEPS = 10_000  # through tuples, calls and copies
@@ -40,7 +41,6 @@ _PRODUCT_PREFIXES = ("__cudnn$conv",)
 _HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
 _CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
 _OF_INTEREST = _PRODUCTS | _HIDING | frozenset(_CALLING)
-_INTERESTING = tuple(f" {opcode}" for opcode in sorted(_OF_INTEREST))
 _MADE = ELEMENTWISE | {"tuple", "reduce"}
 _RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
@@ -317,8 +317,8 @@ class BackwardPasses:
     def _is_handed_on(self, name: str) -> bool:
         """Whether the root of a computation may be one of its parameters, moved or converted."""
         computation = self._frames.views.computations.get(name)
-        roots = [row[2] for row in computation.rows if row[0]] if computation is not None else []
-        return not roots or roots[-1].rpartition(" ")[2] not in _MADE
+        rows = computation.rows if computation is not None else NO_ROWS
+        return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
 
     def _contracted(self, factor: Factor) -> frozenset[int] | None:
         """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
@@ -417,8 +417,8 @@ class BackwardPasses:
         known = self._with_products.get(name)
         if known is None:
             computation = self._frames.views.computations.get(name)
-            rows = computation.rows if computation is not None else ()
-            known = self._with_products[name] = any(row[2].endswith(_INTERESTING) for row in rows)
+            opcodes = computation.rows.opcodes if computation is not None else ()
+            known = self._with_products[name] = not _OF_INTEREST.isdisjoint(opcodes)
         return known
 
     def _holding(self, place: Place) -> frozenset[Input]:

@@ -23,6 +23,7 @@ class Reductions:
         self._step = step
         self._forms = forms
         self._known: dict[tuple[int, str], Sum | None] = {}
+        self._over_devices: dict[int, Sum | None] = {}
         self._totals: dict[int, dict[int, list[Sum]]] = {}
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
@@ -34,6 +35,11 @@ class Reductions:
 
     def over_devices(self, atom: int) -> Sum | None:
         """The form whose values a leaf, or a part of one, adds up over devices and nothing else."""
+        if atom not in self._over_devices:
+            self._over_devices[atom] = self._summed_over_devices(atom)
+        return self._over_devices[atom]
+
+    def _summed_over_devices(self, atom: int) -> Sum | None:
         operand = self._reduced(atom, "add")
         if operand is None:
             return None
