@@ -26,6 +26,16 @@ _MOST_DECIMALS = 10
 _LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers that come of them
 
 
+def decimal_factors() -> dict[Unit, dict[str, tuple[int, int]]]:
+    """What `parse_quantity` multiplies by, by unit and its name: an integer, and the power of ten that it is times."""
+    return {unit: {name: _decimal(factor) for name, factor in scale.items()} for unit, scale in _READ.items()}
+
+
+def _decimal(factor: Fraction) -> tuple[int, int]:
+    """A denominator is a power of ten."""
+    return factor.numerator, 1 - len(str(factor.denominator))
+
+
 def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False) -> str:
     """`value` in the multiple of its unit that the quantity in a text such as ">= 180 MiB" has, without one where that has
     none, and with as many decimals as it takes to differ from a number there that it is not. Without a quantity as

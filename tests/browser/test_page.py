@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hlo_inspect.errors import UsageError
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.filters import parse_filter, row_test
 from hlo_inspect.report.model import Column, Input, Report, Row, Table
 from tests.browser.conftest import Opened
 from tests.browser.page_data import PageData
@@ -51,6 +53,14 @@ ENTRY %main (x: f32[16384], n: f32[]) -> (f32[], f32[16384]) {
   ROOT %loop = (f32[], f32[16384]) while(%begin), condition=%condition, body=%body
 }
 """
+
+OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
+FILTER_VALUES = (
+    *("?", '"?"', "5", "5KiB", ".5", "5.", ".", "1_000", "1__0", "1,000", "1e3", "1E-3", "1e9999", "0x10", "+4", "-1", "e3"),
+    *("4MiB", "fusion", "Fusion", '"dot.1"', "dot", "dot$", "(x)", "[d", "yes", "no", "true"),
+    *("5 MiB", "1 MB", "3 ms", "0.3 ms", "1 us", "1 µs", "7 %", "3 GB/s", "2 TFLOP/s", "1.1 kFLOP/s"),
+    *("5 FLOP", "1.5 kFLOP", "2 MFLOP", "1 apple", "1 constructor", "constructor", f"1{'0' * 64}", f".{'0' * 31}1"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -247,6 +257,78 @@ def test_sections_without_anything_say_why(path: Path, opened: Opened) -> None:
     for section in page.locator("main > section").all():
         assert section.locator("h2 ~ *").count() > 0, section.inner_text()
     assert page.locator("#custom-calls .nothing").inner_text() == "This module has no custom calls."
+
+
+def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
+    """The same rows as --filter, for values in all units, unknown ones, and lower bounds; what it refuses is marked."""
+    size = Column("size", "bytes")
+    table = Table(
+        "cost",
+        "Cost",
+        (
+            Column("name"),
+            size,
+            size.lower_bound(),
+            Column("time", "seconds"),
+            Column("part", "share"),
+            Column("rate", "bytes_per_s"),
+            Column("speed", "flops_per_s"),
+            Column("work", "flops"),
+            Column("runs", "count"),
+            Column("fits", "bool"),
+            Column("words"),
+        ),
+        (
+            ("a", 4 * 2**20, 4 * 2**20, 0.003, 0.25, 3_000_000_000, 2e12, 5, 1, True, "dot.1"),
+            ("b", None, 4 * 2**20, 0.0003, 0.07, 2_500_000, 1e9, 1_500, 1_000, False, "dot.2 (x)"),
+            ("c", None, 0, None, None, None, None, None, None, None, None),
+            ("d", 1_000_000, 1_000_000, 1e-6, 1.0, 0, 0, 0, 0, True, "Fusion dot"),
+            ("e", 6 * 2**20, 6 * 2**20, 1.5, 0.0, 10**13, 1.1e3, 2_000_000, 8, False, "?"),
+            ("f", 0, 0, 0, 0.5, 1, 1, 1, 2, True, "yes"),
+        ),
+    )
+    cases = [
+        (column.name, f"{OPERATORS[(at + number) % len(OPERATORS)]} {word}")
+        for at, column in enumerate(table.columns)
+        for number, word in enumerate(FILTER_VALUES)
+        if column.name not in ("name", "size_lower_bound")
+    ]
+    cases += [("size", f"{operator} 4 MiB") for operator in OPERATORS] + [("words", f"{operator} ?") for operator in OPERATORS]
+    expected = [_chosen(table, f"{name} {condition}") for name, condition in cases]
+    assert {None, "", "a", "abe", "adf", "bcdef"} <= set(expected)
+    path = tmp_path / "filters.html"
+    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
+    with path.open("w", encoding="utf-8") as stream:
+        ALL_FORMATS["html"]([report], stream, RenderOptions())
+    page = opened(path)
+    _open_table(page, "cost")
+    names = [column.name for column in table.columns]
+    found: list[str | None] = page.evaluate(
+        """cases => {
+            const choice = document.querySelector(".filter select"), field = document.querySelector(".filter input");
+            return cases.map(([at, text]) => {
+                choice.value = at;
+                field.value = text;
+                field.dispatchEvent(new Event("input"));
+                if (field.getAttribute("aria-invalid") === "true") return null;
+                const cells = document.querySelectorAll(".dt-scroll-body tbody tr td:first-child:not(.dt-empty)");
+                return [...cells].map((cell) => cell.textContent).join("");
+            });
+        }""",
+        [[str(names.index(name)), condition] for name, condition in cases],
+    )
+    different = [case for case in zip(cases, expected, found, strict=True) if case[1] != case[2]]
+    assert different == []
+
+
+def _chosen(table: Table, condition: str) -> str | None:
+    """The names of the rows that --filter leaves, or None where it takes no such condition."""
+    try:
+        (comparison,) = parse_filter(condition)
+        test = row_test(comparison, table)
+    except UsageError:
+        return None
+    return "".join(str(row[0]) for row in table.rows if test(row))
 
 
 def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:

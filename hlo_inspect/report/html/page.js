@@ -9,12 +9,8 @@ const PAPER = 690; // pixels between the margins of A4
 const LEGEND = 60;
 const LONG = 30; // rows from which on a table scrolls by itself
 const NUMERIC = new Set(["count", "bytes", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]);
-const SCALES = {
-  bytes: { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, kB: 1e3, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 },
-  seconds: { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1 },
-  flops: { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 },
-  share: { "%": 0.01 },
-};
+const FACTORS = JSON.parse(document.getElementById("quantities").textContent);
+const LONGEST_QUANTITY = 64; // characters
 
 const element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -31,7 +27,7 @@ const inView = (view, name) => document.getElementById(prefix(view) + name);
 // ---- data blocks -------------------------------------------------------------------------------------------------------
 
 const blocks = new Map();
-for (const block of document.querySelectorAll('script[type="application/json"]')) {
+for (const block of document.querySelectorAll("script[data-view]")) {
   const { view, table, picture } = block.dataset;
   blocks.set(table === undefined ? `${view}|picture|${picture}` : `${view}|table|${table}`, block);
 }
@@ -182,32 +178,71 @@ function display(view, table, column, row) {
   return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
 }
 
-// "kind = all-gather", "size >= 1 MiB": the test of a cell, or null.
+// The number that a text such as "180 MiB" states in a unit, or null. A number and a unit multiply as integers, exactly.
+function quantity(text, unit) {
+  const parts = text.match(/^([+-]?)(\d+(?:_\d+)*|(?=\.\d))(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?[ \t]*([A-Za-z%\u00b5\u03bc/]*)$/);
+  if (!parts || text.length > LONGEST_QUANTITY) return null;
+  const [, sign, whole, decimals = "", exponent = "0", name] = parts;
+  if (name && !Object.hasOwn(FACTORS[unit] ?? {}, name)) return null;
+  const [factor, power] = name ? FACTORS[unit][name] : [1, 0];
+  const digits = BigInt(whole.replaceAll("_", "") + decimals) * BigInt(factor);
+  return Number(`${sign}${digits}e${Number(exponent) + power - decimals.length}`);
+}
+
+const numberIn = (values, at) => (values[at] === null ? null : Number(String(values[at]).replace("inf", "Infinity")));
+const ORDER = {
+  "<": (value, wanted) => value < wanted,
+  "<=": (value, wanted) => value <= wanted,
+  ">": (value, wanted) => value > wanted,
+  ">=": (value, wanted) => value >= wanted,
+};
+
+// ">= 1 MiB", "= all-gather", "text": the test of a cell by its row, or null where the column has no such values. With an
+// operator it is that of the option --filter: a lower bound counts for > and >= alone. Without one the cell contains the text.
 function cellTest(column, text) {
-  const [, operator, rest] = text.trim().match(/^(<=|>=|!=|<|>|=)?\s*(.*)$/s);
+  const [, operator, rest] = text.trim().match(/^(<=|>=|==|!=|<|>|=|~)?\s*(.*)$/s);
   if (!rest) return null;
-  const amount = rest.match(/^([+-]?[\d.,_]+(?:e[+-]?\d+)?)\s*([^\d\s]*)$/i);
-  if (NUMERIC.has(column.unit) && amount) {
-    const scale = amount[2] ? SCALES[column.unit]?.[amount[2].replace(/FLOP.*$/, "")] : 1;
-    const wanted = Number(amount[1].replace(/[,_]/g, "")) * (scale ?? NaN);
-    if (Number.isNaN(wanted)) return null;
-    return (row) => {
-      const value = sortAt(column, row);
-      if (value === -Infinity) return false;
-      switch (operator) {
-        case "<": return value < wanted;
-        case "<=": return value <= wanted;
-        case ">": return value > wanted;
-        case ">=": return value >= wanted;
-        case "!=": return value !== wanted;
-        default: return value === wanted;
-      }
-    };
+  const [, inTwo, inOne] = rest.match(/^(?:"([^"]*)"|'([^']*)')$/) ?? [];
+  const plain = inTwo ?? inOne ?? rest;
+  if (!operator) return (row) => textAt(column, row).toLowerCase().includes(plain.toLowerCase());
+  if (ORDER[operator]) return orderTest(column, operator, plain);
+  if (operator === "~") return column.unit === "text" ? containmentTest(column, plain) : null;
+  const equal = equalityTest(column, plain, plain !== rest);
+  return equal && operator === "!=" ? (row) => !equal(row) : equal;
+}
+
+function orderTest(column, operator, text) {
+  const wanted = NUMERIC.has(column.unit) ? quantity(text, column.unit) : null;
+  if (wanted === null) return null;
+  const bounds = operator.startsWith(">") ? column.bounds : null;
+  return (row) => {
+    const at = position(column, row);
+    const value = numberIn(column.values, at) ?? (bounds ? numberIn(bounds, at) : null);
+    return value !== null && ORDER[operator](value, wanted);
+  };
+}
+
+function equalityTest(column, text, isQuoted) {
+  if (text === "?" && !isQuoted) return (row) => valueAt(column, row) === null;
+  if (column.unit === "bool") {
+    const wanted = ["yes", "true"].includes(text);
+    return wanted || ["no", "false"].includes(text) ? (row) => valueAt(column, row) === wanted : null;
   }
-  const wanted = rest.toLowerCase();
-  if (operator === "=") return (row) => textAt(column, row).toLowerCase() === wanted;
-  if (operator === "!=") return (row) => textAt(column, row).toLowerCase() !== wanted;
-  return (row) => textAt(column, row).toLowerCase().includes(wanted);
+  if (column.unit === "text") {
+    return (row) => (valueAt(column, row) === null ? text + textAt(column, row) === "" : [valueAt(column, row), textAt(column, row)].includes(text));
+  }
+  const wanted = quantity(text, column.unit);
+  return wanted === null ? null : (row) => numberIn(column.values, position(column, row)) === wanted;
+}
+
+// The text, or a match of it as a regular expression, in the value or in what is shown of it.
+function containmentTest(column, text) {
+  let found = (cell) => cell.includes(text);
+  try {
+    const pattern = new RegExp(text);
+    found = (cell) => cell.includes(text) || pattern.test(cell);
+  } catch { /* "transpose(jvp" is text and no expression */ }
+  return (row) => valueAt(column, row) !== null && (found(String(valueAt(column, row))) || found(textAt(column, row)));
 }
 
 function makeTable(details) {
@@ -263,7 +298,7 @@ function filterLine(table) {
   table.columns.forEach((column, at) => {
     if (!column.machine) choice.append(element("option", { value: String(at) }, column.heading));
   });
-  const field = element("input", { type: "search", placeholder: ">= 1 MiB, = fusion, text", "aria-label": "Filter" });
+  const field = element("input", { type: "search", placeholder: ">= 1 MiB, = fusion, ~ dot, text", "aria-label": "Filter" });
   const line = element("div", { class: "filter" }, element("label", {}, "Filter "), choice, field);
   const onChange = (use) => {
     const apply = () => {

@@ -14,6 +14,7 @@ from hlo_inspect.report.html.templates import render_template
 from hlo_inspect.report.html.view_text import BEHIND_NAMES, ViewText
 from hlo_inspect.report.model import Table
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.quantities import decimal_factors
 from hlo_inspect.report.relative_paths import with_relative_paths
 from hlo_inspect.version import __version__
 
@@ -29,7 +30,8 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
         shown = {table.name: table for table in with_relative_paths(view.tables)}
         stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
         stream.writelines(_blocks(view, shown, options))
-    stream.write(render_template("foot.html", version=__version__, script=script, libraries=libraries))
+    quantities = json_block(decimal_factors())
+    stream.write(render_template("foot.html", version=__version__, quantities=quantities, script=script, libraries=libraries))
 
 
 def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
