@@ -33,7 +33,8 @@ _NOT_NAMES = lazy_pattern(
     r"|remat2?|checkpoint|rematted_computation"
 )
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
-_NUMBER = lazy_pattern(r"\d+(?![^\W_])")  # not that of `conv2d`
+NUMBER = lazy_pattern(r"\d++(?![^\W_])")
+"""A number to the end of a word, not that of `conv2d`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Scope:
         """The names that the program gave its scopes, outermost first, with `*` for numbers: `("layers_*", "attention")` of
         `jit(step)/transpose(jvp(layers_3))/attention/dot_general`. Of equal names that follow each other one stands there.
         """
-        names = [_NUMBER.sub("*", name) for name in _given_names(self.path[:-1])]
+        names = [NUMBER.sub("*", name) for name in _given_names(self.path[:-1])]
         return tuple(name for name, before in zip(names, ["", *names], strict=False) if name != before)
 
     @property

@@ -6,22 +6,21 @@ not matter for is found once for all of them.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from hlo_inspect.analysis.op_names import Origin, Scope, origin, phase_of, scope_of
+from hlo_inspect.analysis.op_names import NUMBER, Origin, Scope, origin, phase_of, scope_of
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_NUMBER = lazy_pattern(r"(?<=_)\d++(?![^\W_])", re.ASCII)
+_NUMBER = lazy_pattern(rf"(?<=_){NUMBER.pattern}")
 """A number behind an underscore, to the end of a word: no phase, scope of JAX or function is known by it."""
 
 
 class Provenance(NamedTuple):
     """Where an instruction comes from. `phase` is what its metadata says by itself, `folded` the scopes that the program named.
 
-    `scope` is that of its `op_name`; numbers behind underscores may be those of another name like it.
+    `scope` is that of its `op_name` with its numbers behind underscores replaced by 0.
     """
 
     origin: Origin

@@ -240,6 +240,8 @@ def test_senseless_names_are_passed_over(op_name: str) -> None:
         "jit(step)/(jvp(a_1)/add:transpose(jvp(a_2))/add)",
         "jit(f_1)/jvp(a_1)/add;jit(f_2)/jvp(a_9)/add",
         "jit(step)/branch_2x_fun/layer_0/layer_1/mul",
+        "jit(step)/jvp(層_3块)/dot_general",
+        "jit(step)/jvp(層_٣)/dot_general",
     ],
 )
 def test_a_number_behind_an_underscore_tells_nothing(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Fused computations that differ only in names and metadata: the nodes of all are those of the first one, between other
+"""Called computations that differ only in names and metadata: the nodes of all are those of the first one, between other
 arguments.
 """
 
@@ -9,6 +9,9 @@ from typing import TypeGuard
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.phases.value_graph import BodyTemplate, CallFrame, Value, ValueGraph
+
+_MEETING = frozenset({"send", "recv"})
+"""Each call of these meets those of other computations, so that its nodes are more than what is made of its arguments."""
 
 
 class BodyTemplates:
@@ -33,6 +36,8 @@ class BodyTemplates:
             return
         fingerprint = self._fingerprints.of(name)
         if fingerprint is None or fingerprint in self._known or not self._fingerprints.is_alone(name):
+            return
+        if not _MEETING.isdisjoint(frame.view.opcodes):
             return
         own = range(frame.first, frame.stop)
         numbers: dict[Value, int] = {node: node - frame.first for node in own}

@@ -185,3 +185,32 @@ def test_calls_that_multiply_are_bounded(read: Read) -> None:
     assert not graph.is_whole
     assert len(graph) < 2000
     assert inputs(graph) == [{"a"}]
+
+
+def test_each_call_receives_what_was_sent(read: Read) -> None:
+    """Of `first`, which both calls make of what is sent: what they get is only added."""
+    meet = 'channel_id=1, is_host_transfer=true, frontend_attributes={_xla_host_transfer_rendezvous="meet"}'
+    graph = values(
+        read,
+        f"""
+%received (p: f32[8]) -> f32[8] {{
+  %p = f32[8] parameter(0)
+  %t = token[] after-all()
+  %r = (f32[8], u32[], token[]) recv(%t), {meet}
+  %d = (f32[8], token[]) recv-done(%r), channel_id=1, is_host_transfer=true
+  %g = f32[8] get-tuple-element(%d), index=0
+  ROOT %a = f32[8] add(%g, %p)
+}}
+
+ENTRY %main (first: f32[8], second: f32[8]) -> (f32[8], f32[8]) {{
+  %first = f32[8] parameter(0)
+  %second = f32[8] parameter(1)
+  %t = token[] after-all()
+  %s = (f32[8], u32[], token[]) send(%first, %t), {meet}
+  %u = f32[8] call(%second), to_apply=%received
+  %v = f32[8] call(%second), to_apply=%received
+  ROOT %o = (f32[8], f32[8]) tuple(%u, %v)
+}}
+""",
+    )
+    assert inputs(graph) == [{"first", "second"}, {"first", "second"}]
