@@ -53,9 +53,9 @@ class ReportsOfModules:
             yield with_finding_lines(report)
             for history in [one for one in histories if report.input.path in one.paths()]:
                 histories.remove(history)
-                yield from _told(history)
+                yield from _history_report(history)
         for history in histories:
-            yield from _told(history)
+            yield from _history_report(history)
         yield from _documentation(codes)
         if len(listed) > 1:
             yield listed.report(", ".join(self._inputs))
@@ -72,7 +72,8 @@ class ReportsOfModules:
                 yield history
 
 
-def _told(history: PassHistory) -> Iterator[Report]:
+def _history_report(history: PassHistory) -> Iterator[Report]:
+    """The report on a history; where it cannot be made a message says why."""
     try:
         yield history.report()
     except InputError as error:

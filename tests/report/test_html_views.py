@@ -13,8 +13,9 @@ from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView
+from hlo_inspect.report.html.sections.of_history import history_section
 from hlo_inspect.report.html.views import MOST_VIEWS, page_of
-from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.report.selection import TableSelection
 
 DATA = Path(__file__).parent.parent / "data"
@@ -187,7 +188,7 @@ def test_of_a_saved_report_no_instructions_are_compared(tmp_path: Path) -> None:
     assert changes.nothing.startswith("Nothing is known of instructions")
     assert facts.pictures
     same, *_ = page(old, old, compares=True).views[0].sections
-    assert same.nothing.startswith("Nothing: no instruction")
+    assert same.nothing.startswith("Nothing: all instructions")
 
 
 def test_several_pairs_have_an_index(tmp_path: Path) -> None:
@@ -236,3 +237,19 @@ def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
     for measure, name in zip(figures.measures, ("instructions", "fusions", "copies"), strict=False):
         (trace,) = traces(measure.figure)
         assert trace["y"] == [record[name] for record in table.records()]
+
+
+def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
+    """The line of FLOPs goes on at the bound, its mark is grey and says so; the columns of kinds are found by their names."""
+    columns = tuple(map(Column, ("collectives", "all_gather", "pass", "instructions", "all_reduce", "file", "change")))
+    flops = Column("flops", "flops")
+    rows = ((0, 0, "a", 1, 0, "", "", 500, 500), (5, 2, "b", 2, 3, "1", "", None, 700), (1, 1, "c", 3, 0, "2", "", None, None))
+    table = Table("history", "Passes", (*columns, flops, flops.lower_bound()), rows)
+    collectives, figures = history_section(Report("history", Input("d", 1, 1, 1), {}, (table,))).pictures
+    bars = {trace["name"]: (trace["x"], trace["y"]) for trace in traces(collectives.figure)}
+    assert bars == {"all-reduce": ([1], [3]), "all-gather": ([1, 2], [2, 1])}
+    (drawn,) = [one.figure for one in figures.measures if one.label == "FLOPs"]
+    (trace,) = traces(drawn)
+    assert trace["y"] == [500, 700, None]
+    assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
+    assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]

@@ -29,7 +29,7 @@ _FAMILIES = (
 )
 """Facts that are drawn beside each other, each family on an axis of its own: what it is called, and how its members are."""
 
-_MOST_BARS, _MOST_TOLD = 24, 24
+_MOST_BARS, _MOST_WORDS = 24, 24
 
 
 class _Figure(NamedTuple):
@@ -64,7 +64,7 @@ class _DifferenceBar(NamedTuple):
 
     kind: str
     more: int | float
-    told: str
+    text: str
     row: int
 
 
@@ -104,7 +104,7 @@ def _nothing_changed(report: Report) -> str:
     """Why there are no changes: of saved reports and of parts of modules instructions are not compared."""
     if report.facts.get("diff.same_program") is None:
         return "Nothing is known of instructions: they are compared where both texts are there and whole."
-    return "Nothing: no instruction, parameter or setting is new, gone or otherwise."
+    return "Nothing: all instructions, parameters and settings are the same."
 
 
 def _facts_pictures(table: Table) -> Iterator[Chart]:
@@ -112,12 +112,12 @@ def _facts_pictures(table: Table) -> Iterator[Chart]:
     if not families:
         return
     measures = tuple(Measure(name, _before_and_after(table, pairs)) for name, pairs in families)
-    told = "; ".join(f"{name}: {_told(pairs)}" for name, pairs in families)
+    words = "; ".join(f"{name}: {_pairs_in_words(pairs)}" for name, pairs in families)
     yield Chart(
         "before-and-after",
         "Before and after",
         "Two bars for each fact that differs: what is the same has none.",
-        told,
+        words,
         measures[0].figure,
         table.name,
         measures=measures,
@@ -195,16 +195,16 @@ def _hover(pair: _FactPair) -> str:
     return hover(pair.label, f"OLD {pair.old.text}", f"NEW {pair.new.text}")
 
 
-def _told(pairs: Sequence[_FactPair]) -> str:
+def _pairs_in_words(pairs: Sequence[_FactPair]) -> str:
     """Figures before and after in words."""
-    words = [f"{pair.label} {pair.old.text} before, {pair.new.text} after" for pair in pairs[:_MOST_TOLD]]
+    words = [f"{pair.label} {pair.old.text} before, {pair.new.text} after" for pair in pairs[:_MOST_WORDS]]
     return ", ".join(words) + (f", and {len(pairs) - len(words):,} more" if len(pairs) > len(words) else "")
 
 
 def _changes_pictures(table: Table) -> Iterator[Chart]:
     """The changes by what they are of, each a part of a bar."""
     measures = []
-    told = []
+    words = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
         bars = [
             _DifferenceBar(str(record["area"]), more, _in_words(record), number)
@@ -213,13 +213,13 @@ def _changes_pictures(table: Table) -> Iterator[Chart]:
         ]
         if bars:
             measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites")))
-            told.append(f"{label}: " + "; ".join(f"{bar.kind}, {bar.told}" for bar in bars[:_MOST_TOLD]))
+            words.append(f"{label}: " + "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS]))
     if measures:
         yield Chart(
             "differences-by-kind",
             "Differences by kind",
             "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
-            ". ".join(told),
+            ". ".join(words),
             measures[0].figure,
             table.name,
             measures=tuple(measures),
@@ -250,7 +250,7 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
                     "name": name,
                     "y": [kinds.index(bar.kind) for bar in chosen],
                     "x": [bar.more for bar in chosen],
-                    "hovertext": [hover(bar.kind, bar.told) for bar in chosen],
+                    "hovertext": [hover(bar.kind, bar.text) for bar in chosen],
                     "hoverinfo": "text",
                     "customdata": [f"{table.name}:{bar.row}" for bar in chosen],
                     "marker": {"color": color, "line": {"color": "$paper", "width": 1}},
@@ -277,7 +277,7 @@ def _peak_pictures(table: Table) -> Iterator[Chart]:
             "peak-differences",
             "Arrays at the peak, NEW - OLD",
             "Each part of a bar is one kind of array: to the right more bytes of it are live at the peak, to the left fewer.",
-            "; ".join(f"{bar.kind}, {bar.told}" for bar in bars[:_MOST_TOLD]),
+            "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS]),
             _by_kind(table, bars, "bytes", is_signed=True),
             table.name,
             height=bars_height(1),

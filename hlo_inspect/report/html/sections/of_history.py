@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.report.cells import heading
 from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, axis, base_layout
-from hlo_inspect.report.html.charts.palette import colour, series
-from hlo_inspect.report.html.charts.texts import hover, plain
+from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
+from hlo_inspect.report.html.charts.rows import ChartRow, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain
 from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
-from hlo_inspect.report.model import Column, Report, Row, Table, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.units import format_value
 
 NAME = "passes"
@@ -22,7 +22,7 @@ _SUMS = {
     "bytes": "Bytes accessed",
     "largest_array_bytes": "Largest array",
 }
-_MOST_TICKS, _MOST_TOLD = 16, 24
+_MOST_TICKS, _MOST_WORDS = 16, 24
 
 
 def history_section(report: Report) -> PageSection:
@@ -32,7 +32,7 @@ def history_section(report: Report) -> PageSection:
     return PageSection(
         NAME,
         "Compiler passes",
-        pictures=() if history is None else tuple(_pictures(history)),
+        pictures=() if history is None else tuple(_pictures(rows_of(tables, _HISTORY))),
         tables=tuple(tables),
         text=". ".join(_sentences(report)),
         nothing="No pass of the compiler changed anything.",
@@ -46,124 +46,102 @@ def _sentences(report: Report) -> Iterator[str]:
         yield f"{row.label.capitalize()}: {text}" if row.label else text
 
 
-def _pictures(table: Table) -> Iterator[Chart]:
-    names = [column.name for column in table.columns]
-    kinds = [
-        table.columns[at]
-        for at in range(names.index("collectives") + 1, names.index("async_count"))
-        if any(row[at] for row in table.rows)
-    ]
+def _pictures(rows: Sequence[ChartRow]) -> Iterator[Chart]:
+    kinds = [kind for kind in PALETTE if any(row[_column(kind)] for row in rows)]  # each kind of collective has a colour
     if kinds:
         yield Chart(
             "collectives-by-pass",
             "Collectives behind each pass",
             "A step up is a pass that brings collectives in, a step down one that merges or removes them.",
-            _told(table, "collectives"),
-            _stacked(table, kinds),
-            table.name,
+            _changes(rows, "collectives"),
+            _stacked(rows, kinds),
+            _HISTORY,
         )
     measures = tuple(
-        Measure(label, _line(table, table.columns[names.index(name)], label))
-        for name, label in _SUMS.items()
-        if any(row[names.index(name)] for row in table.rows)
+        Measure(label, _line(rows, name, label)) for name, label in _SUMS.items() if any(row.least(name) for row in rows)
     )
     if measures:
         yield Chart(
             "figures-by-pass",
             "Size of the module behind each pass",
-            "Where the line is level a pass rewrote instructions without another figure.",
-            _told(table, "instructions"),
+            "Where the line is level a pass rewrote instructions without another figure. Grey marks are lower bounds.",
+            _changes(rows, "instructions"),
             measures[0].figure,
-            table.name,
+            _HISTORY,
             measures=measures,
         )
 
 
-def _stacked(table: Table, kinds: Sequence[Column]) -> Figure:
+def _column(kind: str) -> str:
+    return kind.replace("-", "_")
+
+
+def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
     """Bars of the collectives behind each pass, one upon the other by kind. A kind that is not there has no bar."""
-    names = [column.name for column in table.columns]
     traces = []
     for kind in kinds:
-        at = names.index(kind.name)
-        label = kind.name.replace("_", "-")
-        rows = [number for number, row in enumerate(table.rows) if row[at]]
+        name = _column(kind)
+        numbers = [number for number, row in enumerate(rows) if row[name]]
         traces.append(
             {
                 "type": "bar",
-                "name": label,
-                "x": rows,
-                "y": [table.rows[number][at] for number in rows],
-                "hovertext": [_hover(table, number, f"{label}: {table.rows[number][at]:,}") for number in rows],
+                "name": kind,
+                "x": numbers,
+                "y": [rows[number][name] for number in numbers],
+                "hovertext": [_hover(rows[number], f"{kind}: {rows[number].text(name)}") for number in numbers],
                 "hoverinfo": "text",
-                "customdata": [f"{table.name}:{number}" for number in rows],
-                "marker": {"color": colour(label)},
+                "customdata": [rows[number].key for number in numbers],
+                "marker": {"color": colour(kind)},
             }
         )
-    counts = amounts_axis([row[names.index("collectives")] for row in table.rows], "count")
-    layout = base_layout(barmode="stack", bargap=0.1, xaxis=_passes_axis(table), yaxis=counts, showlegend=True)
+    counts = amounts_axis([row["collectives"] for row in rows], "count")
+    layout = base_layout(barmode="stack", bargap=0.1, xaxis=_passes_axis(rows), yaxis=counts, showlegend=True)
     return {"data": traces, "layout": layout}
 
 
-def _line(table: Table, column: Column, label: str) -> Figure:
-    """A figure of the module from pass to pass: it stays until another pass changes it."""
-    at = [one.name for one in table.columns].index(column.name)
-    rows = range(len(table.rows))
+def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
+    """A figure of the module from pass to pass: it stays until another pass changes it. Where it is unknown the line is at its
+    lower bound, and breaks where there is none.
+    """
+    values = [row.least(name) or row[name] for row in rows]
     trace = {
         "type": "scatter",
         "mode": "lines+markers",
         "line": {"shape": "hv", "color": series(0), "width": 2},
-        "marker": {"size": 5, "color": series(0)},
-        "x": list(rows),
-        "y": [table.rows[number][at] for number in rows],
-        "hovertext": [
-            _hover(table, number, f"{label}: {format_value(table.rows[number][at], column.unit)}") for number in rows
-        ],
+        "marker": {"size": 5, "color": [series(0) if row[name] is not None else "$unknown" for row in rows]},
+        "x": list(range(len(rows))),
+        "y": values,
+        "hovertext": [_hover(row, f"{label}: {row.text(name)}") for row in rows],
         "hoverinfo": "text",
-        "customdata": [f"{table.name}:{number}" for number in rows],
+        "customdata": [row.key for row in rows],
     }
-    values = amounts_axis([row[at] for row in table.rows], column.unit)
-    layout = base_layout(xaxis=_passes_axis(table), yaxis=values, showlegend=False)
+    layout = base_layout(xaxis=_passes_axis(rows), yaxis=amounts_axis(values, rows[0].units[name]), showlegend=False)
     return {"data": [trace], "layout": layout}
 
 
-def _passes_axis(table: Table) -> Layout:
+def _passes_axis(rows: Sequence[ChartRow]) -> Layout:
     """The passes in their order, some of them with the number of their file."""
-    count = len(table.rows)
-    ticks = range(0, count, max(1, -(-count // _MOST_TICKS)))
+    ticks = range(0, len(rows), max(1, -(-len(rows) // _MOST_TICKS)))
     return axis(
         "passes, by the number of their file",
         tickvals=list(ticks),
-        ticktext=[plain(_file(table, table.rows[number])) for number in ticks],
-        range=[-0.5, count - 0.5],
+        ticktext=[plain(_file(rows[number])) for number in ticks],
+        range=[-0.5, len(rows) - 0.5],
         showgrid=False,
         zeroline=False,
     )
 
 
-def _file(table: Table, row: Row) -> str:
-    return str(_cell(table, row, "file") or "start")
+def _file(row: ChartRow) -> str:
+    return str(row["file"] or "start")
 
 
-def _hover(table: Table, number: int, figure: str) -> str:
-    row = table.rows[number]
-    title = f"{_file(table, row)} {_cell(table, row, 'pass')}"
-    return hover(title, figure, _cell(table, row, "change") or "no other counts")
+def _hover(row: ChartRow, figure: str) -> str:
+    return hover(f"{_file(row)} {row['pass']}", figure, row["change"] or "no other counts")
 
 
-def _cell(table: Table, row: Row, name: str) -> Value:
-    return next((value for value, column in zip(row, table.columns, strict=True) if column.name == name), None)
-
-
-def _told(table: Table, name: str) -> str:
+def _changes(rows: Sequence[ChartRow], name: str) -> str:
     """The passes behind which a count is another, in words."""
-    column = next(one for one in table.columns if one.name == name)
-    changed = [
-        row
-        for before, row in zip((None, *table.rows), table.rows, strict=False)
-        if before is None or _cell(table, before, name) != _cell(table, row, name)
-    ]
-    words = [
-        f"{_cell(table, row, 'pass')}: {format_value(_cell(table, row, name), column.unit)}" for row in changed[:_MOST_TOLD]
-    ]
-    more = f"; {len(changed) - len(words):,} more changes" if len(changed) > len(words) else ""
-    return f"{heading(column)} behind each pass that changed them: {'; '.join(words)}{more}."
+    changed = [row for before, row in zip((None, *rows), rows, strict=False) if before is None or before[name] != row[name]]
+    words = in_words([(row["pass"], row.text(name)) for row in changed], _MOST_WORDS)
+    return f"{name.capitalize()} behind each pass that changed them: {words}."
