@@ -159,8 +159,9 @@ def before_and_after(tmp_path: Path, old: str, new: str) -> tuple[Any, str]:
     (tmp_path / "new.txt").write_text(new)
     _, facts, _ = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True).views[0].sections
     (chart,) = facts.pictures
-    (sent,) = [one.figure for one in chart.measures if one.label == "Bytes sent by kind"]
-    return sent, chart.text
+    (sent,) = [one for one in chart.measures if one.label == "Bytes sent by kind"]
+    assert sent.text in chart.text
+    return sent.figure, sent.text
 
 
 def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
@@ -251,5 +252,7 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     (drawn,) = [one.figure for one in figures.measures if one.label == "FLOPs"]
     (trace,) = traces(drawn)
     assert trace["y"] == [500, 700, None]
+    (text,) = [one.text for one in figures.measures if one.label == "FLOPs"]
+    assert text == "FLOPs behind each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
     assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
     assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]

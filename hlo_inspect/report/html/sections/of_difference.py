@@ -111,8 +111,8 @@ def _facts_pictures(table: Table) -> Iterator[Chart]:
     families = [(name, pairs) for name, form in _FAMILIES if (pairs := _pairs(table, form))]
     if not families:
         return
-    measures = tuple(Measure(name, _before_and_after(table, pairs)) for name, pairs in families)
-    words = "; ".join(f"{name}: {_pairs_in_words(pairs)}" for name, pairs in families)
+    measures = tuple(Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families)
+    words = "; ".join(f"{measure.label}: {measure.text}" for measure in measures)
     yield Chart(
         "before-and-after",
         "Before and after",
@@ -204,7 +204,6 @@ def _pairs_in_words(pairs: Sequence[_FactPair]) -> str:
 def _changes_pictures(table: Table) -> Iterator[Chart]:
     """The changes by what they are of, each a part of a bar."""
     measures = []
-    words = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
         bars = [
             _DifferenceBar(str(record["area"]), more, _in_words(record), number)
@@ -212,14 +211,14 @@ def _changes_pictures(table: Table) -> Iterator[Chart]:
             if _is_number(more := record[name]) and more
         ]
         if bars:
-            measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites")))
-            words.append(f"{label}: " + "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS]))
+            text = f"{label}: " + "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS])
+            measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites"), text))
     if measures:
         yield Chart(
             "differences-by-kind",
             "Differences by kind",
             "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
-            ". ".join(words),
+            ". ".join(measure.text for measure in measures),
             measures[0].figure,
             table.name,
             measures=tuple(measures),

@@ -53,19 +53,21 @@ def _pictures(rows: Sequence[ChartRow]) -> Iterator[Chart]:
             "collectives-by-pass",
             "Collectives behind each pass",
             "A step up is a pass that brings collectives in, a step down one that merges or removes them.",
-            _changes(rows, "collectives"),
+            _changes(rows, "collectives", "Collectives"),
             _stacked(rows, kinds),
             _HISTORY,
         )
     measures = tuple(
-        Measure(label, _line(rows, name, label)) for name, label in _SUMS.items() if any(row.least(name) for row in rows)
+        Measure(label, _line(rows, name, label), _changes(rows, name, label))
+        for name, label in _SUMS.items()
+        if any(row.least(name) for row in rows)
     )
     if measures:
         yield Chart(
             "figures-by-pass",
             "Size of the module behind each pass",
             "Where the line is level a pass rewrote instructions without another figure. Grey marks are lower bounds.",
-            _changes(rows, "instructions"),
+            measures[0].text,
             measures[0].figure,
             _HISTORY,
             measures=measures,
@@ -140,8 +142,9 @@ def _hover(row: ChartRow, figure: str) -> str:
     return hover(f"{_file(row)} {row['pass']}", figure, row["change"] or "no other counts")
 
 
-def _changes(rows: Sequence[ChartRow], name: str) -> str:
-    """The passes behind which a count is another, in words."""
-    changed = [row for before, row in zip((None, *rows), rows, strict=False) if before is None or before[name] != row[name]]
-    words = in_words([(row["pass"], row.text(name)) for row in changed], _MOST_WORDS)
-    return f"{name.capitalize()} behind each pass that changed them: {words}."
+def _changes(rows: Sequence[ChartRow], name: str, label: str) -> str:
+    """The passes behind which a figure is another, in words."""
+    found = [(row["pass"], row.text(name)) for row in rows]
+    changed = [one for before, one in zip((None, *found), found, strict=False) if before is None or before[1] != one[1]]
+    words = in_words(changed, _MOST_WORDS)
+    return f"{label} behind each pass that changed them: {words}."
