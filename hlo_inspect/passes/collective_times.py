@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
 from hlo_inspect.passes.bounded_columns import bounded_seconds
-from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
+from hlo_inspect.passes.timed_sites import TimedSite, bound_site, bus_bandwidth, estimate_site
 from hlo_inspect.report.model import Column
 
 
@@ -52,14 +52,8 @@ class _Times:
         return bound_site(self._context, self.timelines, one, self._times[id(one)])
 
     def bus_bandwidth(self, members: Sequence[Collective]) -> float | None:
-        """Bytes per second that one device sends, as nccl-tests defines it; of several all bytes by all time."""
-        if len(members) == 1:
-            return self._times[id(members[0])].bus_bandwidth
-        if not members or any(one.wire_bytes is None or self._times[id(one)].estimate_s is None for one in members):
-            return None
-        sites = [(one.wire_bytes or 0, self.timelines.estimate.site_of(one)) for one in members]
-        busy = sum(site.busy for _, site in sites)
-        return sum(size * site.runs for size, site in sites) / busy if busy else None
+        """Of several all bytes by all time."""
+        return bus_bandwidth(self._context, [(one, self._times[id(one)]) for one in members])
 
     def level(self, members: Sequence[Collective]) -> str | None:
         """The level of links that takes longest; of several with different levels all of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.collectives import Collective
@@ -12,7 +12,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
-from hlo_inspect.passes.timed_sites import runs_of
+from hlo_inspect.passes.timed_sites import bus_bandwidth, runs_of
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))
@@ -22,38 +22,27 @@ _LARGEST = "above 1 GiB"
 
 @dataclass(slots=True)
 class _LinkClass:
-    """Collectives of a kind over an axis and a level, of a class of size: sums over all their runs.
-
-    `lacks_rate`: of one of them it is not known what it sends, or how long that takes.
-    """
+    """Collectives of a kind over an axis and a level, of a class of size: sums over all their runs."""
 
     kind: str
     axis: str | None
     level: str | None
     size: str
-    sites: int = 0
+    members: list[tuple[Collective, CollectiveTime]] = field(default_factory=list)
     runs: Bounds = NOTHING
     sent: Bounds = NOTHING
     bound: Seconds = NO_SECONDS
     estimate: Seconds = NO_SECONDS
-    lacks_rate: bool = False
-
-    @property
-    def bus_bandwidth(self) -> float | None:
-        """Wire bytes by the time of the model."""
-        sent, seconds = self.sent.least, self.estimate.least
-        return sent / seconds if sent and seconds and not self.lacks_rate else None
 
     def add(self, collective: Collective, time: CollectiveTime, runs: Bounds) -> None:
         """Counts one more of them."""
         size = collective.wire_bytes
         sent = Bounds(0, None, collective.why_unknown) if size is None else Bounds.exactly(size)
-        self.sites += 1
+        self.members.append((collective, time))
         self.runs = self.runs.plus(runs)
         self.sent = self.sent.plus(sent.times(runs))
         self.bound = sum_of(self.bound, seconds_of_runs(time.bound_s, runs, time.reason))
         self.estimate = sum_of(self.estimate, seconds_of_runs(time.estimate_s, runs, time.reason))
-        self.lacks_rate |= size is None or time.estimate_s is None
 
 
 def link_table(context: Context) -> Table:
@@ -63,12 +52,12 @@ def link_table(context: Context) -> Table:
         Column("axis", detail=1, get=lambda row: row.axis),
         Column("level", detail=1, width=8, get=lambda row: row.level),
         Column("sent_a_run", detail=2, width=10, get=lambda row: row.size),
-        Column("sites", "count", summed=True, detail=4, get=lambda row: row.sites),
+        Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
         *bounded("runs", "count", lambda row: row.runs),
         *bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
         *bounded_seconds("bound_s", lambda row: row.bound),
         *bounded_seconds("estimate_s", lambda row: row.estimate),
-        Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: row.bus_bandwidth),
+        Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members)),
     )
     rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))
     return Table.of("collective_links", "Collectives of one step on their links, each alone", columns, rows, page_rows=12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
@@ -43,3 +44,20 @@ def _timed_site(context: Context, step: TimedStep, collective: Collective, of_ru
     runs, site = runs_of(context, collective), step.site_of(collective)
     missing = (why_unknown if of_run is None else "") or runs.reason
     return TimedSite(runs, Seconds(site.busy, missing), Seconds(site.window, runs.reason), Seconds(site.exposed, missing))
+
+
+def bus_bandwidth(context: Context, members: Sequence[tuple[Collective, CollectiveTime]]) -> float | None:
+    """Bytes per second that one device sends by the model, as nccl-tests defines it. Of several collectives it is that of all
+    bytes and all time, `None` where it differs between them and how often one of them runs is not known.
+    """
+    rates = {time.bus_bandwidth for _, time in members}
+    if len(rates) == 1:
+        return rates.pop()
+    sent = seconds = 0.0
+    for collective, time in members:
+        runs = runs_of(context, collective).exact
+        if runs is None or collective.wire_bytes is None or time.estimate_s is None:
+            return None
+        sent += collective.wire_bytes * runs
+        seconds += time.estimate_s * runs
+    return sent / seconds if sent and seconds else None

@@ -97,6 +97,18 @@ def test_in_a_loop_of_unknown_length_sums_are_lower_bounds(command: str, table: 
     assert row["bus_bandwidth"] == pytest.approx(sent / least["estimate_s"])
 
 
+def test_of_several_sizes_and_unknown_runs_no_bandwidth_is_known() -> None:
+    """What one in the loop reaches weighs nobody knows how much against another one of half the size outside."""
+    half = "half = f32[524288]{0} slice(w), slice={[0:524288]}"
+    after = f"small = f32[524288]{{0}} all-reduce(half), channel_id=2, {ROWS}, {SUM}"
+    root = "ROOT r = f32[1048576]{0} concatenate(small, small), dimensions={0}"
+    text = IN_LOOP.replace("ROOT w =", "w =").replace("body=body", f"body=body\n  {half}\n  {after}\n  {root}")
+    (row,) = hlo_inspect.inspect(text, "time", profile="a100-sxm-80gb").table("collective_links").records()
+    assert (row["sites"], row["runs"], row["bus_bandwidth"]) == (2, None, None)
+    sizes = hlo_inspect.inspect(text, "collectives", profile="a100-sxm-80gb").table("collectives_by_axis").records()
+    assert [one["bus_bandwidth"] for one in sizes] == [None]
+
+
 def test_exposed_time_in_a_loop_of_unknown_length() -> None:
     (row,) = hlo_inspect.inspect(IN_LOOP, "collectives", profile="a100-sxm-80gb").table("collectives").records()
     assert row["exposed_s"] is None
