@@ -82,7 +82,8 @@ class _Placed:
 
         self._np = np
         kind = np.int32 if largest < _MANY else np.int64 if largest < _TOO_MANY else object
-        self._columns: list[NDArray[Any]] = [np.empty(count, kind) for _ in range(4)]
+        self._table: NDArray[Any] = np.empty((4, count), kind)
+        self._columns = tuple(self._table)
         self._overlap, self._second = np.empty(count, np.bool_), np.empty(count, np.bool_)
         self._count = 0
 
@@ -115,11 +116,11 @@ class _Placed:
 
     def add(self, spans: Sequence[tuple[int, int]], bottom: int, top: int) -> None:
         """Spans of what lies from one offset to the other."""
+        table = self._table
         at = int(self._columns[2][: self._count].searchsorted(bottom))
         for start, end in spans:
-            for column, value in zip(self._columns, (start, end, bottom, top), strict=True):
-                column[at + 1 : self._count + 1] = column[at : self._count]
-                column[at] = value
+            table[:, at + 1 : self._count + 1] = table[:, at : self._count]
+            table[:, at] = (start, end, bottom, top)
             self._count += 1
 
 
