@@ -47,6 +47,9 @@ class MatchingSide:
         self.numbers = [-1] * self.size
         self.seeds = list(self.local)
         self.rest: Sequence[int] = range(self.size)
+        self._taken: list[int] = []
+        self._near: list[int] = []
+        self._far: list[int] = []
         self._sorts = [opcode in COMMUTATIVE for opcode in self.opcodes]
         self.users: list[list[tuple[int, int]]] = [[] for _ in self.local]
         for row, operands in enumerate(self.operands):
@@ -63,6 +66,7 @@ class MatchingSide:
     def take(self, row: int, mate: int, number: int) -> None:
         """Notes the mate of a row, and the number of their pair."""
         self.mates[row], self.numbers[row], self.seeds[row] = mate, number, -number - 2
+        self._taken.append(row)
 
     def unmatched(self) -> Sequence[int]:
         """The rows without a mate."""
@@ -105,18 +109,41 @@ class MatchingSide:
                 colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))
         return colours
 
-    def around(self, colours: Sequence[int]) -> list[int]:
-        """These colours of all rows, those of unmatched ones with the colours of their operands and of what reads them."""
-        found = list(colours)
+    def within(self) -> tuple[list[int], list[int]]:
+        """Colours that tell unmatched rows apart by what they stand among within one step, and within two. After the first time
+        only those are made again that have another neighbour since.
+        """
+        taken, self._taken = self._taken, []
+        if not self._near:
+            self._near, self._far = list(self.seeds), list(self.seeds)
+            near = far = set(self.unmatched())
+        else:
+            for row in taken:
+                self._near[row] = self._far[row] = self.seeds[row]
+            near = self._unmatched_beside(taken)
+            far = near | self._unmatched_beside(near)
+        self._colour(near, self.seeds, self._near)
+        self._colour(far, self._near, self._far)
+        return self._near, self._far
+
+    def _unmatched_beside(self, rows: Iterable[int]) -> set[int]:
+        """The rows without a mate among the operands of some rows and what reads them."""
+        beside: set[int] = set()
+        for row in rows:
+            beside.update(defined(self.operands[row]))
+            beside.update([user for user, _ in self.users[row]])
+        return beside.difference(self.mates)
+
+    def _colour(self, rows: Iterable[int], colours: Sequence[int], found: list[int]) -> None:
+        """Colours rows in `found` by these colours of their own, of their operands and of what reads them."""
         root, operands, users = self.view.root, self.operands, self.users
-        for row in self.rest:
+        for row in rows:
             above = [0 if operand is None else colours[operand] for operand in operands[row]]
             if self._sorts[row]:
                 above.sort()
             below = [(colours[user], position) for user, position in users[row]]
             below.sort()
             found[row] = hash((colours[row], _ROOT if row == root else _PLAIN, len(above), *above, *below))
-        return found
 
     def scope(self, row: int) -> str:
         """The op_name, with `*` for numbers."""
@@ -172,8 +199,7 @@ class RowMatcher:
         for _ in range(_ROUNDS):
             if not all(side.unmatched() for side in self._sides):
                 return
-            near = [side.around(side.seeds) for side in self._sides]
-            far = [side.around(colours) for side, colours in zip(self._sides, near, strict=True)]
+            near, far = zip(*(side.within() for side in self._sides), strict=True)
             found = self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)
             if not found:
                 return
