@@ -80,6 +80,8 @@ def _curve(context: Context, device: DeviceMemory) -> Table:
         Column("bytes", "bytes", get=lambda item: item[0].bytes),
         Column("phase", get=lambda item: item[0].phase),
         Column("loop", get=lambda item: item[0].loop),
+        Column("highest_at", "number", get=lambda item: item[0].highest),
+        Column("highest_name", get=lambda item: device.schedule.name(item[0].highest)),
         Column("static_bytes", "bytes", get=lambda _: device.static_bytes),
         Column("temporaries", "count", get=lambda item: item[1].arrays),
     ]

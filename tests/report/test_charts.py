@@ -16,12 +16,13 @@ import hlo_inspect
 from hlo_inspect.report.html.charts import palette
 from hlo_inspect.report.html.charts.all_charts import CHARTS, module_charts
 from hlo_inspect.report.html.charts.layout import amounts_axis
+from hlo_inspect.report.html.charts.memory import fit_chart
 from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.html.tables import distinct_tables
 from hlo_inspect.report.html.views import page_of
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import Column, Report, Table
 from hlo_inspect.report.options import RenderOptions
 from tests.browser.page_data import PageData
 
@@ -188,6 +189,49 @@ def test_a_click_leads_to_a_row_of_the_page(dump: str) -> None:
             table, row = key[1].split(":")
             assert f"table/{table}" in page.ids, (name, table)
             assert int(row) < len(tables[table].rows)
+
+
+def test_parts_of_memory_that_are_not_known_are_named() -> None:
+    columns = (Column("part"), Column("bytes", "bytes"))
+    rows = (("arguments", 1024), ("outputs beside arguments", 0), ("constants", 0), ("temporaries", None))
+    chart = fit_chart({"memory_parts": Table("memory_parts", "", columns, rows)})
+    assert chart is not None
+    assert chart.sentence == "What the program needs of device memory at least: without temporaries, which are not known."
+    assert chart.text == "arguments: 1.00 KiB; temporaries: ?"
+    assert marks(chart.figure, "x") == [1024]
+
+
+def test_the_peak_is_marked_where_it_is(tmp_path: Path) -> None:
+    """Of 1,504 instructions the one that reads the large array makes the peak; a point of the curve stands for three."""
+    lines = [f"  n{at} = f32[8]{{0}} negate(n{at - 1})" for at in range(1, 1501)]
+    lines[1000:1000] = ["  big = f32[1024]{0} iota(), iota_dimension=0", "  s = f32[8]{0} slice(big), slice={[0:8]}"]
+    lines[-1] = "  n1500 = f32[8]{0} add(n1499, s)"
+    text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
+
+ENTRY e {{
+  n0 = f32[8]{{0}} parameter(0)
+{chr(10).join(lines)}
+  ROOT r = f32[8]{{0}} negate(n1500)
+}}
+"""
+    path = tmp_path / "m.txt"
+    path.write_text(text)
+    memory = hlo_inspect.inspect(path, ("memory", "pictures"))
+    (row,) = [row for row in memory.table("live_curve").records() if row["highest_name"] == "s"]
+    assert row["bytes"] == memory.facts["memory.peak_bytes"]
+    assert row["first"] < row["highest_at"] <= row["last"]
+    chart = {one.name: one for one in module_charts(memory.tables)["memory"]}["live-bytes"]
+    assert chart.text.startswith("The peak of 4.09 KiB is at instruction 1002, s: big 4.00 KiB, s 32 B")
+    assert dict(chart.figure)["layout"]["annotations"][0]["x"] == row["highest_at"]  # type: ignore[index]
+
+
+def test_a_program_without_temporaries_has_no_list_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} negate(p)\n}\n"
+    )
+    chart = {one.name: one for one in module_charts(hlo_inspect.inspect(path, PASSES).tables)["memory"]}["live-bytes"]
+    assert chart.text == "64 B are live all the time, none of them temporaries."
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

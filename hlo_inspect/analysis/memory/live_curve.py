@@ -19,8 +19,8 @@ _LOOKED_AT = 16
 
 
 class CurvePoint(NamedTuple):
-    """A part of the schedule, from its first to its last time: the most bytes that are live at one of them. `phase` is the one
-    that most of its instructions have that have one, `loop` the innermost loop.
+    """A part of the schedule, from its first to its last time: the most bytes that are live at one of them, of which `highest`
+    is the first. `phase` is the one that most of its instructions have that have one, `loop` the innermost loop.
     """
 
     first: int
@@ -28,6 +28,7 @@ class CurvePoint(NamedTuple):
     bytes: int
     phase: str
     loop: str
+    highest: int
 
 
 def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> list[CurvePoint]:
@@ -43,7 +44,8 @@ def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> li
         phases.pop(UNKNOWN, None)
         phase = phases.most_common(1)[0][0] if phases else UNKNOWN
         loop = loop_around(device, schedule.run_at[(first + last - 1) // 2])
-        points.append(CurvePoint(first, last - 1, device.static_bytes + max(curve[first:last]), phase, loop))
+        highest = max(range(first, last), key=curve.__getitem__)
+        points.append(CurvePoint(first, last - 1, device.static_bytes + curve[highest], phase, loop, highest))
     return points
 
 

@@ -9,7 +9,7 @@ from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bar
 from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout
 from hlo_inspect.report.html.charts.palette import colour, rank
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
+from hlo_inspect.report.html.charts.texts import LONGEST, hover, in_words, plain, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
@@ -23,7 +23,9 @@ _PARTS = {
 
 def fit_chart(tables: Tables) -> Chart | None:
     """What the program needs, beside what the accelerator has where that is known."""
-    rows = [row for row in rows_of(tables, "memory_parts") if row.least("bytes")]
+    listed = [row for row in rows_of(tables, "memory_parts") if row["bytes"] != 0]
+    rows = [row for row in listed if row["bytes"] is not None]
+    missing = " and ".join(str(row["part"]) for row in listed if row["bytes"] is None)
     fit = next(iter(rows_of(tables, "memory_fit")), None)
     if not rows:
         return None
@@ -36,6 +38,8 @@ def fit_chart(tables: Tables) -> Chart | None:
         for row in rows
     ]
     labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
+    if missing:
+        sentence = f"What the program needs of device memory at least: without {missing}, which are not known."
     figure = _with_legend(bars_figure(labels, parts, "bytes"))
     measures = [Measure("In parts", figure)]
     if fit is not None:
@@ -45,7 +49,7 @@ def fit_chart(tables: Tables) -> Chart | None:
         fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
         sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
         measures.append(Measure("Of the accelerator", _with_legend(bars_figure(labels, parts, "bytes"))))
-    text = in_words((row["part"], row.text("bytes")) for row in rows)
+    text = in_words((row["part"], row.text("bytes")) for row in listed)
     several = tuple(measures) if len(measures) > 1 else ()
     return Chart("memory-fit", "Does it fit", sentence, text, figure, "memory_parts", several, bars_height(len(labels) + 1))
 
@@ -94,7 +98,7 @@ def curve_chart(tables: Tables) -> Chart | None:
         shapes=[_band(phase, first, last) for phase, first, last in runs],
         annotations=[
             {
-                "x": peak["first"],
+                "x": peak["highest_at"],
                 "y": peak["bytes"],
                 "text": plain(f"peak {peak.text('bytes')}"),
                 "showarrow": True,
@@ -112,11 +116,18 @@ def curve_chart(tables: Tables) -> Chart | None:
         "Live bytes over the schedule",
         "How many bytes are live while the program runs, with its phases behind the curve. What is live at the peak decides "
         "what the program needs; hover shows the largest arrays of each moment.",
-        f"The peak of {peak.text('bytes')} is at instruction {peak['first']}: {', '.join(_largest(peak))}",
+        _peak_in_words(peak),
         {"data": [curve, *legend], "layout": layout},
         "live_curve",
         height=360,
     )
+
+
+def _peak_in_words(peak: ChartRow) -> str:
+    if not peak.least("temporaries"):
+        return f"{peak.text('bytes')} are live all the time, none of them temporaries."
+    where = f"instruction {peak['highest_at']}, {short(str(peak['highest_name']), LONGEST)}"
+    return f"The peak of {peak.text('bytes')} is at {where}: {', '.join(_largest(peak))}"
 
 
 def _phases(rows: Sequence[ChartRow]) -> Iterator[tuple[str, float, float]]:
