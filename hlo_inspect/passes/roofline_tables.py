@@ -48,13 +48,15 @@ class _Point(NamedTuple):
 
 
 def roofline_tables(context: Context) -> Iterator[Table]:
-    """The kernels that have a place, those that have none by reason, and with a profile the roofs. Before fusion nothing tells
-    which bytes reach memory: the kernels have their places by the bytes that they read and write, and there are no roofs.
+    """The kernels that have a place, those that have none by reason, and with a profile the roofs. Before fusion it is not
+    known which bytes reach memory: the kernels have their places by the bytes that they read and write, and there are no roofs.
     """
     groups = kernel_groups(context)
     times = context.kernel_times if context.kernel_times is not None and not context.kernel_times.bytes_gap else None
     points = list(_points(context, groups, times))
-    placed = [point for point in points if not point.left_out]
+    left_out, placed = ([point for point in points if bool(point.left_out) == is_out] for is_out in (True, False))
+    if left_out:
+        yield _left_out(left_out)
     if not placed:
         return
     more = [Column("group", "number", get=lambda point: point.number)]
@@ -71,7 +73,6 @@ def roofline_tables(context: Context) -> Iterator[Table]:
     own = Table.of("roofline", "Kernels on the roofline, equal ones together", more, placed)
     rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
     yield Table(own.name, own.title, (*groups.columns, *own.columns), rows, on_page=False)
-    yield _left_out([point for point in points if point.left_out])
     if times is not None:
         yield _roofs(context, times.profile, placed)
 
@@ -111,7 +112,6 @@ def _left_out(points: Iterable[_Point]) -> Table:
     columns = (
         Column("reason", get=lambda group: group[0].left_out),
         Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
-        Column("share", "share", get=lambda group: sum(point.row.share or 0.0 for point in group)),
     )
     groups = group_rows(points, lambda point: point.left_out)
     return Table.of("roofline_left_out", "Kernels without a place on the roofline", columns, groups, on_page=False)

@@ -180,6 +180,17 @@ def test_every_kernel_is_on_the_roofline_or_left_out(dump: str) -> None:
     assert sites == report.facts["kernels.count"]
 
 
+def test_without_a_place_for_any_kernel_there_is_why(tmp_path: Path) -> None:
+    """A transposition alone has no FLOPs."""
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n  ROOT t = f32[8,4]{1,0} transpose(p), \
+dimensions={1,0}\n}\n"
+    )
+    report = of_text(text, tmp_path)
+    assert "roofline" not in {table.name for table in report.tables}
+    assert records(report, "roofline_left_out") == [{"reason": "without FLOPs", "sites": 1}]
+
+
 def test_a_timeline_of_many_events_has_few_marks(tmp_path: Path) -> None:
     """Each sum of two numbers takes a little more than the microsecond of its launch."""
     sums = "\n".join(f"  s{number} = f32[] add(s{number - 1}, p)" for number in range(1, 2001))

@@ -20,6 +20,7 @@ from hlo_inspect.report.html.charts.memory import fit_chart
 from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
+from hlo_inspect.report.html.sections.of_module import module_sections
 from hlo_inspect.report.html.tables import distinct_tables
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Column, Report, Table
@@ -232,6 +233,17 @@ def test_a_program_without_temporaries_has_no_list_of_them(tmp_path: Path) -> No
     )
     chart = {one.name: one for one in module_charts(hlo_inspect.inspect(path, PASSES).tables)["memory"]}["live-bytes"]
     assert chart.text == "64 B are live all the time, none of them temporaries."
+
+
+def test_without_a_roofline_the_section_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n"
+        "  ROOT t = f32[8,4]{1,0} transpose(p), dimensions={1,0}\n}\n"
+    )
+    found = hlo_inspect.inspect(path, PASSES)
+    sections = {one.name: one for one in module_sections(found, found.tables)}
+    assert sections["kernels"].text == "No kernel has a place on a roofline: 1 kernel without FLOPs."
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

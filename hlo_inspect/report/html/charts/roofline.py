@@ -30,7 +30,7 @@ _MEASURES = (
 def roofline_chart(tables: Tables) -> Chart | None:
     """A mark for each row of the table that has the measure; the largest and those far from their roof are named."""
     rows = rows_of(tables, "roofline")
-    left_out = ", ".join(_left_out(row) for row in rows_of(tables, "roofline_left_out") if row["sites"])
+    left_out = kernels_left_out(tables)
     beside = f" Not shown: {left_out}." if left_out else ""
     roofs = rows_of(tables, "roofs")
     if not rows:
@@ -60,14 +60,20 @@ def roofline_chart(tables: Tables) -> Chart | None:
     )
 
 
+def kernels_left_out(tables: Tables) -> str:
+    """How many kernels have no place on the roofline, by reason; empty where all have one."""
+    return ", ".join(_left_out(row) for row in rows_of(tables, "roofline_left_out") if row["sites"])
+
+
 def _left_out(row: ChartRow) -> str:
-    return f"{row.text('sites')} {'' if row['reason'] == 'collectives' else 'kernels '}{row['reason']}"
+    what = "" if row["reason"] == "collectives" else "kernel " if row["sites"] == 1 else "kernels "
+    return f"{row.text('sites')} {what}{row['reason']}"
 
 
 def _without_roofs(rows: Sequence[ChartRow], beside: str) -> Chart:
     has_times = any(row.least("bound_s") for row in rows)
     size = "time" if has_times else "bytes"
-    why = "Before fusion nothing tells which of these bytes reach memory." if has_times else _WITH_PROFILE
+    why = "Before fusion it is not known which of these bytes reach memory." if has_times else _WITH_PROFILE
     return Chart(
         "roofline",
         "Kernels by bytes and FLOPs",

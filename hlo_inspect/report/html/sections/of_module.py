@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hlo_inspect.report.html.charts.all_charts import module_charts
+from hlo_inspect.report.html.charts.roofline import kernels_left_out
 from hlo_inspect.report.html.model import PageSection
 from hlo_inspect.report.html.sections.optimizer_words import optimizer_words
 from hlo_inspect.report.model import Report, Table
@@ -15,7 +16,7 @@ _PLAN = (
         "step",
         "Where the step goes",
         tables=("step", "resources", "time_by_phase", "cost_by_phase"),
-        nothing="The text says nothing that costs time.",
+        nothing="No instruction of this text is known to take time.",
         command="time",
     ),
     PageSection(
@@ -97,7 +98,15 @@ def module_sections(report: Report, tables: Sequence[Table]) -> tuple[PageSectio
     """The sections as planned with their pictures, and a last one with the tables that no other has."""
     pictures = module_charts(tables)
     words = {"optimizer": optimizer_words(tables)}
+    if not pictures["kernels"]:
+        words["kernels"] = _no_roofline(tables)
     sections = tuple(replace(one, pictures=pictures.get(one.name, ()), text=words.get(one.name, "")) for one in _PLAN)
     planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
     return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
+
+
+def _no_roofline(tables: Sequence[Table]) -> str:
+    """Why there is no picture of kernels; empty where there are none."""
+    left_out = kernels_left_out({table.name: table for table in tables})
+    return f"No kernel has a place on a roofline: {left_out}." if left_out else ""
