@@ -220,7 +220,7 @@ ENTRY e {{
     memory = hlo_inspect.inspect(path, ("memory", "pictures"))
     (row,) = [row for row in memory.table("live_curve").records() if row["highest_name"] == "s"]
     assert row["bytes"] == memory.facts["memory.peak_bytes"]
-    assert row["first"] < row["highest_at"] <= row["last"]
+    assert row["first"] != row["highest_at"] == 1002
     chart = {one.name: one for one in module_charts(memory.tables)["memory"]}["live-bytes"]
     assert chart.text.startswith("The peak of 4.09 KiB is at instruction 1002, s: big 4.00 KiB, s 32 B")
     assert dict(chart.figure)["layout"]["annotations"][0]["x"] == row["highest_at"]  # type: ignore[index]
@@ -244,6 +244,27 @@ def test_without_a_roofline_the_section_says_why(tmp_path: Path) -> None:
     found = hlo_inspect.inspect(path, PASSES)
     sections = {one.name: one for one in module_sections(found, found.tables)}
     assert sections["kernels"].text == "No kernel has a place on a roofline: 1 kernel without FLOPs."
+
+
+def test_collectives_of_unknown_size_are_counted(tmp_path: Path) -> None:
+    """What the second sends is not known: one device is in two groups."""
+    text = """HloModule m, is_scheduled=true, num_partitions=2
+
+ENTRY e {
+  p = f32[1024]{0} parameter(0)
+  a = f32[1024]{0} collective-permute(p), source_target_pairs={{0,1},{1,0}}, channel_id=1
+  ROOT b = f32[1024]{0} all-to-all(a), replica_groups={{0,1},{0}}, dimensions={0}
+}
+"""
+    path = tmp_path / "m.txt"
+    path.write_text(text)
+    found = hlo_inspect.inspect(path, PASSES)
+    assert [row["executed_wire_bytes"] for row in found.table("collectives").records()] == [4096, None]
+    drawn = {one.name: one for one in module_charts(found.tables)["collectives"]}
+    for name in ("collectives-by-axis", "collective-sizes", "largest-collectives"):
+        assert drawn[name].sentence.endswith(": 1 of unknown size."), name
+    assert drawn["largest-collectives"].text == "a: 4.00 KiB among {{0,1},{1,0}}"
+    assert drawn["collective-sizes"].text.endswith("; collective-permute up to 4.00 KiB: 1 run of 1 collective")
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

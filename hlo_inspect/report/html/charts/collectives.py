@@ -9,7 +9,7 @@ from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bar
 from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout, tick_text
 from hlo_inspect.report.html.charts.palette import colour
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain, short
+from hlo_inspect.report.html.charts.texts import counted, hover, in_words, not_shown, plain, short
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -19,7 +19,8 @@ _CLASSES = 5  # as wide as so many classes at least
 
 def axes_chart(tables: Tables) -> Chart | None:
     """Bytes that one device sends in one step, by axis and kind."""
-    rows = [row for row in rows_of(tables, "collectives_by_axis_and_kind") if row.least("executed_wire_bytes")]
+    listed = rows_of(tables, "collectives_by_axis_and_kind")
+    rows = [row for row in listed if row.least("executed_wire_bytes")]
     if not rows:
         return None
     axes = list(dict.fromkeys(row["axis"] for row in rows))
@@ -32,8 +33,8 @@ def axes_chart(tables: Tables) -> Chart | None:
     return Chart(
         "collectives-by-axis",
         "Sent in one step, by mesh axis",
-        "The bytes that one device sends along each axis of the mesh, by kind of collective: the axis of the longest bar "
-        "needs the fastest links.",
+        "The bytes that one device sends along each axis of the mesh, by kind of collective: along the axis of the longest "
+        f"bar it sends most.{_unknown(listed)}",
         in_words((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
         figure,
         "collectives_by_axis_and_kind",
@@ -41,12 +42,22 @@ def axes_chart(tables: Tables) -> Chart | None:
     )
 
 
+def _unknown(rows: Iterable[ChartRow]) -> str:
+    """How many collectives have no bar since nothing is known of what they send."""
+    without = [row for row in rows if row["executed_wire_bytes"] is None and not row.least("executed_wire_bytes")]
+    return not_shown(sum(int(row.least("sites")) or 1 for row in without), "of unknown size")
+
+
 def _bar(row: ChartRow, line: int) -> Bar:
     told = hover(
         f"{row['kind']} along {_axis_name(row['axis'])}",
-        f"{row.text('executed_wire_bytes')} sent in {row.text('runs')} runs of {row.text('sites')} collectives",
+        f"{row.text('executed_wire_bytes')} sent in {_runs(row)}",
     )
     return Bar(line, row.least("executed_wire_bytes"), told, row.key)
+
+
+def _runs(row: ChartRow) -> str:
+    return f"{counted(row.text('runs'), 'run')} of {counted(row.text('sites'), 'collective')}"
 
 
 def _axis_name(axis_of: object) -> str:
@@ -71,8 +82,9 @@ def sizes_chart(tables: Tables) -> Chart | None:
     return Chart(
         "collective-sizes",
         "Sizes of collectives",
-        "Collectives of one step by the size of their array: many small ones cost latency, few large ones bandwidth.",
-        in_words((f"{row['kind']} up to {row.text('up_to_bytes')}", f"{row.text('runs')} runs") for row in rows),
+        "Collectives of one step by the size of their array: many small ones cost latency, few large ones bandwidth."
+        + _unknown(rows).replace("Not shown", "Without bytes"),
+        in_words((f"{row['kind']} up to {row.text('up_to_bytes')}", _runs(row)) for row in rows),
         measures[0].figure,
         "collective_sizes",
         tuple(measures) if len(measures) > 1 else (),
@@ -93,7 +105,7 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
             "hovertext": [
                 hover(
                     f"{kind} up to {row.text('up_to_bytes')}",
-                    f"{row.text('runs')} runs of {row.text('sites')} collectives, {row.text('executed_wire_bytes')} sent",
+                    f"{_runs(row)}, {row.text('executed_wire_bytes')} sent",
                 )
                 for row in of_kind
             ],
@@ -118,7 +130,8 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
 
 def largest_chart(tables: Tables) -> Chart | None:
     """The collectives that send most, with their groups; the table has them first."""
-    rows = [row for row in rows_of(tables, "collectives")[:_LARGEST] if row.least("executed_wire_bytes")]
+    listed = rows_of(tables, "collectives")
+    rows = [row for row in listed[:_LARGEST] if row.least("executed_wire_bytes")]
     if not rows:
         return None
     parts = [
@@ -132,20 +145,25 @@ def largest_chart(tables: Tables) -> Chart | None:
     return Chart(
         "largest-collectives",
         "Largest collectives",
-        "The collectives that send most in one step. Hover shows between which devices, a click leads to the row.",
-        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {row['replica_groups']}") for row in rows),
+        "The collectives that send most in one step. Hover shows between which devices, a click leads to the row."
+        + _unknown(listed),
+        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {_between(row)}") for row in rows),
         bars_figure([row["name"] for row in rows], parts, "bytes"),
         "collectives",
         height=bars_height(len(rows)),
     )
 
 
+def _between(row: ChartRow) -> str:
+    """Which devices send each other something."""
+    return str(row["replica_groups"] or row["source_target_pairs"] or "all devices")
+
+
 def _groups(row: ChartRow) -> str:
-    between = row["replica_groups"] or row["source_target_pairs"]
     return hover(
         row["name"],
         row["shape"],
-        f"{row.text('executed_wire_bytes')} sent in {row.text('runs')} runs",
-        f"along {_axis_name(row['axis'])}: {short(str(between), 90)}",
+        f"{row.text('executed_wire_bytes')} sent in {counted(row.text('runs'), 'run')}",
+        f"along {_axis_name(row['axis'])}: {short(_between(row), 90)}",
         f"{row['phase']} {row['source']}",
     )

@@ -8,7 +8,7 @@ from operator import methodcaller
 from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
 from hlo_inspect.report.html.charts.palette import series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words
+from hlo_inspect.report.html.charts.texts import hover, in_words, not_shown
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -36,7 +36,8 @@ def loops_chart(tables: Tables) -> Chart | None:
     return Chart(
         "loops",
         "Loops",
-        "What all iterations of a loop do in one step, with the loops inside of it.",
+        "What all iterations of a loop do in one step, with the loops inside of it."
+        + not_shown(sum(not any(row.least(column) for column, _, _ in _MEASURES) for row in rows), "of unknown cost"),
         in_words((row["loop"], f"{row.text('trip_count')} iterations, {row.text('runs')} runs") for row in rows),
         measures[0][1].figure,
         "loops",

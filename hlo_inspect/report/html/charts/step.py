@@ -31,12 +31,12 @@ def step_chart(tables: Tables) -> Chart | None:
 
 
 _STEP = (
-    "Where the time goes: kernels by what bounds them, and what of the collectives nothing hides. The upper bar is what no "
-    "schedule can beat, the lower one what the model of the accelerator expects."
+    "Where the time goes: kernels by what bounds them, and exposed collectives, which no kernel overlaps. The upper bar is "
+    "what no schedule can beat, the lower one what the model of the accelerator expects."
 )
 _ALONE = (
     "What binds the kernels: the upper bar is the time that they take at least, the lower one what the model of the "
-    "accelerator expects. The text is no schedule, so that nothing tells what of the collectives is hidden: they are not in it."
+    "accelerator expects. The text is not scheduled, so overlap is unknown and collectives are left out."
 )
 
 

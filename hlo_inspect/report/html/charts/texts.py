@@ -41,6 +41,16 @@ def _wrapped(text: Value) -> str:
     return "<br>".join(plain(shown[at : at + _LINE]) for at in range(0, max(1, len(shown)), _LINE))
 
 
+def counted(count: str, what: str) -> str:
+    """A count with its noun, as "1 run" and "2 runs"."""
+    return f"{count} {what}" if count == "1" else f"{count} {what}s"
+
+
+def not_shown(unknown: int, what: str) -> str:
+    """A sentence on what has no mark since its figure is not known; empty where that is nothing."""
+    return f" Not shown: {unknown:,} {what}." if unknown else ""
+
+
 def role_words(role: Value) -> str:
     """The role of a parameter or an array as it is said: "first moment"."""
     return str(role).replace("_", " ")

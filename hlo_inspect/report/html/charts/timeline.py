@@ -31,8 +31,8 @@ def timeline_chart(tables: Tables) -> Chart | None:
     return Chart(
         "timeline",
         tables["timeline"].title,
-        "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are collectives "
-        "that nothing hides. Drag to zoom in, double-click to go back.",
+        "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are exposed "
+        "collectives. Drag to zoom in, double-click to go back.",
         in_words((name, f"{len(of_kind):,} marks") for name, of_kind in kinds.items()),
         {"data": [_trace(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
         "timeline",
