@@ -54,6 +54,22 @@ ENTRY %main (x: f32[16384], n: f32[]) -> (f32[], f32[16384]) {
 }
 """
 
+EQUAL_NAMES = """\
+HloModule names, is_scheduled=true
+
+%called (p: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  %x = f32[8] negate(%p)
+  ROOT %y = f32[8] negate(%x)
+}
+ENTRY %main (q: f32[8], r: f32[1024]) -> (f32[8], f32[1024]) {
+  %r = f32[1024] parameter(1)
+  %x = f32[1024] exponential(%r)
+  %q = f32[8] parameter(0)
+  %c = f32[8] call(%q), to_apply=%called
+  ROOT %all = (f32[8], f32[1024]) tuple(%c, %x)
+}
+"""
 OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
 FILTER_VALUES = (
     *("?", '"?"', "5", "5KiB", ".5", "5.", ".", "1_000", "1__0", "1,000", "1e3", "1E-3", "1e9999", "0x10", "+4", "-1", "e3"),
@@ -329,6 +345,43 @@ def _chosen(table: Table, condition: str) -> str | None:
     except UsageError:
         return None
     return "".join(str(row[0]) for row in table.rows if test(row))
+
+
+def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:
+    """`x` is a negate in one computation, and an exponential in the other: each row and each operand leads to its own."""
+    dump = tmp_path / "names.hlo"
+    dump.write_text(EQUAL_NAMES)
+    page = opened(written(dump))
+    dialog = page.get_by_role("dialog")
+
+    def said() -> str:
+        page.wait_for_selector("dialog[open]")
+        return dialog.inner_text()
+
+    def follow(address: str) -> str:
+        page.evaluate("to => { location.hash = to; }", address)
+        page.wait_for_timeout(50)
+        return said()
+
+    _open_table(page, "kernels")
+    links = page.locator("[id='table/kernels'] .dt-scroll-body tbody").get_by_role("link", name="x", exact=True)
+    found = {}
+    for link in links.all():
+        address = link.get_attribute("href") or ""
+        text = follow(address)
+        opcode = next(one for one in ("negate", "exponential") if one in text)
+        found[opcode] = address
+        assert ("8.00 KiB" in text, "64 B" in text) == (opcode == "exponential", opcode == "negate"), text
+    assert len(set(found.values())) == 2
+    both = follow("#instruction/x")
+    assert "line 5" in both
+    assert "line 10" in both
+    dialog.get_by_role("link", name="in main").click()
+    page.wait_for_function("() => document.getElementById('instruction').innerText.includes('exponential')")
+    assert "negate" in follow("#instruction/y")
+    dialog.get_by_role("link", name="x", exact=True).click()
+    page.wait_for_function("to => location.hash === to", arg=found["negate"])
+    page.keyboard.press("Escape")
 
 
 def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:

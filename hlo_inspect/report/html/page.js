@@ -57,59 +57,112 @@ const columnOf = (table, name) => table.columns.find((column) => column.name ===
 // ---- instructions ------------------------------------------------------------------------------------------------------
 
 const NAMES = new Set(["name", "longest", "operands", "used_by"]);
+const PLACE = ["computation", "line"];
 const known = new Map();
 
-// The rows of the instructions of a view, by name.
+// The rows of the instructions of a view, by name: two computations can each have one of the same name.
 function instructions(view) {
   if (!known.has(view)) {
     const table = data(view, "table", "instructions");
     const names = table ? columnOf(table, "name") : null;
     const rows = new Map();
-    for (let row = 0; table && row < table.rows; row += 1) rows.set(valueAt(names, row), row);
+    for (let row = 0; table && row < table.rows; row += 1) {
+      const name = valueAt(names, row);
+      if (rows.has(name)) rows.get(name).push(row);
+      else rows.set(name, [row]);
+    }
     known.set(view, rows);
   }
   return known.get(view);
 }
 
-const toInstruction = (view, name) => `#${prefix(view)}instruction/${encodeURIComponent(name)}`;
-
-function instructionLink(view, name) {
-  return instructions(view).has(name) ? element("a", { href: toInstruction(view, name) }, name) : name;
+// The place that a row of a table says it is at, as far as the table has it.
+function placeAt(table, row) {
+  const columns = PLACE.map((name) => columnOf(table, name)).filter(Boolean);
+  return Object.fromEntries(columns.map((column) => [column.name, valueAt(column, row)]));
 }
 
-function linkedNames(view, text) {
-  return text.split(", ").flatMap((name, at) => (at ? [", ", instructionLink(view, name)] : [instructionLink(view, name)]));
+const agree = (one, other) => PLACE.every((name) => one[name] == null || other[name] == null || one[name] === other[name]);
+
+// The rows of instructions of a name at a place.
+function rowsAt(view, name, place = {}) {
+  const rows = instructions(view).get(name) ?? [];
+  const table = data(view, "table", "instructions");
+  return rows.filter((row) => agree(place, placeAt(table, row)));
 }
 
-// Every table with a row of that name, and its number.
-function rowsNamed(view, name) {
+// The address of one instruction, of all of a name where the place does not say which, or "". A row tells equal names apart.
+function toInstruction(view, name, place) {
+  const rows = rowsAt(view, name, place);
+  if (!rows.length) return "";
+  const isOne = rows.length === 1 && instructions(view).get(name).length > 1;
+  return `#${prefix(view)}instruction/${encodeURIComponent(name)}${isOne ? `/${rows[0]}` : ""}`;
+}
+
+function instructionLink(view, name, place) {
+  const to = toInstruction(view, name, place);
+  return to ? element("a", { href: to }, name) : name;
+}
+
+function linkedNames(view, text, place) {
+  return text.split(", ").flatMap((name, at) => [...(at ? [", "] : []), instructionLink(view, name, place)]);
+}
+
+// The first row of each table that is about an instruction. Of two of one name only tables that have places tell which is meant.
+function rowsAbout(view, name, place) {
+  const isOne = instructions(view).get(name).length === 1;
   const found = [];
   for (const key of blocks.keys()) {
     const [of, kind, table] = key.split("|");
     if (of !== view || kind !== "table" || table === "instructions" || !inView(view, `table/${table}`)) continue;
     const held = data(view, "table", table);
     const column = columnOf(held, "name");
-    const at = column ? column.values.indexOf(name) : -1;
-    if (at < 0) continue;
-    found.push([held, column.at ? column.at.indexOf(at) : at]);
+    if (!column?.values.includes(name) || !(isOne || PLACE.some((one) => columnOf(held, one)))) continue;
+    for (let row = 0; row < held.rows; row += 1) {
+      if (valueAt(column, row) !== name || !agree(place, placeAt(held, row))) continue;
+      found.push([held, row]);
+      break;
+    }
   }
   return found;
 }
 
-function showInstruction(view, name) {
-  const table = data(view, "table", "instructions");
-  const row = instructions(view).get(name);
-  if (!table || row === undefined) return false;
-  const dialog = document.getElementById("instruction");
+// An instruction by its name, and by its row where others have this name; without the row, links to each of them.
+function showInstruction(view, name, number) {
+  const rows = instructions(view).get(name);
+  if (!rows) return false;
+  const row = rows.length === 1 ? rows[0] : rows.find((one) => String(one) === number);
   const list = element("dl");
   const add = (label, ...content) => list.append(element("dt", {}, label), element("dd", {}, ...content));
+  if (row === undefined) addEach(view, name, rows, add);
+  else addInstruction(view, name, row, add);
+  const dialog = document.getElementById("instruction");
+  const close = element("button", { type: "button" }, "Close");
+  close.addEventListener("click", () => dialog.close());
+  dialog.replaceChildren(element("header", {}, element("h2", { id: "instruction-name" }, name), close), list);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  return true;
+}
+
+function addEach(view, name, rows, add) {
+  const table = data(view, "table", "instructions");
+  for (const row of rows) {
+    const place = placeAt(table, row);
+    add(`line ${place.line}`, element("a", { href: toInstruction(view, name, place) }, `in ${place.computation}`));
+  }
+}
+
+function addInstruction(view, name, row, add) {
+  const table = data(view, "table", "instructions");
+  const place = placeAt(table, row);
   for (const column of table.columns) {
     const text = textAt(column, row);
     if (column.name === "name" || !text) continue;
-    add(column.heading, ...(NAMES.has(column.name) ? linkedNames(view, text) : [text]));
+    add(column.heading, ...(NAMES.has(column.name) ? linkedNames(view, text, { computation: place.computation }) : [text]));
     if (column.name === "source") addStack(view, valueAt(column, row), add);
   }
-  const rows = rowsNamed(view, name);
+  const rows = rowsAbout(view, name, place);
   for (const [held, at] of rows.filter(([held]) => held.name === "kernels")) {
     for (const column of held.columns) {
       const text = textAt(column, at);
@@ -120,12 +173,6 @@ function showInstruction(view, name) {
     const links = rows.map(([held, at]) => element("a", { href: `#${prefix(view)}table/${held.name}/${at}` }, held.title));
     add("rows", ...links.flatMap((link) => [link, element("br")]));
   }
-  const close = element("button", { type: "button" }, "Close");
-  close.addEventListener("click", () => dialog.close());
-  dialog.replaceChildren(element("header", {}, element("h2", { id: "instruction-name" }, name), close), list);
-  if (!dialog.open) dialog.showModal();
-  dialog.scrollTop = 0;
-  return true;
 }
 
 // The frames from which a line was called.
@@ -173,7 +220,8 @@ function display(view, table, column, row) {
   const to = isFirst && table.links?.[row];
   if (to) return `<a href="${escaped(to)}">${escaped(text)}</a>`;
   if (!NAMES.has(column.name) || !text) return escaped(text);
-  if (instructions(view).has(text)) return `<a href="${escaped(toInstruction(view, text))}">${escaped(text)}</a>`;
+  const named = toInstruction(view, text, column.name === "name" ? placeAt(table, row) : {});
+  if (named) return `<a href="${escaped(named)}">${escaped(text)}</a>`;
   const singles = isFirst && toSingles(view, table, row);
   return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
 }
@@ -399,7 +447,7 @@ function follow() {
   const view = parts[0] && views.has(parts[0]) ? parts.shift() : "";
   if (parts[0] === "instruction") {
     show(view);
-    if (showInstruction(view, parts.slice(1).join("/"))) return;
+    if (showInstruction(view, parts[1], parts[2])) return;
   }
   document.getElementById("instruction").close();
   before = location.hash;
@@ -434,7 +482,9 @@ function showRow(details, row) {
 // The instruction that a finding is about, where the page knows it.
 function linkSubjects() {
   for (const subject of document.querySelectorAll("[data-instruction]")) {
-    subject.replaceChildren(instructionLink(viewOf(subject), subject.dataset.instruction));
+    const view = viewOf(subject), { instruction, line } = subject.dataset;
+    const place = line && rowsAt(view, instruction, { line: Number(line) }).length ? { line: Number(line) } : {};
+    subject.replaceChildren(instructionLink(view, instruction, place));
   }
 }
 
