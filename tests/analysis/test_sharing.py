@@ -6,20 +6,35 @@ from __future__ import annotations
 
 import io
 import random
+import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis import provenance
+from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.cost import computation
+from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.analysis.phases.body_templates import BodyTemplates
+from hlo_inspect.analysis.phases.phases import Phases
+from hlo_inspect.analysis.phases.value_graph import BodyTemplate
 from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
+from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
+from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Report
 
-PASSES = ("summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
+PASSES = ("time", "summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
 
 UPDATE = (
     "%w.{n} = f32[8,8] parameter(0)",
@@ -63,7 +78,19 @@ CHANGES: tuple[tuple[str, str], ...] = (
     (LAST, ', metadata={op_name="jit(step)/jvp(layers_{n})/mul" source_line={n}}'),  # what says nothing
     (LAST, ', frontend_attributes={a=", metadata={b", c="} %d"}'),
     (LAST, ', frontend_attributes={a=", metadata={b", c="{n}} %d"}'),
+    (LAST, ', frontend_attributes={a="x\\\\",b="%n"}'),
+    (LAST, ', frontend_attributes={a="x\\\\",b="%n.{n}"}'),
+    (LAST, ' /*"*/, frontend_attributes={b="%n.{n}"}'),
 )
+
+MIXED = """%{name} {{
+  %{first} = f32[8,8] parameter(0)
+  %{second} = f32[8,8] parameter(1)
+  %x = f32[8,8] negate(%{first})
+  ROOT %s = f32[8,8] subtract(p, %x)
+}}
+"""
+"""Of the operand without a mark it depends on the names which parameter it is."""
 
 CONTRACTED = "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}"
 APPLIED = "".join(
@@ -79,9 +106,11 @@ def module(seed: int, layers: int = 8) -> str:
     chance = random.Random(seed)  # noqa: S311 - no secrets
     changes = chance.sample(CHANGES, 3)
     bodies: list[str] = [APPLIED]
+    bodies += [MIXED.format(name=f"mixed.{a}", first=a, second=b) for a, b in ("pq", "qp")]
     entry = [f"%p.{i} = f32[8,8] parameter({i})" for i in range(layers)]
     entry += [f"%h.0 = f32[8,8] parameter({layers})"]
     entry += [f"%h.{i + 1} = f32[8,8] dot(%h.{i}, %p.{i}), {CONTRACTED.format(1, 0)}" for i in range(layers)]
+    entry += [f"%mixed.{a} = f32[8,8] fusion(%h.0, %h.1), kind=kLoop, calls=%mixed.{a}" for a in "pq"]
     entry += [f"%t.{layers} = f32[8,8] tanh(%h.{layers})"]
     for i in reversed(range(layers)):
         entry.append(f"%t.{i} = f32[8,8] dot(%t.{i + 1}, %p.{i}), {CONTRACTED.format(1, 1)}")
@@ -91,7 +120,7 @@ def module(seed: int, layers: int = 8) -> str:
             number = len(bodies)
             bodies.append(fused(kind, number, chance.choice(changes) if chance.random() < 0.5 else None))
             called = f"kind=kLoop, calls=%fused.{number}"
-            scope = f'metadata={{op_name="jit(step)/jvp(layers_{i})/mul"}}'
+            scope = f'metadata={{op_name="jit(step)/jvp(layers_{i}{chance.choice(["", "块"])})/mul"}}'
             entry.append(f"%fusion.{number} = f32[8,8] fusion(%p.{i}, {gradient}), {called}, {scope}")
             gradient = f"%fusion.{number}"
         entry.append(f"%new.{i} = f32[8,8] copy({gradient})")
@@ -117,9 +146,15 @@ def without_marks(text: str) -> str:
 
 
 def answers(text: str) -> tuple[object, ...]:
-    report: Report = hlo_inspect.inspect(text, PASSES)
+    report: Report = hlo_inspect.inspect(text, PASSES, profile="h100-sxm")
     tables = [(table.name, table.columns, table.rows) for table in report.tables]
-    return dict(report.facts), tables, report.findings, report.notes, report.headline
+    return dict(report.facts), tables, report.findings, report.notes, report.headline, normal_text(text)
+
+
+def normal_text(text: str) -> list[str]:
+    module = next(iter(read_modules(open_source(io.StringIO(text)), Wants(graph=True))))
+    canonical = CanonicalModule(module, Views(module.computations))
+    return list(CanonicalText(canonical, is_scheduled=True, metadata=True).lines())
 
 
 @pytest.fixture
@@ -131,13 +166,52 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
+        monkeypatch.setattr(provenance, "_NUMBER", re.compile("(?!)"))
+        for owner, name in TABLES:
+            forget(monkeypatch, owner, name)
 
     return unshared
 
 
+class Forgetful(dict[Any, Any]):
+    """Has nothing but what it got last, and says that it has not even that."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self.clear()
+        super().__setitem__(key, value)
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def get(self, key: object, default: object = None) -> object:
+        return default
+
+
+TABLES = (
+    (FormTable, "_forms"),
+    (ColumnTable, "_known"),
+    (KernelTimes, "_alike"),
+    (Labeller, "_known"),
+    (Phases, "_told"),
+    (BodyTemplates, "_known"),
+)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    """Has each object of a class that is made from now on keep nothing in a table."""
+    start = owner.__init__
+
+    def forgetful(self: object, *arguments: object, **options: object) -> None:
+        start(self, *arguments, **options)
+        assert getattr(self, name) == {}
+        setattr(self, name, Forgetful())
+
+    monkeypatch.setattr(owner, "__init__", forgetful)
+
+
 @pytest.mark.parametrize("spelled", [str, without_marks])
 def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], str], share_nothing: Callable[[], None]) -> None:
-    texts = [spelled(module(seed)) for seed in range(25)]
+    texts = [spelled(module(seed)) for seed in range(10)]
     shared = [answers(text) for text in texts]
     share_nothing()
     for text, answer in zip(texts, shared, strict=True):
@@ -152,7 +226,35 @@ def test_the_modules_share_something_and_not_everything() -> None:
     assert plain not in changed
     named = [hlo_inspect.inspect(module(seed), "optimizer").facts["optimizer.name"] for seed in range(25)]
     assert named.count("sgd") > len(named) // 2
-    read = next(iter(read_modules(open_source(io.StringIO(module(3))), Wants(graph=True))))
-    fingerprints = Fingerprints(read.computations)
-    bodies = [fingerprints.of(name) for name in read.computations if name.startswith("fused")]
-    assert 2 < len(set(bodies)) < len(bodies)
+    shared = []
+    for seed in range(10):
+        read = next(iter(read_modules(open_source(io.StringIO(module(seed))), Wants(graph=True))))
+        fingerprints = Fingerprints(read.computations)
+        bodies = [fingerprints.of(name) for name in read.computations if name.startswith("fused")]
+        shared.append(2 < len(set(bodies)) < len(bodies))
+    assert sum(shared) > len(shared) // 2
+
+
+def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first test would prove nothing of them."""
+    copied: list[BodyTemplate] = []
+    timed: list[Kernel] = []
+    find, time = BodyTemplates.find, KernelTimes._find
+
+    def counted_find(templates: BodyTemplates, name: str, arguments: int) -> BodyTemplate | None:
+        template = find(templates, name, arguments)
+        copied.extend([template] if template is not None else [])
+        return template
+
+    def counted_time(times: KernelTimes, kernel: Kernel, view: View, stated: CompilerEstimate) -> KernelTime:
+        timed.append(kernel)
+        return time(times, kernel, view, stated)
+
+    monkeypatch.setattr(BodyTemplates, "find", counted_find)
+    monkeypatch.setattr(KernelTimes, "_find", counted_time)
+    answers(module(3))
+    assert copied
+    shared = len(timed)
+    forget(monkeypatch, KernelTimes, "_alike")
+    answers(module(3))
+    assert 0 < shared < len(timed) - shared
