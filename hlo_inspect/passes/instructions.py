@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
@@ -159,7 +160,7 @@ class _Neighbours:
                 if len(makers) > MOST_NEIGHBOURS:
                     break
                 makers |= dict.fromkeys(found[one])
-            found.append(tuple(makers))
+            found.append(tuple(makers)[: MOST_NEIGHBOURS + 1])
         return found
 
     def operands(self, row: int) -> list[str]:
@@ -197,7 +198,9 @@ class _Neighbours:
             for user in readers[row]:
                 if len(names) > MOST_NEIGHBOURS:
                     break
-                names |= found[user] if self._behind[user] else {view.names[user]: None}
+                names |= (
+                    dict(islice(found[user].items(), MOST_NEIGHBOURS + 1)) if self._behind[user] else {view.names[user]: None}
+                )
         return found
 
 

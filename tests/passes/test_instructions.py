@@ -101,6 +101,20 @@ def test_of_many_users_the_first_are_named() -> None:
     assert used == ", ".join(f"n{number}" for number in range(16)) + ", …"
 
 
+def test_neighbours_through_many_tuples_stay_few() -> None:
+    """Each tuple holds the one before it behind 16 others, and all of them are read at the end."""
+    lines = ["  %a = f32[8] parameter(0)", "  %t0 = (f32[8]) tuple(%a)"]
+    for level in range(1, 60):
+        names = [f"%x{level}_{number}" for number in range(16)]
+        lines += [f"  {name} = f32[8] negate(%a)" for name in names]
+        lines.append(f"  %t{level} = (f32[8]) tuple({', '.join(names)}, %t{level - 1})")
+    lines += ['  ROOT %r = f32[8] custom-call(%t59), custom_call_target="f"']
+    text = "HloModule m\nENTRY %e (a: f32[8]) -> f32[8] {\n" + "\n".join(lines) + "\n}\n"
+    rows = _rows(text)
+    assert rows["x1_0"]["used_by"] == "r"
+    assert rows["r"]["operands"] == ", ".join(f"x59_{number}" for number in range(16)) + ", …"
+
+
 MANY = """HloModule m
 ENTRY %e (a: f32[8], b: f32[1024]) -> (f32[8], f32[1024], f32[8]) {
   %a = f32[8] parameter(0)
