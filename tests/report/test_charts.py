@@ -267,6 +267,25 @@ ENTRY e {
     assert drawn["collective-sizes"].text.endswith("; collective-permute up to 4.00 KiB: 1 run of 1 collective")
 
 
+def test_each_device_of_a_mesh_is_a_cell_and_a_large_mesh_is_cut_aloud(tmp_path: Path) -> None:
+    """Of 2 x 1,024 devices the first 1,024 are drawn, in lines of 32."""
+    text = """HloModule m, is_scheduled=true, num_partitions=2048, frontend_attributes={xla.sdy.meshes={mesh = \
+#sdy.mesh<["a"=2, "b"=1024]>}}
+
+ENTRY e {
+  ROOT p = f32[1024]{0} parameter(0)
+}
+"""
+    path = tmp_path / "m.txt"
+    path.write_text(text)
+    chart = {one.name: one for one in module_charts(hlo_inspect.inspect(path, PASSES).tables)["collectives"]}["mesh"]
+    assert chart.title == "The first 1,024 of 2,048 devices of the mesh"
+    ((_, figure),) = figures(chart)
+    (trace,) = figure["data"]
+    assert [key for line in trace["customdata"] for key in line] == [f"mesh_devices:{at}" for at in range(1024)]
+    assert {cell for line in trace["z"] for cell in line} == {0}
+
+
 # -- texts ------------------------------------------------------------------------------------------------------------------
 
 _TAGS = re.compile(r"</?b>|<br>")

@@ -23,11 +23,13 @@ def mesh_chart(tables: Tables) -> Chart | None:
     texts: list[list[str]] = [[""] * columns for _ in range(rows)]
     hovers: list[list[str]] = [[""] * columns for _ in range(rows)]
     cells: list[list[int | None]] = [[None] * columns for _ in range(rows)]
+    keys: list[list[str | None]] = [[None] * columns for _ in range(rows)]
     for device in devices:
         row, column = int(device.least("row")), int(device.least("column"))
         texts[row][column] = plain(device["device"])
         hovers[row][column] = hover(f"device {device['device']}", device["coordinates"])
-        cells[row][column] = row
+        cells[row][column] = 0
+        keys[row][column] = device.key
     trace = {
         "type": "heatmap",
         "z": cells,
@@ -36,6 +38,9 @@ def mesh_chart(tables: Tables) -> Chart | None:
         "textfont": {"size": 11, "color": on("$series-4")},
         "hovertext": hovers,
         "hoverinfo": "text",
+        "customdata": keys,
+        "zmin": 0,
+        "zmax": 1,
         "showscale": False,
         "colorscale": [[0, "$series-4"], [1, "$series-4"]],
         "xgap": 2,
@@ -53,12 +58,12 @@ def mesh_chart(tables: Tables) -> Chart | None:
     )
     return Chart(
         "mesh",
-        "The device mesh",
+        tables["mesh_devices"].title,
         "The devices in the order of the mesh: along the last axis from left to right. Beside each axis stands what one device "
         "sends along it alone in one step.",
         in_words((f"axis {one['axis']}", f"{one['size']} devices") for one in axes),
         {"data": [trace], "layout": layout},
-        "mesh_axes",
+        "mesh_devices",
         height=min(420, 84 + rows * _CELL),
     )
 

@@ -44,6 +44,7 @@ _PLAN = (
             "point_to_point",
             "collective_links",
             "exposed_collectives",
+            "mesh_axes",
         ),
         nothing="This module has no collectives: its devices send each other nothing.",
     ),
