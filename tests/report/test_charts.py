@@ -25,6 +25,7 @@ from hlo_inspect.report.html.tables import distinct_tables
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Column, Report, Table
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.units import format_value
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parents[1] / "data"
@@ -284,6 +285,22 @@ ENTRY e {
     (trace,) = figure["data"]
     assert [key for line in trace["customdata"] for key in line] == [f"mesh_devices:{at}" for at in range(1024)]
     assert {cell for line in trace["z"] for cell in line} == {0}
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_each_measure_has_its_figures_in_words(dump: str) -> None:
+    for chart in charts(dump).values():
+        texts = [measure.text for measure in chart.measures]
+        assert all(texts), chart.name
+        assert len(texts) == len(set(texts)), chart.name
+
+
+def test_the_timeline_says_how_long_phases_take() -> None:
+    dump = "gpu/gathered_matmul.after.txt"
+    rows = report(dump).table("time_by_phase").records()
+    text = charts(dump)["timeline"].text
+    assert len(text.split("; ")) == len(rows)
+    assert all(f"{row['phase']}: {format_value(row['estimate_s'], 'seconds')} by the model" in text for row in rows)
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

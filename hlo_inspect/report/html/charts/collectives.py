@@ -76,7 +76,8 @@ def sizes_chart(tables: Tables) -> Chart | None:
     for column, unit, title in (("runs", "count", "Collectives"), ("executed_wire_bytes", "bytes", "Bytes sent")):
         found = [row for row in rows if row.least(column)]
         if found:
-            measures.append(Measure(title, _histogram(found, column, "count" if unit == "count" else "bytes", classes)))
+            figure = _histogram(found, column, "count" if unit == "count" else "bytes", classes)
+            measures.append(Measure(title, figure, in_words((_class(row), _amount(row, column)) for row in found)))
     if not measures:
         return None
     return Chart(
@@ -84,12 +85,20 @@ def sizes_chart(tables: Tables) -> Chart | None:
         "Sizes of collectives",
         "Collectives of one step by the size of their array: many small ones cost latency, few large ones bandwidth."
         + _unknown(rows).replace("Not shown", "Without bytes"),
-        in_words((f"{row['kind']} up to {row.text('up_to_bytes')}", _runs(row)) for row in rows),
+        measures[0].text,
         measures[0].figure,
         "collective_sizes",
         tuple(measures) if len(measures) > 1 else (),
         320,
     )
+
+
+def _class(row: ChartRow) -> str:
+    return f"{row['kind']} up to {row.text('up_to_bytes')}"
+
+
+def _amount(row: ChartRow, column: str) -> str:
+    return _runs(row) if column == "runs" else f"{row.text(column)} sent"
 
 
 def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Sequence[float | None]) -> dict[str, Any]:
@@ -104,7 +113,7 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
             "y": [row.least(column) for row in of_kind],
             "hovertext": [
                 hover(
-                    f"{kind} up to {row.text('up_to_bytes')}",
+                    _class(row),
                     f"{_runs(row)}, {row.text('executed_wire_bytes')} sent",
                 )
                 for row in of_kind

@@ -30,7 +30,8 @@ def loops_chart(tables: Tables) -> Chart | None:
         if found:
             bars = [Bar(line, row.least(column), _hover(row), row.key, row.text(column)) for line, row in enumerate(found)]
             figure = bars_figure([row["loop"] for row in found], [BarSeries("", series(0), bars)], unit)
-            measures.append((len(found), Measure(title, figure)))
+            text = in_words((row["loop"], f"{row.text('trip_count')} iterations, {_amount(row, column)}") for row in found)
+            measures.append((len(found), Measure(title, figure, text)))
     if not measures:
         return None
     return Chart(
@@ -38,12 +39,17 @@ def loops_chart(tables: Tables) -> Chart | None:
         "Loops",
         "What all iterations of a loop do in one step, with the loops inside of it."
         + not_shown(sum(not any(row.least(column) for column, _, _ in _MEASURES) for row in rows), "of unknown cost"),
-        in_words((row["loop"], f"{row.text('trip_count')} iterations, {row.text('runs')} runs") for row in rows),
+        measures[0][1].text,
         measures[0][1].figure,
         "loops",
         tuple(measure for _, measure in measures) if len(measures) > 1 else (),
         bars_height(max(count for count, _ in measures)),
     )
+
+
+def _amount(row: ChartRow, column: str) -> str:
+    words = {"runs": " runs", "executed_wire_bytes": " sent"}.get(column, "")
+    return f"{row.text(column)}{words}"
 
 
 def _hover(row: ChartRow) -> str:

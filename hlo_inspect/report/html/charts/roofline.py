@@ -41,7 +41,8 @@ def roofline_chart(tables: Tables) -> Chart | None:
     for column, title in _MEASURES:
         found = [row for row in rows if row.least(column)]
         if found:
-            measures.append(Measure(title, _figure(found, "flop_per_memory_byte", column, "flops_per_s", roofs)))
+            figure = _figure(found, "flop_per_memory_byte", column, "flops_per_s", roofs)
+            measures.append(Measure(title, figure, _in_words(found, column)))
     if not measures:
         return _without_roofs(rows, beside)
     return Chart(
@@ -49,15 +50,16 @@ def roofline_chart(tables: Tables) -> Chart | None:
         "Kernels on the roofline",
         "Kernels below the line take longer than the accelerator needs for their work; size is their time, and those that "
         f"lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
-        in_words(
-            (row["name"], f"{row.text('estimate_flops_per_s')} at {row.text('flop_per_memory_byte')} FLOP a byte")
-            for row in rows
-        ),
+        measures[0].text,
         measures[0].figure,
         "kernel_groups",
         tuple(measures) if len(measures) > 1 else (),
         480,
     )
+
+
+def _in_words(rows: Iterable[ChartRow], column: str) -> str:
+    return in_words((row["name"], f"{row.text(column)} at {row.text('flop_per_memory_byte')} FLOP a byte") for row in rows)
 
 
 def kernels_left_out(tables: Tables) -> str:

@@ -82,7 +82,7 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
         ]
         figure = bars_figure(["one step"], parts, "bytes" if unit == "bytes" else "flops")
         figure["layout"]["showlegend"] = True
-        measures.append(Measure(title, figure))
+        measures.append(Measure(title, figure, in_words((row["phase"], row.text(column)) for row in found)))
     if not measures:
         return None
     return Chart(

@@ -33,7 +33,7 @@ def timeline_chart(tables: Tables) -> Chart | None:
         tables["timeline"].title,
         "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are exposed "
         "collectives. Drag to zoom in, double-click to go back.",
-        in_words((name, f"{len(of_kind):,} marks") for name, of_kind in kinds.items()),
+        in_words((row["phase"], f"{row.text('estimate_s')} by the model") for row in rows_of(tables, "time_by_phase")),
         {"data": [_trace(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
         "timeline",
         height=bars_height(len(streams) + 1),

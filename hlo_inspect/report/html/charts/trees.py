@@ -51,13 +51,20 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
     if not drawn:
         return None
     colours = _colours(rows, drawn[0][0])
-    measures = tuple(Measure(words, _figure("icicle", rows, column, path, colours)) for column, words in drawn)
     top = [row for row in rows if row["inside"] == 0]
+    measures = tuple(
+        Measure(
+            words,
+            _figure("icicle", rows, column, path, colours),
+            in_words((row["label"], row.text(column)) for row in top),
+        )
+        for column, words in drawn
+    )
     return Chart(
         name.replace("_", "-"),
         title,
         sentence,
-        in_words((row["label"], row.text(drawn[0][0])) for row in top),
+        measures[0].text,
         measures[0].figure,
         f"cost_by_{path}",
         measures if len(measures) > 1 else (),
