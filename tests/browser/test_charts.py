@@ -57,9 +57,17 @@ def _drawn(figure: Locator) -> list[dict[str, Any]]:
 def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, held: PageData, opened: Opened) -> None:
     page = opened(path)
     figure = _picture(page, "roofline")
-    rows = [trace for trace in _drawn(figure) if "roof" not in trace["name"]]
+    groups = held.table("kernel_groups")
+    marks = [
+        mark
+        for trace in held.pictures()["roofline"]["figures"][0]["figure"]["data"]
+        if "customdata" in trace
+        for mark in zip(trace["customdata"], trace["hovertext"], strict=True)
+    ]
     points = figure.locator(".scatterlayer .trace path.point")
-    assert points.count() == sum(trace["marks"] for trace in rows) > 10
+    assert points.count() == len(dict(marks)) == len(marks) > 10
+    for to, words in marks:
+        assert groups.texts[int(to.partition(":")[2])][0] in words
     points.last.dispatch_event("mousemove")
     box = points.last.bounding_box()
     assert box is not None
@@ -68,7 +76,9 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     page.mouse.up()
     page.wait_for_function("location.hash.startsWith('#table/kernel_groups/')")
     row = int(page.evaluate("location.hash").rpartition("/")[2])
-    assert row < len(held.table("kernel_groups").rows)
+    page.wait_for_selector("[id='table/kernel_groups'] tr.here")
+    assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
+    assert f"kernel_groups:{row}" == marks[-1][0]  # that of the last point
 
 
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
@@ -86,6 +96,15 @@ def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path],
     figure.get_by_role("button", name="Bytes").click()
     (trace,) = _drawn(figure)
     assert trace["sum"] == facts["cost.executed_bytes_accessed"]
+
+
+def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], opened: Opened) -> None:
+    path = written(DATA / "tpu" / "gathered_matmul.after.txt")
+    page = opened(path)
+    pictures = PageData(path.read_text(encoding="utf-8")).pictures()
+    assert {"roofline", "scope-tree"} & set(pictures)
+    for name in pictures:
+        _picture(page, name)
 
 
 def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:

@@ -304,10 +304,10 @@ def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
         ),
     )
     cases = [
-        (column.name, f"{OPERATORS[(at + number) % len(OPERATORS)]} {word}")
+        (column.name, f"{OPERATORS[(at + number // 3) % len(OPERATORS)]} {word}")
         for at, column in enumerate(table.columns)
         for number, word in enumerate(FILTER_VALUES)
-        if column.name not in ("name", "size_lower_bound")
+        if column.name not in ("name", "size_lower_bound") and (at + number) % 3 == 0
     ]
     cases += [("size", f"{operator} 4 MiB") for operator in OPERATORS] + [("words", f"{operator} ?") for operator in OPERATORS]
     expected = [_chosen(table, f"{name} {condition}") for name, condition in cases]
