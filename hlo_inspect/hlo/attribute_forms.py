@@ -66,7 +66,7 @@ class FormTable(Generic[V]):
 
     def __init__(self) -> None:
         self._forms: dict[str, AttributeForm[V]] = {}
-        self._metadata: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def take_apart(self, attributes: str) -> tuple[AttributeForm[V], tuple[str, ...]]:
         """The form of a text of attributes, and its places."""
@@ -84,9 +84,18 @@ class FormTable(Generic[V]):
             form = AttributeForm(text)
             if len(self._forms) < MAX_FORMS:
                 self._forms[text] = form
-        if places and places[-1].startswith("{") and len(self._metadata) < MAX_FORMS:
-            places[-1] = self._metadata.setdefault(places[-1], places[-1])
+        if places and places[-1].startswith("{"):
+            places[-1] = self._kept(places[-1])
         return form, tuple(places)
+
+    def _kept(self, place: str) -> str:
+        """The text of a place, metadata nearly always: one object for all that are equal, while there is room for more."""
+        known = self._texts.get(place)
+        if known is None:
+            known = place
+            if len(self._texts) < MAX_FORMS:
+                self._texts[place] = place
+        return known
 
 
 def _are_whole(text: str, places: Sequence[str]) -> bool:

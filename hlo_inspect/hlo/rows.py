@@ -41,7 +41,7 @@ class HeadColumn:
         self.marked = marked
         self.texts: Sequence[str] = tuple([head.text for head in heads])
         self.opcodes: Sequence[str] = tuple([head.opcode for head in heads])
-        self.calling: Sequence[int] = [index for index, head in enumerate(heads) if head.may_call]
+        self.calling: Sequence[int] = tuple([index for index, head in enumerate(heads) if head.may_call])
         self.is_special = any(head.is_special for head in heads)
         self.root = self.heads[min(marked)] if len(marked) == 1 else None
         self.holds_scalar = any(head.holds_scalar for head in heads)
@@ -52,7 +52,9 @@ class HeadColumn:
         return [head.shape for head in self.heads]
 
     def followed_by(self, more: HeadColumn) -> HeadColumn:
-        """These heads and more of the computation."""
+        """These heads and more of the computation. Lists of a column that was made so go on in the new one, which keeps time
+        linear: what was continued is not used any more.
+        """
         both, length = HeadColumn(), len(self.heads)
         marked = self.marked if isinstance(self.marked, set) else set(self.marked)
         marked.update([length + index for index in more.marked])
@@ -60,6 +62,10 @@ class HeadColumn:
         both.heads = extended(self.heads, more.heads)
         both.texts = extended(self.texts, more.texts)
         both.opcodes = extended(self.opcodes, more.opcodes)
+        both.calling = extended(self.calling, [length + index for index in more.calling])
+        both.is_special = self.is_special or more.is_special
+        both.holds_scalar = self.holds_scalar or more.holds_scalar
+        both.root = both.heads[min(marked)] if len(marked) == 1 else None
         return both
 
 

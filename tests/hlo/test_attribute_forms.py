@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo import attribute_forms, tokens
 from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
@@ -96,3 +96,12 @@ def test_a_form_has_the_values_of_each_text(seed: int) -> None:
 def test_what_a_form_leaves_out(one: str, other: str, is_one_form: bool) -> None:
     table: FormTable[object] = FormTable()
     assert (table.take_apart(one)[0] is table.take_apart(other)[0]) == is_one_form
+
+
+def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribute_forms, "MAX_FORMS", 1)
+    table: FormTable[object] = FormTable()
+    texts = [', metadata={op_name="a"}', ', metadata={op_name="b"}', ', metadata={op_name="a"}']
+    first, other, again = (table.take_apart(text)[1][0] for text in texts)
+    assert again is first
+    assert other == '{op_name="b"}'

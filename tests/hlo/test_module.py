@@ -126,6 +126,17 @@ def test_rows_of_the_same_heads_share_them() -> None:
         table.column(("f32[2 add",), ("",))
 
 
+def test_rows_in_pieces_have_the_heads_of_all() -> None:
+    p, f = ("", "p", "s32[] parameter", "0)"), ("ROOT ", "f", "f32[8] fusion", "%p), kind=kLoop, calls=%g")
+    whole, one = rows_of([p, f, p, f], 3).column, rows_of([p, f, p], 3).column
+    for last, expected in (([p], one), ([p, f], whole)):
+        found = NO_ROWS.followed_by(rows_of([p, f], 3)).followed_by(rows_of(last, 9)).column
+        assert list(found.calling) == list(expected.calling)
+        assert (found.is_special, found.holds_scalar) == (expected.is_special, expected.holds_scalar)
+        assert (found.root and found.root.text) == (expected.root and expected.root.text)
+    assert list(NO_ROWS.column.calling) == []
+
+
 def test_a_cut_is_remembered() -> None:
     module = Module(Header("m"), "dump.txt", 1, Wants())
     module.note("HI007", "a is defined twice", 4, "a")

@@ -45,14 +45,15 @@ class CanonicalModule:
         unnamed: dict[int, CanonicalComputation] = {}
         speller = Speller(self.module.computations, layouts=self.layouts)
         for name in self.module.computations:
-            alike = self._views.fingerprints.of(name) or 0
-            is_alone = self._views.fingerprints.is_alone(name)
-            known = unnamed.get(alike) if is_alone else None
+            alike = self._views.fingerprints.of(name)
+            if alike is not None and not self._views.fingerprints.is_alone(name):
+                alike = None
+            known = unnamed.get(alike) if alike is not None else None
             if known is None:
                 view = self._views.of(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN))
-                if is_alone:
+                if alike is not None:
                     unnamed[alike] = known
             found[name] = known
         for name in operands_first(found, lambda name: [one for one in found[name].callees if one in found]):
