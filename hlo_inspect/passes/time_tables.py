@@ -13,9 +13,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.op_names import UNKNOWN, scope_of
+from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
 from hlo_inspect.analysis.time.resources import resource_seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, row_times
@@ -57,16 +57,17 @@ def time_parts(context: Context) -> list[TimePart]:
         bound, estimate, *_ = row_times(kernel, times, None, timelines)
         fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
         of_model = Seconds(min(fixed, estimate.least - bound.least), kernel.runs.bounds.reason)
-        labels_of = (time.bound_by, None, labels.phase, labels.scope, labels.source)
-        parts.append(TimePart(None, *labels_of, bound, estimate, estimate, of_model))
+        parts.append(
+            TimePart(None, time.bound_by, None, labels.phase, labels.scope, labels.source, bound, estimate, estimate, of_model)
+        )
     collectives = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
         of_one = (context, timelines, collective, time_of)
         at_least, likely = bound_site(*of_one), estimate_site(*of_one)
-        origin = collective.origin
-        folded = "/".join(scope_of(origin.op_name).folded) or (NO_SCOPE if origin.op_name else NOT_PRINTED)
-        told = (None, axis or "no axis", phase, folded, origin.source or NOT_PRINTED)
-        parts.append(TimePart(collective, *told, at_least.exposed, likely.exposed, likely.busy))
+        metadata = collective.inner.attr("metadata")
+        scope = scope_label(None if metadata is None else context.provenances.of(metadata))
+        labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
+        parts.append(TimePart(collective, *labels_of, at_least.exposed, likely.exposed, likely.busy))
     return parts
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.instruction_phase import PhaseOf, PhaseSource
 from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.provenance import Provenance, Provenances
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import opcodes_that_call
@@ -36,6 +36,13 @@ class Labels(NamedTuple):
     phase_runs: tuple[tuple[str, Bounds], ...] = ()
 
 
+def scope_label(provenance: Provenance | None) -> str:
+    """The scope of an instruction, of one without metadata `NOT_PRINTED`."""
+    if provenance is None or not provenance.origin.op_name:
+        return NOT_PRINTED
+    return provenance.folded or NO_SCOPE
+
+
 class Labeller:
     """Labels rows by what their attributes say, and by what more is known of their phases."""
 
@@ -57,8 +64,7 @@ class Labeller:
         if known is None:
             found = self._provenances.of(metadata)
             op_name, source = found.origin.op_name, found.origin.source or NOT_PRINTED
-            scope = found.folded or (NO_SCOPE if op_name else NOT_PRINTED)
-            known = self._known[kind, metadata] = Labels(kind, found.phase, source, op_name, scope)
+            known = self._known[kind, metadata] = Labels(kind, found.phase, source, op_name, scope_label(found))
         return known
 
     def with_phase(self, view: View, index: int, phase_of: PhaseOf | None) -> Labels:
