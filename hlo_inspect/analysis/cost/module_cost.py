@@ -39,7 +39,6 @@ from hlo_inspect.analysis.cost.operation import (
 from hlo_inspect.analysis.instruction_phase import PhaseOf
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.module import Module
 
 Label = Literal["kind", "phase", "source", "scope"]
@@ -82,9 +81,9 @@ class ModuleCost:
 
     as_xla: XlaSum
     step: Mapping[Figure, Bounds]
+    labeller: Labeller
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
-    labeller: Labeller = field(default_factory=lambda: Labeller(Provenances(StackFrames())))
     calls: tuple[CountedCall, ...] = ()
     phase_of: PhaseOf | None = None
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -175,10 +174,11 @@ def module_cost(
     """The cost of a module whose whole graph was read; `user_rules` are those for custom calls, `phase_of` tells phases, where
     names alone are not to.
     """
+    labeller = Labeller(provenances or Provenances(module.frames))
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
-        return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))))
+        return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))), labeller)
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
     counter.count_calls_alike()
@@ -186,9 +186,9 @@ def module_cost(
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         step_figures(graph, own),
+        labeller,
         counter.runs,
         figure_runs(graph, own),
-        Labeller(provenances or Provenances(module.frames)),
         tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
         phase_of,
     )
