@@ -23,7 +23,8 @@ status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
 seconds = time.perf_counter() - begin
 print(json.dumps([status, seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]))
 """
-_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes of one unit of ru_maxrss
+PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes of one unit of `ru_maxrss`."""
 
 
 class Command(NamedTuple):
@@ -85,4 +86,4 @@ def run_command(arguments: Sequence[str]) -> Command:
     status, seconds, peak = json.loads(told)
     if status:
         raise RuntimeError(f"hlo-inspect {' '.join(arguments)} ended with status {status}")
-    return Command(seconds, peak * _PEAK_UNIT)
+    return Command(seconds, peak * PEAK_UNIT)

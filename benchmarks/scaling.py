@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import hlo_inspect
+from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES, TextShape
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
@@ -43,7 +44,6 @@ ROUNDS = 3
 MORE = 3  # times as many rounds for what seems to grow too fast
 TRACING = 10  # so much longer a traced run may take
 SAMPLE = Path(__file__).parent.parent / "tests/data/cpu/scan_fsdp.after.txt"
-_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Cost(NamedTuple):
@@ -88,7 +88,7 @@ def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost 
                 tracemalloc.start()
             work(text, passes)
             seconds = time.process_time() - begin
-            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * _PEAK_UNIT
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * PEAK_UNIT
             peak = tracemalloc.get_traced_memory()[1] if traced else grown
             os.write(writer, json.dumps([seconds, peak]).encode())
             status = 0

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import FrameType
 
 import hlo_inspect
+from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.inspection.inspection import Inspection
@@ -89,7 +90,6 @@ ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
 ALLOWED_BYTES, BYTES_PER_BYTE, BYTES_PER_MODULE = 40 << 20, 1500, 1 << 20
 """The same for memory, above what the process had before: all reports are held together."""
 HOSTILE_CHARS = [1 << 11] * 5 + [1 << 13] * 3 + [1 << 16, 1 << 17]
-_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 COMMANDS = tuple(ARGUMENTS)
 PASS_NAMES = [one.name for one in PASSES]
 FORMAT_NAMES = [name for name in FORMATS if name != "json"]
@@ -249,7 +249,7 @@ def forget_peak() -> None:
 
 def peak_bytes() -> int:
     """The most memory that this process had, since it was forgotten."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT
 
 
 def read_all(text: bytes) -> list[Report]:
