@@ -67,7 +67,7 @@ class InstructionChanges:
         yield from ((at, place) for at, place in enumerate((edit.old, edit.new)) if place is not None)
 
     def _last(self, edit: Edit) -> tuple[int, EditPlace]:
-        """The side that an edit is told of, and its place there: NEW, of what is gone OLD."""
+        """The side that an edit is shown at, and its place there: NEW, and OLD where the instruction is gone."""
         *_, last = self._places(edit)
         return last
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.schedule import ComputationRun
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.view import View
@@ -16,6 +17,8 @@ from hlo_inspect.analysis.view import View
 MAX_POINTS = 512
 _LOOKED_AT = 16
 """So many instructions of a part of the schedule are asked for their phase."""
+LARGEST = 3
+"""So many temporaries of a part of the curve are named."""
 
 
 class CurvePoint(NamedTuple):
@@ -29,6 +32,13 @@ class CurvePoint(NamedTuple):
     phase: str
     loop: str
     highest: int
+
+
+class LargestLive(NamedTuple):
+    """How many temporaries are live where a part of the curve is highest, and the largest of them: value and bytes."""
+
+    arrays: int
+    largest: tuple[tuple[int, int], ...]
 
 
 def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> list[CurvePoint]:
@@ -59,43 +69,46 @@ def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
     return ""
 
 
-LARGEST = 3
-"""So many temporaries of a part of the curve are named."""
-
-
-class LargestLive(NamedTuple):
-    """How many temporaries are live where a part of the curve is highest, and the largest of them: value and bytes."""
-
-    arrays: int
-    largest: tuple[tuple[int, int], ...]
-
-
 def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[LargestLive]:
     """What is live in each part of the curve of the heap that makes the peak."""
     heap = device.peak_heap
     if heap is None:
         return [LargestLive(0, ()) for _ in points]
-    changes, intervals = heap.trace.changes, heap.trace.intervals
-    held: dict[int, int] = {}  # by the value that memory was allocated for, the one that has it
-    found, at, live = [], 0, 0
-
-    def now() -> LargestLive:
-        sized = ((value, intervals[base].bytes) for base, value in held.items())
-        return LargestLive(len(held), tuple(nlargest(LARGEST, sized, key=itemgetter(1))))
-
+    changes, live = heap.trace.changes, _Live(heap.trace.intervals)
+    found, at = [], 0
     for point in points:
         begin = at
         while at < len(changes) and changes[at].time <= point.last:
             at += 1
-        highest = max((change.live for change in changes[begin:at]), default=live)
-        at_highest = now() if highest <= live else None
-        for change in changes[begin:at]:
-            live = change.live
-            if change.gets:
-                held[change.base] = change.value
-            else:
-                held.pop(change.base, None)
-            if at_highest is None and live == highest:
-                at_highest = now()
-        found.append(at_highest or now())
+        found.append(live.at_highest(changes[begin:at]))
     return found
+
+
+class _Live:
+    """The temporaries that are live at a time, as changes are followed."""
+
+    def __init__(self, intervals: Mapping[int, Interval]) -> None:
+        self._intervals = intervals
+        self._bytes = 0
+        self._held: dict[int, int] = {}  # allocated value -> the value that holds its memory now
+
+    def at_highest(self, changes: Sequence[Change]) -> LargestLive:
+        """Follows some changes. What is live where most bytes are, before the first of them or after one."""
+        highest = max((change.live for change in changes), default=self._bytes)
+        found = self._largest() if highest <= self._bytes else None
+        for change in changes:
+            self._follow(change)
+            if found is None and self._bytes == highest:
+                found = self._largest()
+        return found or self._largest()
+
+    def _follow(self, change: Change) -> None:
+        self._bytes = change.live
+        if change.gets:
+            self._held[change.base] = change.value
+        else:
+            self._held.pop(change.base, None)
+
+    def _largest(self) -> LargestLive:
+        sized = ((value, self._intervals[base].bytes) for base, value in self._held.items())
+        return LargestLive(len(self._held), tuple(nlargest(LARGEST, sized, key=itemgetter(1))))

@@ -75,7 +75,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Placed:
-    """The spans of a heap that have their place, sorted by offset in units of the alignment, for a number of them to come."""
+    """The spans of a heap that have their place, sorted by offset in units of the alignment, with room for `count` spans."""
 
     def __init__(self, count: int, largest: int) -> None:
         import numpy as np
@@ -118,10 +118,11 @@ class _Placed:
         """Spans of what lies from one offset to the other."""
         table = self._table
         at = int(self._columns[2][: self._count].searchsorted(bottom))
-        for start, end in spans:
-            table[:, at + 1 : self._count + 1] = table[:, at : self._count]
-            table[:, at] = (start, end, bottom, top)
-            self._count += 1
+        end = self._count + len(spans)
+        table[:, at + len(spans) : end] = table[:, at : self._count]
+        table[:2, at : at + len(spans)] = tuple(zip(*spans, strict=True))
+        table[2:, at : at + len(spans)] = ((bottom,), (top,))
+        self._count = end
 
 
 def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) -> Packing:
