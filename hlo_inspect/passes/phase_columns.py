@@ -39,7 +39,7 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
     both = [
         (one, phase.phase, told)
         for one, phase in (found if is_asked else ())
-        if phase.phase_from == "name" and (told := phases.told_by_graph(one)) != UNKNOWN
+        if phase.phase_from == "name" and (told := phases.graph_phase(one)) != UNKNOWN
     ]
     columns = (
         Column("name", get=lambda row: row[0].name),

@@ -51,7 +51,7 @@ class Phases:
         self._collectives = collectives
         self._are_collectives = {place(one) for collective in collectives for one in (collective.inner, collective.start)}
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
-        self._told: dict[tuple[str, Metadata], InstructionPhase | None] = {}  # of all of a computation with the same metadata
+        self._named: dict[tuple[str, Metadata], InstructionPhase | None] = {}  # of all of a computation with the same metadata
         self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
@@ -65,12 +65,12 @@ class Phases:
             found = self._known[key] = self._find(instruction)
             return found
         alike = (key[0], metadata)
-        if alike not in self._told:
-            self._told[alike] = self._told_by_names(instruction)
-        told = self._told[alike]
-        if told is None:
-            told = self._known[key] = self._find(instruction)
-        return told
+        if alike not in self._named:
+            self._named[alike] = self._named_phase(instruction)
+        named = self._named[alike]
+        if named is None:
+            named = self._known[key] = self._find(instruction)
+        return named
 
     def of_row(self, view: View, row: int) -> str:
         """The phase of a row, `unknown` where its operands are not closed."""
@@ -83,7 +83,7 @@ class Phases:
     def of_collectives(self) -> list[InstructionPhase]:
         """The phase of each collective. Where names leave one open, the graph tells which other phase the others serve."""
         found = [self.of(collective.inner) for collective in self._collectives]
-        graph = self._graph() if not all(map(self._is_told, (c.inner for c in self._collectives))) else None
+        graph = self._graph() if not all(map(self._has_named_phase, (c.inner for c in self._collectives))) else None
         if graph is None or not graph.phases:
             return found
         return [
@@ -91,8 +91,8 @@ class Phases:
             for collective, one in zip(self._collectives, found, strict=True)
         ]
 
-    def told_by_graph(self, instruction: Instruction) -> str:
-        """What the graph tells of the first call of an instruction's computation, whatever its name says."""
+    def graph_phase(self, instruction: Instruction) -> str:
+        """The phase by the graph of values in the first call of an instruction's computation, whatever its name says."""
         graph = self._graph()
         frames = graph.frames(instruction.computation.name) if graph is not None else []
         row = frames[0].view.index(instruction.name) if frames else None
@@ -111,26 +111,26 @@ class Phases:
         other = both - {named.phase}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _is_told(self, instruction: Instruction) -> bool:
-        """Whether names tell the phase in all calls of the instruction's computation."""
+    def _has_named_phase(self, instruction: Instruction) -> bool:
+        """Whether names have the phase in all calls of the instruction's computation."""
         contexts = self.names.contexts(instruction.computation.name)
         is_sure = self.names.is_sure(instruction)
         return is_sure and all(self.names.of(instruction, context.phase) != UNKNOWN for context in contexts)
 
-    def _told_by_names(self, instruction: Instruction) -> InstructionPhase | None:
-        """What names tell of an instruction, where they tell it in all calls of its computation."""
-        return self._by_names(instruction) if self._is_told(instruction) else None
+    def _named_phase(self, instruction: Instruction) -> InstructionPhase | None:
+        """The phase by names, where they have one in all calls of its computation."""
+        return self._by_names(instruction) if self._has_named_phase(instruction) else None
 
     def _by_names(self, instruction: Instruction) -> InstructionPhase:
         contexts = self.names.contexts(instruction.computation.name)
         return _most_run([(self.names.of(instruction, context.phase), context.runs) for context in contexts], "name")
 
     def _find(self, instruction: Instruction) -> InstructionPhase:
-        if self._is_told(instruction):
+        if self._has_named_phase(instruction):
             return self._by_names(instruction)
         graph = self._graph()
-        told = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
-        return told or self._by_names(instruction)
+        by_graph = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
+        return by_graph or self._by_names(instruction)
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
@@ -148,9 +148,9 @@ class Phases:
             phase = self.names.of(instruction, around)
             source: PhaseSource = "name"
             if phase == UNKNOWN or not is_sure:
-                told = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
-                if phase == UNKNOWN or told == RECOMPUTE:
-                    phase, source = told, "graph"
+                by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
+                if phase == UNKNOWN or by_graph == RECOMPUTE:
+                    phase, source = by_graph, "graph"
                     also = graph.also(frame, row) if is_collective else ""
             found.append((phase, runs))
             sources.add(source)
