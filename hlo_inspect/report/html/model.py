@@ -46,7 +46,7 @@ class PageSection:
     """A part of a view under a heading: pictures, then tables by their names, of which those that a view lacks are left out.
 
     `text` says what the section is about, and above it stand the first lines of the page of `command`. Where it has neither
-    pictures nor rows, `nothing` says why.
+    pictures nor rows, `nothing` says why. The first table is open where there is no picture, or the section `opens_table`.
     """
 
     name: str
@@ -56,6 +56,7 @@ class PageSection:
     text: str = ""
     nothing: str = ""
     command: str = ""
+    opens_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)

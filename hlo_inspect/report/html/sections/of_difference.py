@@ -81,6 +81,7 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
             pictures=() if changes is None else tuple(_changes_pictures(changes)),
             tables=("changes",),
             nothing=alone or _nothing_changed(report),
+            opens_table=True,
         ),
         PageSection(
             "facts",
