@@ -192,7 +192,7 @@ TABLES = (
     (ColumnTable, "_known"),
     (KernelTimes, "_alike"),
     (Labeller, "_known"),
-    (Phases, "_told"),
+    (Phases, "_named"),
     (BodyTemplates, "_known"),
 )
 
