@@ -185,16 +185,22 @@ def busy_resources(context: Context) -> Mapping[str, Seconds]:
 
 def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
     """How long each resource is busy, and what share of the step that is, at least and by the model where that knows the step;
-    the one that binds comes first.
+    the one that binds comes first. No share is shown where a resource is busy for longer than the step takes at least: that
+    bound is too low then.
     """
-    of_bound = Column("of_bound", "share", get=lambda row: share_of(row[1], step))
+
+    def share(busy: Seconds, of: Seconds) -> float | None:
+        found = share_of(busy, of)
+        return found if found is not None and found <= 1 + 1e-9 else None
+
+    of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
         *bounded_seconds("busy_s", lambda row: row[1], summed=False),
         of_bound if estimate is not None else replace(of_bound, width=32, bar="alone"),
     ]
     if estimate is not None:
-        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share_of(row[1], estimate)))
+        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share(row[1], estimate)))
     rows = sorted(busy.items(), key=lambda row: -row[1].least)
     return Table.of("resources", "How busy each resource is, at its peak", columns, rows, page_rows=0)
 
