@@ -124,8 +124,9 @@ def attribute_text(text: str, name: str) -> str | None:
 
 def _closes_all(text: str, end: int) -> bool:
     """Whether surely no string, comment or brace is open at an index."""
-    if text.count('"', 0, end) % 2 or text.find("\\", 0, end) >= 0:
-        return False
-    if text.find("/", 0, end) >= 0 and (text.find("/*", 0, end) >= 0 or text.find("//", 0, end) >= 0):
-        return False
-    return text.count("{", 0, end) == text.count("}", 0, end)
+    before = text[:end]
+    if '"' in before:
+        if before.count('"') % 2 or "\\" in before:
+            return False
+        before = "".join(before.split('"')[::2])
+    return "/*" not in before and "//" not in before and before.count("{") == before.count("}")

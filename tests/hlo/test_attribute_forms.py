@@ -105,3 +105,8 @@ def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: p
     first, other, again = (table.take_apart(text)[1][0] for text in texts)
     assert again is first
     assert other == '{op_name="b"}'
+
+
+def test_a_brace_in_a_string_closes_none() -> None:
+    text = ', backend_config={"a":"}"}, to_apply={ r = f32[] fusion(p), kind=kLoop, calls=b }, kind=kInput'
+    assert attribute_forms.attribute_text(text, "kind") == "kInput"
