@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -43,6 +44,15 @@ _OPEN_COMMENT = lazy_pattern(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
 _BACKSLASHES = lazy_pattern(r"\\\\")
 
 
+@lru_cache(maxsize=32)
+def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
+    """Finds the instructions of these opcodes, asynchronous halves included. Once for all modules of an input."""
+    words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
+    by_letter = [(letter, [re.escape(word[1:]) for word in found]) for letter, found in groupby(words, itemgetter(0))]
+    spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
+    return re.compile(f" (?:{spelled})[a-z-]*\\(")
+
+
 class Selection:
     """What the `wants` of a module name, searched in its text. `holders` are the computations besides the entry in which
     something was kept: what calls them is wanted too.
@@ -53,10 +63,7 @@ class Selection:
         self.is_empty = not wants.opcodes
         self._module = module
         self._holders = holders
-        words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in wants.opcodes})
-        by_letter = [(letter, [re.escape(word[1:]) for word in found]) for letter, found in groupby(words, itemgetter(0))]
-        spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
-        self._opcodes = re.compile(f" (?:{spelled})[a-z-]*\\(")  # asynchronous halves included
+        self._opcodes = _search_for(wants.opcodes)
         self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
         self._clear = ("", 0)
 
