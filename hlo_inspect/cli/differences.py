@@ -20,13 +20,20 @@ from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 
 class PairedModules:
     """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
-    the passes `shown`. `status` is the exit status so far.
+    the passes `shown`. `status` is the exit status so far: findings of `fail_on` or above fail.
     """
 
     def __init__(
-        self, old: ComparedInput, new: ComparedInput, read: ReadOptions, output: OutputOptions, shown: Sequence[str] = ()
+        self,
+        old: ComparedInput,
+        new: ComparedInput,
+        read: ReadOptions,
+        output: OutputOptions,
+        fail_on: Severity | None = None,
+        shown: Sequence[str] = (),
     ) -> None:
         self.status = 0
+        self._fail_on = fail_on
         self._shown = shown
         self._inputs = (old, new)
         self._read = read
@@ -43,6 +50,8 @@ class PairedModules:
             for one in comparisons.of(*self._inputs):
                 read = [side.report.input.path for side in (one.old, one.new) if side is not None]
                 refuse_to_overwrite(self._output.output, read)
+                if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
+                    self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
                     yield one
             for error in comparisons.errors:
@@ -59,10 +68,9 @@ def parsed(conditions: Iterable[str]) -> list[DifferenceCondition]:
 class Compared:
     """The reports of all pairs of modules, to be taken once. `status` is the exit status so far."""
 
-    def __init__(self, paired: PairedModules, conditions: Sequence[DifferenceCondition], fail_on: Severity | None) -> None:
+    def __init__(self, paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> None:
         self._paired = paired
         self._conditions = conditions
-        self._fail_on = fail_on
         self._status = 0
 
     @property
@@ -72,8 +80,6 @@ class Compared:
     def __iter__(self) -> Iterator[Report]:
         for one in self._paired:
             report = one.report
-            if self._fail_on is not None and reaching(report.findings, self._fail_on):
-                self._status = FAILED
             if self._conditions and one.old is not None and one.new is not None:
                 report = self._judged(report, one.old.report, one.new.report, is_different=one.is_different)
             elif any(condition.assertion is None for condition in self._conditions):

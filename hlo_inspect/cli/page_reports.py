@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hlo_inspect.cli.differences import PairedModules
-from hlo_inspect.cli.inputs import FAILED, Inspected
+from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.compare.pair_list import PairList
@@ -18,7 +18,7 @@ from hlo_inspect.inspection.finding_lines import with_finding_lines
 from hlo_inspect.inspection.pass_histories import PassHistory
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.passes.rule_pages import rule_report
-from hlo_inspect.report.model import Report, Severity, reaching
+from hlo_inspect.report.model import Report, Severity
 from hlo_inspect.rules import rule_pages
 
 
@@ -101,21 +101,17 @@ class ReportsOfPairs:
         if len(inputs) != len(("OLD", "NEW")):
             raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
         self._inputs = inputs
-        self._paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, passes)
-        self._fail_on = fail_on
-        self._status = 0
+        self._paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, fail_on, passes)
 
     @property
     def status(self) -> int:
-        return max(self._status, self._paired.status)
+        return self._paired.status
 
     def __iter__(self) -> Iterator[Report]:
         listed = PairList()
         codes: set[str] = set()
         for one in self._paired:
             listed.add(one)
-            if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
-                self._status = FAILED
             sides = [one.old.report, one.new.report] if one.old is not None and one.new is not None else []
             for report in (one.report, *sides):
                 codes.update(finding.rule for finding in report.findings)

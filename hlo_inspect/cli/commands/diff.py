@@ -54,7 +54,7 @@ def command(
     from hlo_inspect.inspection.comparisons import ComparedInput
 
     output, read = take_output(arguments), take_read(arguments)
-    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output)
-    found = Compared(paired, parsed(conditions), fail_on)
+    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on)
+    found = Compared(paired, parsed(conditions))
     deliver(found, output)
     return found.status
