@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from hlo_inspect.cli.main import run
+from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -20,6 +21,9 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 if CHROMIUM is None or find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]
+
+DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
+"""What most tests open a page of: a training step for one GPU."""
 
 Opened = Callable[..., "Page"]
 
@@ -98,3 +102,15 @@ def opened(browser: Browser, watched: dict[Path, Watched]) -> Iterator[Opened]:
     yield open_page
     for one in used:
         assert one.problems == []
+
+
+@pytest.fixture(scope="session")
+def path(written: Callable[..., Path]) -> Path:
+    """The page of `DUMP` on an accelerator."""
+    return written(DUMP, "--profile", "h100-sxm")
+
+
+@pytest.fixture(scope="session")
+def held(path: Path) -> PageData:
+    """The data in that page."""
+    return PageData(path.read_text(encoding="utf-8"))

@@ -21,17 +21,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page as BrowserPage
 
 DATA = Path(__file__).parents[1] / "data"
-DUMP, WITH_SOURCES = DATA / "memory/gpu_unrolled.hlo", DATA / "cpu/adamw_step.after.txt"
-
-
-@pytest.fixture(scope="session")
-def path(written: Callable[..., Path]) -> Path:
-    return written(DUMP, "--profile", "h100-sxm")
-
-
-@pytest.fixture(scope="session")
-def held(path: Path) -> PageData:
-    return PageData(path.read_text(encoding="utf-8"))
+WITH_SOURCES = DATA / "cpu/adamw_step.after.txt"
 
 
 def _picture(page: BrowserPage, name: str) -> Locator:

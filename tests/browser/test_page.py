@@ -8,8 +8,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.filters import parse_filter, row_test
@@ -20,7 +18,6 @@ from tests.browser.page_data import PageData
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
 
 UNKNOWN_LOOP = """\
 HloModule unknown, is_scheduled=true, num_partitions=4
@@ -77,16 +74,6 @@ FILTER_VALUES = (
     *("5 MiB", "1 MB", "3 ms", "0.3 ms", "1 us", "1 µs", "7 %", "3 GB/s", "2 TFLOP/s", "1.1 kFLOP/s"),
     *("5 FLOP", "1.5 kFLOP", "2 MFLOP", "1 apple", "1 constructor", "constructor", f"1{'0' * 64}", f".{'0' * 31}1"),
 )
-
-
-@pytest.fixture(scope="session")
-def path(written: Callable[..., Path]) -> Path:
-    return written(DUMP, "--profile", "h100-sxm")
-
-
-@pytest.fixture(scope="session")
-def held(path: Path) -> PageData:
-    return PageData(path.read_text(encoding="utf-8"))
 
 
 def _open_table(page: Page, name: str) -> None:
