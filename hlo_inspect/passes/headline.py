@@ -171,7 +171,7 @@ def _collectives(context: Context) -> Parts:
             yield _amount(recompute.wire_bytes, "bytes")
             yield " sent)"
     elif not context.collectives:
-        yield "none"
+        yield "none before the text ends" if context.module.problems.hold_a_cut else "none"
     if executed.between_slices.count.least:
         yield "; " if sites else ""
         yield _amount(executed.between_slices.wire_bytes, "bytes")

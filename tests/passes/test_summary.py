@@ -272,6 +272,15 @@ def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
         assert first.severity == "error"
 
 
+def test_a_text_that_is_cut_off_does_not_say_that_there_are_no_collectives() -> None:
+    """The rest of the module may hold some."""
+    path = DATA / "cpu" / "adamw_step.after.txt"
+    whole = path.read_text(encoding="utf-8")
+    cut = whole[: whole.index(" all-reduce")]
+    assert lines(hlo_inspect.inspect(cut))["collectives"] == "none before the text ends"
+    assert lines(hlo_inspect.inspect(whole))["collectives"].startswith("2 runs")
+
+
 def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     """Figures of ../shared/reference/samples.md."""
     found = lines(seed_001)
