@@ -45,7 +45,9 @@ DRAW = """async (view) => {
   const main = [...document.querySelectorAll("main")].find((one) => one.dataset.view === view);
   for (const one of main.querySelectorAll("figure, details.table, details.finding")) {
     one.scrollIntoView({ block: "center" });
-    await new Promise((done) => setTimeout(done, 15));
+    let turns = one.matches("figure") ? 600 : 1;
+    do await new Promise((done) => setTimeout(done, 15));
+    while (--turns && !one.querySelector(".main-svg"));
   }
   const drawings = [...main.querySelectorAll(".js-plotly-plot")];
   for (const one of drawings) {
@@ -54,7 +56,7 @@ DRAW = """async (view) => {
   }
   return drawings.length;
 }"""
-"""Draws all pictures of a view, and shows a hover on each."""
+"""Draws all pictures of a view, for each of which it waits, and shows a hover on each."""
 
 
 @pytest.fixture(scope="module")
