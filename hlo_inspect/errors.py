@@ -7,13 +7,12 @@ analysis becomes a finding of the report instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PICTURE_WIDTH = 76
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A place in an input: path as the user gave it, 1-based line and column; `None` where it is not known."""
 
     path: str

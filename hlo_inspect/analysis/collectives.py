@@ -8,7 +8,6 @@ slices an all-reduce, which is a reduce-scatter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
@@ -37,8 +36,7 @@ TARGETS = frozenset({ASYNC_START_TARGET})
 REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(NamedTuple):
     """One logical collective. Bytes are those of one device; `None` where they cannot be known.
 
     `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps

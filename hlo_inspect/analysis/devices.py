@@ -7,9 +7,8 @@ partitions or flattened ids, by whether there is a channel and whether `use_glob
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.slices import slices_of_module
 from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
@@ -56,8 +55,7 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
 # -- counts -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCounts:
+class DeviceCounts(NamedTuple):
     """Replicas and partitions of the program, `None` where neither the header nor any id says, in each of its `slices`.
 
     The ids of groups are those of one slice, the devices of shardings those of all slices.
@@ -141,8 +139,7 @@ def _named_devices(instruction: Instruction) -> int | None:
 # -- groups -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Participants:
+class Participants(NamedTuple):
     """The groups that the text lists, `None` for one group of all devices, and the number of devices in a group, the largest
     one where they differ.
 

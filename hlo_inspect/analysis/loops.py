@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -41,8 +40,7 @@ _COUNT = lazy_pattern(r'\{\s*"n"\s*:\s*("?)(\d{1,18})\1\s*\}', re.ASCII)
 _INTEGER = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """One while. `trip_count` is how often its body runs each time that it is reached; its condition runs once more.
 
     `reason` says why the count is not known, as what follows "the trip count of NAME"; `fault` what is wrong with the printed

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlo_inspect.hlo.header import SourceLine, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
@@ -37,8 +38,7 @@ NUMBER = lazy_pattern(r"\d++(?![^\W_])")
 """A number to the end of a word, not that of `conv2d`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """`path` are the scopes, outermost first, the primitive last; empty where the name joins several. `phase` is what the
     scopes say, `parts` what they say of each that a combined operation does, in the order of its operands.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, USAGE
@@ -40,7 +40,7 @@ class PairedModules:
         self._output = output
 
     def __iter__(self) -> Iterator[ModuleComparison]:
-        asked = asdict(self._read)
+        asked = self._read._asdict()
         asked.pop("jobs")
         asked.pop("cost_model")
         inputs = [str(one.source) for one in self._inputs]

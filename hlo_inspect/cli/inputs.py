@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ class Inspected:
         from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
         from hlo_inspect.report.model import reaching
 
-        options = asdict(self._read)
+        options = self._read._asdict()
         jobs = options.pop("jobs")
         if not STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
             jobs = 1

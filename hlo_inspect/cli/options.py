@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -16,8 +15,7 @@ from hlo_inspect.report.selection import TableSelection
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """How and where a report is printed."""
 
     format: str
@@ -35,8 +33,7 @@ class OutputOptions:
         return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(NamedTuple):
     """What is read, and how strictly. `query` is what is asked about an instruction, as
     `InstructionQuery` has it, of commands that take one.
     """
@@ -53,8 +50,8 @@ class ReadOptions:
     platform: str | None
     strict: bool
     jobs: int
-    cost_model: dict[str, str | None] | None = None
-    query: Mapping[str, str | int | None] = field(default_factory=dict)
+    cost_model: dict[str, str | None] | None
+    query: Mapping[str, str | int | None]
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -231,4 +228,4 @@ def take_read(arguments: dict[str, Any]) -> ReadOptions:
     if model is None and (alpha or beta):
         raise click.UsageError("--alpha and --beta are of a --cost-model.")
     chosen = {"name": model, "alpha": alpha, "beta": beta} if model is not None else None
-    return ReadOptions(**values, cost_model=chosen)
+    return ReadOptions(**values, cost_model=chosen, query={})

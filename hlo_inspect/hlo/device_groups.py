@@ -108,8 +108,7 @@ class _Steps(NamedTuple):
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
-class NamedMesh:
+class NamedMesh(NamedTuple):
     """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`: names and sizes of the axes, major to minor, and the devices in row-major
     order (`None` for 0…n-1). `device` is the only one of `maximal_mesh[device_id=3]`.
     """
@@ -307,8 +306,7 @@ def _listed(text: str, groups: Groups, mesh: NamedMesh | None = None) -> DeviceG
     return DeviceGroups(text, groups, frozenset(sizes), sum(sizes), max(largest, default=-1), mesh)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DevicePairs:
+class DevicePairs(NamedTuple):
     """The pairs of `source_target_pairs`: who sends to whom."""
 
     text: str

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
 from hlo_inspect.hlo.source import Openable
@@ -36,8 +36,7 @@ _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
 AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryFile:
+class DirectoryFile(NamedTuple):
     """A file to read, with a note where it is not the one that one would expect.
 
     Of one that only `may_hold` a module, as its name tells nothing, it is no error that it holds none.

@@ -6,7 +6,6 @@ Lines of several writers, such as the ranks of a job, are a text each; the modul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -120,7 +119,7 @@ class _TextReader:
         module.memory_lines = self.memory.lines
         module.log = tuple(
             [
-                LogEntry(replace(one, line=place(one.line, 1)[0]), name, one.line < first_line)
+                LogEntry(one._replace(line=place(one.line, 1)[0]), name, one.line < first_line)
                 for one in (self._log if log is None else log)
             ]
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -41,8 +41,7 @@ _CODE = lazy_pattern(
 _FILE = lazy_pattern(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(NamedTuple):
     """One number of a log. `unit` is as it is written, `of` where `72/81` is; `element` is its place in a list."""
 
     line: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import replace
 
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.problems import Problems
@@ -64,8 +63,8 @@ def _relocated(problems: Problems, places: Places) -> Problems:
         location = problem.location
         if location.line is not None:
             line, column = places.place(location.line, location.column or 1)
-            location = replace(location, line=line, column=column if location.column is not None else None)
-        found.add(replace(problem, location=location), problem.times)
+            location = location._replace(line=line, column=column if location.column is not None else None)
+        found.add(problem._replace(location=location), problem.times)
     return found
 
 

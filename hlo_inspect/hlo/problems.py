@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlo_inspect.errors import Location
 
@@ -17,8 +18,7 @@ CUT_OFF = "HI002"
 PART = "HI011"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
 
     code: str

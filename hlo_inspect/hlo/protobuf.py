@@ -8,7 +8,7 @@ https://protobuf.dev/programming-guides/encoding describes the wire format.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -27,8 +27,7 @@ class CutOffError(WireError):
     """The bytes end inside a field."""
 
 
-@dataclass(frozen=True, slots=True)
-class SerializedModule:
+class SerializedModule(NamedTuple):
     """An `HloModuleProto`; `fault` says why it cannot be read to its end."""
 
     data: memoryview

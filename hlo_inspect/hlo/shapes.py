@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 # -- element types, as XLA's `primitive_util` has them -----------------------------------------------------------------------
 
@@ -44,8 +45,7 @@ NOT_ARRAYS = frozenset({"token", "opaque"})
 MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """How an array lies in memory.
 
     `minor_to_major` numbers the dimensions; `tiles` hold their dimensions, `None` for one that is combined with the next

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Wants:
+class Wants(NamedTuple):
     """What a pass needs of a module; the reader reads for the union and skips the rest.
 
     `opcodes`: instructions to keep, wherever they are, and what calls the computations that hold them.

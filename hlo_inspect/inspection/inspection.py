@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, tee
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, NoSuchInstructionError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
@@ -159,8 +159,7 @@ class Inspection:
             yield error
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """One file to read, or why there is none: the `number` of the source it is `of`, and a note where it is not what one would
     expect. One that only `may_hold` a module may hold none.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from hlo_inspect.analysis.context import Context, PhasesFrom
@@ -147,7 +146,7 @@ def _headline(chosen: Collection[Pass], sections: Mapping[str, Section]) -> tupl
     """The first lines of all pages; of several each says which it is on."""
     if len(chosen) == 1:
         return tuple(row for one in chosen for row in sections[one.name].headline)
-    return tuple(replace(row, command=one.name) for one in chosen for row in sections[one.name].headline)
+    return tuple(row._replace(command=one.name) for one in chosen for row in sections[one.name].headline)
 
 
 def _findings(context: Context, sections: Mapping[str, Section]) -> list[Finding]:

@@ -46,7 +46,7 @@ def _headline(report: Report) -> Iterator[HeadlineRow]:
     for row in report.headline:
         if row.label == "collectives" and count:
             quoted = (Amount(count, "count"), " quoted, ", Amount(into, "bytes"), " in, ", Amount(sent, "bytes"), " sent")
-            yield replace(row, parts=quoted)
+            yield row._replace(parts=quoted)
         else:
             yield row
 

@@ -7,7 +7,7 @@ A unit stands in the cells or in the heading, not in both: sizes and times have 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Column, Row, Table, Value
@@ -19,8 +19,7 @@ _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 Texts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(NamedTuple):
     """A table in texts: those columns that a page can have. `folded` are rows of sums at the end of `rows`, `left_out` is the
     line of the rows that a filter hides.
     """

@@ -9,7 +9,7 @@ than asked. Widths are terminal cells: a CJK character takes two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -66,8 +66,7 @@ _SHORTEST_LINE = 16
 _BLANKS_OF_A_SENTENCE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """A table ready to print: the cells of the columns that fit, and the names of those that do not. A cell that is wrapped
     holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter hides.
     """

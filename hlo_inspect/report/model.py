@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
 
@@ -30,8 +30,7 @@ PART_NOTE = "a part of a module"
 """How the one note begins that says why facts about a whole module are unknown where only lines of it are quoted."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactSpec:
+class FactSpec(NamedTuple):
     """What a pass promises about a fact.
 
     `name` is dotted; a segment in angle brackets makes it a family (`opcode.<opcode>`): a member that does not occur is 0.
@@ -254,8 +253,7 @@ def _sum_at_least(rows: Sequence[Row], positions: tuple[int, ...]) -> int | floa
     return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not rows) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something to look at: `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …);
     `subject` the instruction or parameter it is about; `bytes_at_stake` orders findings of one severity.
     """
@@ -268,8 +266,7 @@ class Finding:
     bytes_at_stake: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """A raw value within a line of text: "16 devices" is `Amount(16, "count", "device")`.
 
     `at_least` is a lower bound where the value is unknown; `noun` follows the value, with an s where it is not one.
@@ -281,8 +278,7 @@ class Amount:
     at_least: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class HeadlineRow:
+class HeadlineRow(NamedTuple):
     """One of the first lines of a page: a label, and texts and amounts in one line. A renderer puts nothing between the parts.
 
     A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off. `command` is
@@ -295,8 +291,7 @@ class HeadlineRow:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """What one pass answers.
 
     `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
@@ -313,8 +308,7 @@ class Section:
     about: tuple[int, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """The text that a report is about: 1-based first line of the module in the input, its lines and bytes."""
 
     path: str
@@ -328,8 +322,7 @@ class Input:
         return self.path if self.first_line == 1 else f"{self.path}:{self.first_line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A text under a heading; `verbatim` where its line breaks and blanks have to stay, as in an example."""
 
     heading: str
@@ -337,8 +330,7 @@ class Passage:
     verbatim: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How all checks of a command came out together: the last line of its page."""
 
     text: str

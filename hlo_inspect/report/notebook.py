@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from html import escape
 from io import StringIO
 
@@ -41,7 +40,7 @@ def as_html(shown: Report | Table) -> str:
         return "\n".join(_table(shown.top(shown.page_rows)))
     from hlo_inspect.report.html.compact import compact_page
 
-    return compact_page(shown, replace(_OPTIONS, width=_NOTEBOOK_WIDTH)) or "\n".join(_report(shown))
+    return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or "\n".join(_report(shown))
 
 
 def _report(report: Report) -> Iterator[str]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TextIO
+from dataclasses import replace
+from typing import NamedTuple, TextIO
 
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.relative_paths import with_relative_paths
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(NamedTuple):
     """The same choices for all formats; a renderer leaves aside what its format has no use for.
 
     `top`: rows per table, the rest folded into `[N others]`; 0 is all. `None` leaves it to the table on a page for people; JSON

@@ -6,7 +6,8 @@ They are about the table that `--table` names, or the command's own, which has o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.columns import find_column
@@ -16,8 +17,7 @@ _PAGES = ("summary",)
 """Commands that are a page of tables and have none of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSelection:
+class TableSelection(NamedTuple):
     """Names of columns in the order to show; what to sort by, a minus before a name turns its order round; filters."""
 
     columns: tuple[str, ...] = ()

@@ -6,8 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
@@ -24,8 +23,7 @@ WORTH_SAVING = 1 << 20  # bytes of device memory
 HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
 
 
-@dataclass(frozen=True, slots=True)
-class RulePage:
+class RulePage(NamedTuple):
     """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written."""
 
     code: str

@@ -146,7 +146,7 @@ def test_an_unknown_value_is_explained_by_the_notes_about_it() -> None:
 def test_what_there_is_not_is_explained_by_its_specification() -> None:
     """A note of the report comes first: it says why this value is unknown."""
     unknown = check("collectives.executed_count > 0")
-    spec = replace(unknown.spec, absent="no collective runs")
+    spec = unknown.spec._replace(absent="no collective runs")
     assert remark(replace(unknown, spec=spec), sample_report(notes=())) == "no collective runs"
     assert remark(replace(unknown, spec=spec), sample_report()).startswith("collectives.executed_count: the trip count")
 

@@ -91,7 +91,7 @@ def test_lines_of_findings_are_quoted_from_their_own_input(tmp_path: Path) -> No
     dump = tmp_path / "dump.txt"
     dump.write_text("line one\nline two\nline three\n")
     rule = Report("rule", Input("", 1, 0, 0), {"rule.code": "HI102"}, passages=(Passage("", "Foreign."),))
-    own, foreign = _finding(str(dump), 2), replace(_finding("other.txt", 2), rule="HI102")
+    own, foreign = _finding(str(dump), 2), _finding("other.txt", 2)._replace(rule="HI102")
     report = Report("summary", Input(str(dump), 1, 3, 30), {"module.name": "m"}, findings=(own, foreign))
     view = page_of([with_finding_lines(report), rule]).views[0]
     text = ViewText(view, {table.name: table for table in view.tables}, {}, RenderOptions())

@@ -45,6 +45,8 @@ READ = ReadOptions(
     platform=None,
     strict=False,
     jobs=1,
+    cost_model=None,
+    query={},
 )
 MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
 

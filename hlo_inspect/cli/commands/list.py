@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,7 +39,7 @@ def command(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, *
 
     output, read = take_output(arguments), take_read(arguments)
     also = SHOWN if quick else (*SHOWN, *find_pass(OVERVIEW).also)
-    read = replace(read, phases="names") if quick else read
+    read = read._replace(phases="names") if quick else read
     found = Inspected(inputs, (MODULE_FACTS,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
     listed = ModuleList()
     for report in found:

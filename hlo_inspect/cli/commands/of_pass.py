@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,11 +54,11 @@ def command_of(one: Question) -> click.Command:
         output, read = take_output(arguments), take_read(arguments)
         if one.takes_name:
             inputs, name = with_name(inputs)
-            read = replace(read, query={"name": name})
+            read = read._replace(query={"name": name})
         if to is not None:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
-        read = replace(read, phases="names") if quick else read
+        read = read._replace(phases="names") if quick else read
         asked = one.passes_of_formats.get(output.format, one.name)
         names = (asked,) if read.cost_model is None else (asked, ALPA)
         found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,8 +53,8 @@ def command(
     start, end = (name, None) if ends is None else ends
     output = take_output(arguments)
     query = {"name": start, "to": end, "depth": depth, "quick": quick}
-    read = replace(take_read(arguments), query=query)
-    read = replace(read, phases="names") if quick else read
+    read = take_read(arguments)._replace(query=query)
+    read = read._replace(phases="names") if quick else read
     found = Inspected([source], [SHOW], read, quiet=output.quiet, fail_on=fail_on, output=output.output)
     deliver(found, output)
     return found.status
