@@ -65,6 +65,7 @@ class StepFacts:
     def __init__(self, parts: Components, weights: Sequence[TrainedWeight], losses: Iterable[int]) -> None:
         self.parts = parts
         self.operands, self.kinds = parts.operands, parts.kinds
+        self._products = [number for number, kind in enumerate(parts.kinds) if kind & PRODUCT]
         of = parts.of
         self.gradients = [sorted({of[node] for node in weight.gradients}) for weight in weights]
         self.weights = [sorted({of[node] for node in weight.arrays}) for weight in weights]
@@ -91,16 +92,16 @@ class StepFacts:
 
     def _dependences(self) -> list[int]:
         """What does not need to know the loss."""
-        product, parameter = PRODUCT, PARAMETER
-        bits = [
-            (BEHIND_PRODUCT if kind & product else 0) | (FROM_INPUT if kind & parameter else 0) if kind else 0
-            for kind in self.kinds
-        ]
+        own = [(BEHIND_PRODUCT if kind & PRODUCT else 0) | (FROM_INPUT if kind & PARAMETER else 0) for kind in range(256)]
+        bits = [own[kind] for kind in self.kinds]
         for gradients, arrays in zip(self.gradients, self.weights, strict=True):
             self._mark(bits, gradients, GRADIENT | UPDATED)
             self._mark(bits, arrays, FROM_WEIGHT)
         spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED)
-        spread_back(bits, self.operands, GRADIENT)
+        for number, found in enumerate(bits):
+            if found & UPDATED:
+                bits[number] = found | TO_STATE
+        spread_back(bits, self.operands, GRADIENT | TO_STATE)
         return bits
 
     # -- losses ---------------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class StepFacts:
         for place, number in enumerate(candidates):
             masks[number] |= 1 << place
         spread_back(masks, self.operands, -1)
-        products = [masks[number] for number, kind in enumerate(self.kinds) if kind & PRODUCT and masks[number]]
+        products = [masks[number] for number in self._products if masks[number]]
         counts = [sum(mask >> place & 1 for mask in products) for place in range(len(candidates))]
         uses = [0] * len(candidates)
         for bit, arrays in enumerate(self.weights):
@@ -154,7 +155,7 @@ class StepFacts:
         return any(arrays and not any(self.bits[one] & LOSS for one in arrays) for arrays in self.weights)
 
     def _has_cotangents(self) -> bool:
-        return any(kind & PRODUCT and self.bits[number] & COTANGENT for number, kind in enumerate(self.kinds))
+        return any(self.bits[number] & COTANGENT for number in self._products)
 
     def _mark_what_leads_to_all(self, bit: int) -> None:
         """Where no loss is returned the forward pass is what leads to all gradients, without what has no such user itself: the
@@ -196,10 +197,10 @@ class StepFacts:
                     for other in operands[number]:
                         bits[other] |= BEFORE_PRODUCT
         wanted = forward | BEHIND_PRODUCT
-        for number, own in enumerate(bits):
-            if own & (wanted | BEFORE_PRODUCT) == wanted:
-                bits[number] |= TAIL
-        for number, made_of in enumerate(operands):
+        tail = [number for number, own in enumerate(bits) if own & (wanted | BEFORE_PRODUCT) == wanted]
+        self._mark(bits, tail, TAIL)
+        begin = tail[0] if tail else len(bits)
+        for number, made_of in enumerate(operands[begin:], begin):
             own = bits[number]
             if own & (LOSS | forward):
                 continue
@@ -212,34 +213,30 @@ class StepFacts:
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
-        """What is made of, or for, products that lead to gradients alone and need no cotangent; what leads to new states; and
-        what is behind a reduction in the tail.
+        """What is made of, or for, products that lead to gradients alone and need no cotangent; and what is behind a reduction
+        in the tail.
         """
         bits, operands, kinds = self.bits, self.operands, self.kinds
-        for number, own in enumerate(bits):
-            if own & UPDATED:
-                bits[number] |= TO_STATE
-            if kinds[number] & PRODUCT and own & (GRADIENT | LOSS | COTANGENT) == GRADIENT:
-                bits[number] |= RECOMPUTED | FOR_RECOMPUTED
-        spread_on(bits, operands, RECOMPUTED)
-        spread_back(bits, operands, FOR_RECOMPUTED | TO_STATE)
-        reduced = REDUCED
-        for number, made_of in enumerate(operands):
-            if bits[number] & (TAIL | LOSS) == TAIL | LOSS:
-                found = 0
-                for other in made_of:
-                    found |= bits[other]
-                if found & reduced or (kinds[number] & REDUCES and found & BEHIND_PRODUCT):
-                    bits[number] |= reduced
+        again = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
+        if again:
+            self._mark(bits, again, RECOMPUTED | FOR_RECOMPUTED)
+            spread_on(bits, operands, RECOMPUTED)
+            spread_back(bits, operands, FOR_RECOMPUTED)
+        for number in [number for number, own in enumerate(bits) if own & (TAIL | LOSS) == TAIL | LOSS]:
+            found = 0
+            for other in operands[number]:
+                found |= bits[other]
+            if found & REDUCED or (kinds[number] & REDUCES and found & BEHIND_PRODUCT):
+                bits[number] |= REDUCED
 
     def _moved_gradients(self) -> None:
         """Gradients, and what only moves or sums them behind the place where the update takes them."""
         bits, kinds = self.bits, self.kinds
         for gradient in self.gradients:
             self._mark(bits, gradient, MOVED)
-        for number, made_of in enumerate(self.operands):
-            if kinds[number] & MOVES and bits[number] & (UPDATED | MOVED) == UPDATED:
-                changed = [other for other in made_of if bits[other] & UPDATED]
+        for number, kind in enumerate(kinds):
+            if kind & MOVES and bits[number] & (UPDATED | MOVED) == UPDATED:
+                changed = [other for other in self.operands[number] if bits[other] & UPDATED]
                 if changed and all(bits[other] & MOVED for other in changed):
                     bits[number] |= MOVED
 

@@ -5,7 +5,7 @@ Each rule looks at one value: a node of the graph and the facts of its component
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
@@ -192,41 +192,49 @@ def _labels(facts: StepFacts) -> bytearray:
 
 def phases_of_values(step: StepValues) -> list[str]:
     """The phase of each node."""
-    of, bits = step.facts.parts.of, step.facts.bits
-    phases = [UNKNOWN] * len(of)
-    for node, part in enumerate(of):
-        own = bits[part]
-        for rule in RULES:
-            phase = rule(step, node, part, own)
-            if phase != UNKNOWN:
-                phases[node] = phase
-                break
+    of, bits, labels = step.facts.parts.of, step.facts.bits, step.labels
+    known: dict[tuple[int, int, int, int], str] = {}  # by all that rules know of a node, except of collectives
+    phases: list[str] = []
+    columns = map(bits.__getitem__, of), step.graph.kinds, map(labels.__getitem__, of), step.forward_loops
+    for node, alike in enumerate(zip(*columns, strict=True)):
+        if node == step.first_cotangent:
+            known.clear()
+        phase = known.get(alike)
+        if phase is None:
+            phase = _phase_of(step, node, of[node])
+            if not alike[1] & COLLECTIVE:
+                known[alike] = phase
+        phases.append(phase)
     _constants(step, phases)
     return phases
 
 
+def _phase_of(step: StepValues, node: int, part: int) -> str:
+    """What the first rule says that decides."""
+    own = step.facts.bits[part]
+    return next((phase for rule in RULES if (phase := rule(step, node, part, own)) != UNKNOWN), UNKNOWN)
+
+
 def _constants(step: StepValues, phases: list[str]) -> None:
     """What depends on no input takes the first phase among its users: tables of angles that are made before a loop."""
-    of, bits = step.facts.parts.of, step.facts.bits
+    of, bits, operands = step.facts.parts.of, step.facts.bits, step.facts.operands
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
     none = len(PHASE_ORDER) - 1
+    constants = {part for part, own in enumerate(bits) if not own & fact.FROM_INPUT}
+    users = [part for part, made_of in enumerate(operands) if not constants.isdisjoint(made_of)]
+    looked_at = constants.union(users)
     lowest, first = [none] * len(bits), [none] * len(bits)
     for part, phase in zip(of, phases, strict=True):
-        lowest[part] = min(lowest[part], rank[phase])
+        if part in looked_at:
+            lowest[part] = min(lowest[part], rank[phase])
     given: dict[int, str] = {}
-    for part in range(len(bits) - 1, -1, -1):
-        if not bits[part] & fact.FROM_INPUT and first[part] < none:
+    for part in sorted(looked_at, reverse=True):
+        if part in constants and first[part] < none:
             lowest[part] = first[part]
             given[part] = PHASE_ORDER[first[part]]
         own = lowest[part]
-        if own < none:
-            for other in step.facts.operands[part]:
-                first[other] = min(first[other], own)
+        for other in operands[part] if own < none else ():
+            first[other] = min(first[other], own)
     for node, part in enumerate(of) if given else ():
         if part in given:
             phases[node] = given[part]
-
-
-def products_by_phase(graph: ValueGraph, phases: list[str]) -> Iterator[tuple[int, str]]:
-    """The products with their phases."""
-    return ((node, phases[node]) for node, kind in enumerate(graph.kinds) if kind & PRODUCT)
