@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+from weakref import proxy
 
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
@@ -181,7 +182,8 @@ class Context:
         """The phase of each instruction."""
         from hlo_inspect.analysis.phases.phases import Phases
 
-        return Phases(self.module, self.provenances, self.call_graph, self.collectives, lambda: self.graph_phases)
+        this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
+        return Phases(self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases)
 
     @cached_property
     def provenances(self) -> Provenances:
@@ -265,7 +267,8 @@ class Context:
         """How arrays are divided, by the names of mesh axes."""
         from hlo_inspect.analysis.partition_specs import PartitionSpecs
 
-        return PartitionSpecs(self.module, lambda: self.mesh)
+        this = proxy(self)
+        return PartitionSpecs(self.module, lambda: this.mesh)
 
     @cached_property
     def views(self) -> Views:
@@ -419,7 +422,9 @@ class Context:
         """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
         from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 
-        return LargestArrays(self.module, self.views, self._made_arrays, self.labels_of)
+        this = proxy(self)
+        made, labels = (lambda: this._made_arrays()), (lambda *row: this.labels_of(*row))  # noqa: PLW0108 - methods hold the context
+        return LargestArrays(self.module, self.views, made, labels)
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:
         from hlo_inspect.analysis.memory.parameter_relations import made_arrays

@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.open_computation import PASSING_OPCODES
 from hlo_inspect.hlo.operands import Operand
@@ -137,7 +137,7 @@ class _Number(NamedTuple):
 class _Frame(NamedTuple):
     """A computation as one of its callers sees it: what an element of a parameter is."""
 
-    computation: EnclosingComputation
+    computation: Computation
     parameter: Callable[[Instruction, Path], _Number]
 
 
@@ -174,7 +174,7 @@ class Induction:
 
     def _start(self, loop: Instruction, element: Path) -> int:
         """What an element of the state is before the first run."""
-        return self._value(_Frame(loop.computation, self._from_callers), loop, 0, element).offset
+        return self._value(_Frame(self._computation_of(loop), self._from_callers), loop, 0, element).offset
 
     def _step(self, loop: Instruction, element: Path) -> int:
         """What a run adds to an element of the state."""
@@ -237,6 +237,9 @@ class Induction:
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
+    def _computation_of(self, instruction: Instruction) -> Computation:
+        return self._module.computations[instruction.computation.name]
+
     def _called(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
         """The computation of a fusion or a call, and its root."""
 
@@ -259,7 +262,7 @@ class Induction:
 
     def _from_callers(self, parameter: Instruction, path: Path) -> _Number:
         """A parameter of a computation that holds a loop: a constant, if all callers hand over the same."""
-        computation = parameter.computation
+        computation = self._computation_of(parameter)
         callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
         numbers = {self._handed(caller, parameter, path) for caller in callers}
         if len(numbers) != 1:
@@ -270,7 +273,7 @@ class Induction:
         if caller.opcode == "while" and self._step(caller, path) == 0:
             return _Number(None, self._start(caller, path))
         if caller.opcode == "call":
-            frame = _Frame(caller.computation, self._from_callers)
+            frame = _Frame(self._computation_of(caller), self._from_callers)
             return self._value(frame, caller, _parameter_number(parameter), path)
         raise UnknownError(f"depends on {_what(parameter)} of {parameter.computation.name}")
 

@@ -166,7 +166,7 @@ class View:
         if known is None:
             line = self.lines[index]
             known = self._kept.get((line, self.names[index]))
-            known = known or Instruction(self.computation, self.rows[index], self.heads[index], line)
+            known = known or Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
             self._instructions[index] = known
         return known
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
@@ -51,18 +52,18 @@ class Definitions(Protocol):
     def get(self, name: str, /) -> Head | None: ...
 
 
-class EnclosingComputation(Protocol):
-    """What an instruction asks of its computation."""
+@dataclass(slots=True, eq=False)
+class EnclosingComputation:
+    """What an instruction asks of its computation. It does not hold the computation, which holds the instruction: a module is
+    freed when nobody refers to it any more, without a search for cycles.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def is_entry(self) -> bool: ...
-    @property
-    def values(self) -> ValueTable: ...
-    @property
-    def scalars(self) -> Mapping[str, Instruction]: ...
-    def note_fault(self, name: str, line: int, reason: str) -> None: ...
+    `faults`: the instructions whose attributes make no sense, with line and reason, as far as they were looked at.
+    """
+
+    name: str
+    is_entry: bool
+    values: ValueTable
+    faults: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Callee(NamedTuple):
@@ -221,7 +222,7 @@ class Instruction:
         try:
             return attribute_text(form.filled(self._places), name)
         except tokens.ScanError as error:
-            self.computation.note_fault(self.name, self.line, error.message)
+            self.computation.faults[self.name] = self.line, error.message
             return None
 
     def has(self, name: str) -> bool:

@@ -90,7 +90,7 @@ class Keeper:
         if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
             if computation.name in module.computations:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
-                computation.name = f"{computation.name} (line {computation.line})"
+                computation.rename(f"{computation.name} (line {computation.line})")
             module.computations[computation.name] = computation
         elif computation.root_opcode is not None:
             module.root_opcodes[computation.name] = computation.root_opcode
@@ -125,7 +125,7 @@ class Keeper:
         if self.module.problems.hold_a_cut:
             self.module.entry = None
             return
-        last.is_entry = True
+        last.make_entry()
         if opened is None or opened.computation is not last:
             return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
@@ -306,7 +306,7 @@ class Keeper:
     def _keep(self, opened: OpenComputation, row: Row, line: int) -> None:
         computation = opened.computation
         try:
-            instruction = Instruction(computation, row, self._heads[row[2]], line)
+            instruction = Instruction(computation.enclosing(), row, self._heads[row[2]], line)
             if instruction.opcode in self._wants.operands:
                 instruction.resolve_operands(opened)
             instruction.take_apart()

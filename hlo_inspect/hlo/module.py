@@ -14,7 +14,7 @@ from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.heads import HeadTable
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.rows import NO_ROWS, Rows
@@ -41,12 +41,12 @@ class ParameterReads:
 @dataclass(slots=True, eq=False)
 class SharedByComputations:
     """What the computations of a module need to keep scalars: the heads of the module, what their rows have in common, and the
-    scalars that were looked at last.
+    scalars that were looked at last, by name and line of their computation.
     """
 
     heads: HeadTable = field(default_factory=HeadTable)
     scalar_forms: dict[bytes, bytes] = field(default_factory=dict)
-    unpacked: dict[Computation, Mapping[str, Instruction]] = field(default_factory=dict)
+    unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -74,16 +74,25 @@ class Computation:
     rows: Rows = NO_ROWS
     packed_scalars: PackedRows | None = None
     _shared: SharedByComputations = field(default_factory=SharedByComputations)
-    _faults: dict[str, tuple[int, str]] | None = None
+    _enclosing: EnclosingComputation | None = None
 
-    def note_fault(self, name: str, line: int, reason: str) -> None:
-        """Notes that the attributes of a kept instruction make no sense."""
-        self._faults = {**self.faults, name: (line, reason)}
+    def enclosing(self) -> EnclosingComputation:
+        """What its instructions know of it."""
+        if self._enclosing is None:
+            self._enclosing = EnclosingComputation(self.name, self.is_entry, self.values)
+        return self._enclosing
+
+    def rename(self, name: str) -> None:
+        self.name = self.enclosing().name = name
+
+    def make_entry(self) -> None:
+        """Takes it for the entry, which it is not marked as."""
+        self.is_entry = self.enclosing().is_entry = True
 
     @property
     def faults(self) -> Mapping[str, tuple[int, str]]:
-        """The kept instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
-        return self._faults or {}
+        """The instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
+        return self._enclosing.faults if self._enclosing is not None else {}
 
     def keep_scalars(self, rows: Iterable[tuple[Row, int]]) -> None:
         """Keeps rows with their lines for `scalars`."""
@@ -98,13 +107,13 @@ class Computation:
         """By name, what feeds its loops, calls and root as integer scalars, where asked for."""
         if self.packed_scalars is None:
             return {}
-        known = self._shared.unpacked
-        if self not in known:
+        known, key = self._shared.unpacked, (self.name, self.line)
+        if key not in known:
             if len(known) >= MAX_UNPACKED:
                 known.clear()
-            heads = self._shared.heads
-            known[self] = {row[1]: Instruction(self, row, heads[row[2]], line) for row, line in self.scalar_rows()}
-        return known[self]
+            heads, enclosing = self._shared.heads, self.enclosing()
+            known[key] = {row[1]: Instruction(enclosing, row, heads[row[2]], line) for row, line in self.scalar_rows()}
+        return known[key]
 
     @property
     def unread(self) -> set[str]:

@@ -24,11 +24,6 @@ from hlo_inspect.xla import Xla
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
 
-SWEEP_BYTES, SWEEP_BYTES_OF_CALLS, MODULE_COST = 1 << 20, 1 << 24, 1 << 12
-"""Bytes of text after whose modules memory is swept, in one inspection and over all, and what any module counts for beside its
-text.
-"""
-
 Item = Report | str | HloInspectError
 """A report, the name of a module that is not named as asked, or what cannot be read."""
 
@@ -67,7 +62,6 @@ class SourceReports:
         if strict:
             self.xla.require("--strict needs")
         self.watcher: Watcher | None = None
-        self._sweeper = _Sweeper()
 
     def read(self, source: Source, note: str | None) -> Iterator[Item]:
         """A report for each module, its name where that does not match, and what XLA's parser refuses. Raises where the source
@@ -91,7 +85,6 @@ class SourceReports:
         modules = self.xla.modules(source, self._wants, strict=self._strict)
         number = 0
         while True:
-            collecting = gc.isenabled()
             with without_collection():
                 found = next(modules, None)
                 if found is None:
@@ -103,8 +96,6 @@ class SourceReports:
                     module, reading_note = found
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
                     noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
-                    if collecting:
-                        self._sweeper.sweep(module.bytes)
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -166,27 +157,6 @@ class SourceReports:
             return self._reports.report(module, notes, read_graph)
         except NoSuchInstructionError as error:  # another module may have it
             return error
-
-
-class _Sweeper:
-    """Frees what modules that are done with hold: they refer to one another, and would wait for a full collection.
-
-    One inspection makes one whenever its modules had some text, so that memory does not grow with their number. Over many calls
-    of `inspect` of one module each it is made more seldom, since each looks at all that the process has.
-    """
-
-    _of_all_calls = 0
-
-    def __init__(self) -> None:
-        self._unswept = 0
-
-    def sweep(self, read: int) -> None:
-        """Before the analysis of a module of so many bytes; one module alone needs none."""
-        if self._unswept > SWEEP_BYTES or _Sweeper._of_all_calls > SWEEP_BYTES_OF_CALLS:
-            gc.collect()
-            self._unswept = _Sweeper._of_all_calls = 0
-        self._unswept += read + MODULE_COST
-        _Sweeper._of_all_calls += read + MODULE_COST
 
 
 @contextmanager

@@ -52,7 +52,7 @@ TWO_BY_FOUR = DeviceCounts(replicas=2, partitions=4)
 def collective(opcode: str, attributes: dict[str, str]) -> Instruction:
     tail = "%x)" + "".join(f", {name}={text}" for name, text in attributes.items())
     return Instruction(
-        Computation("f", 1, is_entry=True), ("", "a", f"f32[] {opcode}", tail), HeadTable()[f"f32[] {opcode}"], 2
+        Computation("f", 1, is_entry=True).enclosing(), ("", "a", f"f32[] {opcode}", tail), HeadTable()[f"f32[] {opcode}"], 2
     )
 
 

@@ -52,7 +52,7 @@ def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> R
 def body(computation: Computation) -> list[Instruction]:
     """Every instruction of a computation whose rows were kept."""
     rows = computation.rows
-    found = [Instruction(computation, *each) for each in zip(rows, rows.column.heads, rows.lines, strict=True)]
+    found = [Instruction(computation.enclosing(), *each) for each in zip(rows, rows.column.heads, rows.lines, strict=True)]
     if found and not any(instruction.is_root for instruction in found):
         found[-1].is_root = True
     return found

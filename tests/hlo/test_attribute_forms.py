@@ -49,7 +49,7 @@ PARTS = [
 
 
 def instruction(attributes: str, computation: Computation) -> Instruction:
-    return Instruction(computation, ("", "i", "", "%p)" + attributes), HeadTable()["f32[] fusion"], 1)
+    return Instruction(computation.enclosing(), ("", "i", "", "%p)" + attributes), HeadTable()["f32[] fusion"], 1)
 
 
 def value_in_text(attributes: str, name: str) -> object:

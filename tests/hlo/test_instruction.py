@@ -15,7 +15,7 @@ from hlo_inspect.hlo.values import MalformedValue
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:
     row = parser.parse_instruction(text, 0).row
-    return Instruction(computation or Computation("main", 1, is_entry=True), row, HeadTable()[row[2]], 7)
+    return Instruction((computation or Computation("main", 1, is_entry=True)).enclosing(), row, HeadTable()[row[2]], 7)
 
 
 def operands(text: str) -> list[tuple[str | None, tuple[int, ...], str | None]]:
@@ -105,7 +105,9 @@ def test_parameter_numbers(text: str, number: int | None) -> None:
 
 def test_attributes_that_stop_making_sense_are_noted() -> None:
     computation = Computation("main", 1, is_entry=True)
-    found = Instruction(computation, ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7)
+    found = Instruction(
+        computation.enclosing(), ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7
+    )
     assert found.attr("k") == 1
     assert computation.faults == {}
     assert found.attr("index") is None

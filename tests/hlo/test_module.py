@@ -19,7 +19,7 @@ from tests.hlo.reading import rows_of
 
 def instruction(text: str, computation: Computation) -> Instruction:
     row = parser.parse_instruction(text, 0).row
-    return Instruction(computation, row, HeadTable()[row[2]], 7)
+    return Instruction(computation.enclosing(), row, HeadTable()[row[2]], 7)
 
 
 def test_the_union_of_wants() -> None:
@@ -70,7 +70,7 @@ def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
     for computation in (*computations, computations[0]):
         a, b = computation.scalars.values()
         assert (a.name, a.opcode, str(a.shape), a.literal, a.line, a.is_root) == ("a", "constant", "s32[]", "3", 7, False)
-        assert (b.operands[0].name, b.line, b.is_root, b.computation) == ("a", 8, True, computation)
+        assert (b.operands[0].name, b.line, b.is_root, b.computation.name) == ("a", 8, True, computation.name)
     assert computations[0].scalars["a"] is computations[0].scalars["a"]
 
 
@@ -93,8 +93,8 @@ def scalars(one: str, other: str, number: int) -> list[tuple[Row, int]]:
 def test_faults_of_a_computation() -> None:
     computation = Computation("main", 1, is_entry=True)
     assert dict(computation.faults) == {}
-    computation.note_fault("a", 3, "odd")
-    computation.note_fault("b", 4, "odder")
+    computation.enclosing().faults["a"] = 3, "odd"
+    computation.enclosing().faults["b"] = 4, "odder"
     assert computation.faults == {"a": (3, "odd"), "b": (4, "odder")}
 
 

@@ -66,7 +66,8 @@ class BackwardPasses:
     def __init__(self, frames: Frames, results: Iterable[Place], dependence: InputDependence) -> None:
         self._frames = frames
         self._dependence = dependence
-        self._products = self._find_products({place[0] for place in results})
+        self._open = [self._rows_of_interest(frame) for frame in {place[0] for place in results}]
+        self._seen = 0
         self._found: list[Place] = []
         self._direct: dict[int, list[Factor]] = {}
         self._indirect: dict[int, list[Factor]] | None = None
@@ -359,7 +360,7 @@ class BackwardPasses:
 
     def _find_more(self) -> bool:
         """Takes in the next product, where there is another one: by the bit of each input that is a factor the other factor."""
-        place = next(self._products, None)
+        place = self._next_product()
         if place is None:
             return False
         self._found.append(place)
@@ -386,15 +387,15 @@ class BackwardPasses:
                         self._indirect.setdefault(self._dependence.bit(source), []).append(other)
         return self._indirect
 
-    def _find_products(self, opened: Iterable[int]) -> Iterator[Place]:
-        """The products of the step, in the order of the text; then in `_hidden` are the inputs of what may hold others."""
-        frames = self._frames
-        stack = [self._rows_of_interest(frame) for frame in opened]
-        seen = 0
+    def _next_product(self) -> Place | None:
+        """The next product of the step in the order of the text; behind the last one `_hidden` are the inputs of what may hold
+        others.
+        """
+        frames, stack = self._frames, self._open
         while stack:
             place = next(stack[-1], None)
-            seen += 1
-            if place is None or seen > frames.max_places:
+            self._seen += 1
+            if place is None or self._seen > frames.max_places:
                 stack.pop()
                 continue
             opcode = frames.opcode(place)
@@ -402,11 +403,12 @@ class BackwardPasses:
                 called = frames.called(place) if self._has_products(frames.callee(place, _CALLING[opcode])) else None
                 stack += [self._rows_of_interest(called[0])] if called is not None else []
             elif self._is_product(place):
-                yield place
+                return place
             elif frames.step_back(place) is None:
                 self._hidden |= self._dependence.inputs(place)
-        if seen > frames.max_places:
+        if self._seen > frames.max_places:
             self._hidden = EVERYTHING
+        return None
 
     def _rows_of_interest(self, frame: int) -> Iterator[Place]:
         opcodes = self._frames[frame].view.opcodes

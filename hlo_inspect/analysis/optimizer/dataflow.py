@@ -51,9 +51,7 @@ class Dataflow:
         self.frames = Frames(views)
         self.graph = Graph()
         self._nodes: dict[Place, int] = {}
-        self._equal_fusions = EqualFusions(
-            self.graph, views.fingerprints, self.frames.open, lambda frame, index: self.node(self.frames.root(frame, index))
-        )
+        self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
 
     def node(self, place: Place) -> int:
         """The expression at a place."""
@@ -128,7 +126,7 @@ class Dataflow:
         """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
         views = self.frames.views
         computation = views.computations.get(self.frames.callee(place, "calls"))
-        recipe = self._equal_fusions.recipe(computation, place[2]) if computation is not None else None
+        recipe = self._equal_fusions.recipe(computation, place[2], self.node) if computation is not None else None
         if recipe is None:
             return None
         known: dict[int, int] = {}

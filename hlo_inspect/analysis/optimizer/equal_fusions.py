@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
-from hlo_inspect.analysis.optimizer.graph import Graph, Index
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Place
 from hlo_inspect.hlo.module import Computation
 
 MAX_ROWS = 1 << 8  # what is larger is not one of many
@@ -48,24 +49,19 @@ class _Kind:
 
 
 class EqualFusions:
-    """`open_` opens a computation with its parameters as inputs, `node` gives the expression of an element of its root."""
+    """The fusions of a module that differ only in names. What is read of them becomes nodes of `graph`."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        fingerprints: Fingerprints,
-        open_: Callable[[str], int | None],
-        node: Callable[[int, Index], int],
-    ) -> None:
+    def __init__(self, graph: Graph, fingerprints: Fingerprints, frames: Frames) -> None:
         self._graph = graph
         self._fingerprints = fingerprints
-        self._open = open_
-        self._node = node
+        self._frames = frames
         self._kinds: dict[int, _Kind] = {}
         self._by_name: dict[str, _Kind | None] = {}
 
-    def recipe(self, computation: Computation, index: Index) -> Recipe | None:
-        """How to make an element of the result of a computation like others, `None` where it has to be read itself."""
+    def recipe(self, computation: Computation, index: Index, node: Callable[[Place], int]) -> Recipe | None:
+        """How to make an element of the result of a computation like others, `None` where it has to be read itself. `node`
+        gives the expression at a place.
+        """
         name = computation.name
         if name not in self._by_name:
             self._by_name[name] = self._kind(computation)
@@ -74,8 +70,9 @@ class EqualFusions:
             return None
         if index not in kind.recipes:
             if kind.frame is None:
-                kind.frame = self._open(name)
-            kind.recipes[index] = self._learn(kind.frame, index) if kind.frame is not None else None
+                kind.frame = self._frames.open(name)
+            root = self._frames.root(kind.frame, index) if kind.frame is not None else None
+            kind.recipes[index] = self._learn(node(root)) if root is not None else None
         return kind.recipes[index]
 
     def _kind(self, computation: Computation) -> _Kind | None:
@@ -88,10 +85,9 @@ class EqualFusions:
         kind.met += 1
         return kind
 
-    def _learn(self, frame: int, index: Index) -> Recipe | None:
-        """The recipe of an element of the root; `None` where it holds something opaque, which is another value in each."""
+    def _learn(self, root: int) -> Recipe | None:
+        """The recipe of an expression; `None` where it holds something opaque, which is another value in each."""
         graph = self._graph
-        root = self._node(frame, index)
         changed: set[int] = set()
         steps: list[int] = []
         arguments: list[tuple[int, Argument]] = []

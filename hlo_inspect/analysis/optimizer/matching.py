@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import or_
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.dependence import AtomDependence
+from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
 from hlo_inspect.analysis.optimizer.exclusions import Exclusions
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product, split_zero
@@ -49,10 +49,11 @@ class Matcher:
                 self._by_atom.setdefault(self.forms.leaf(array.new), array)
             self._by_atom.setdefault(self.forms.leaf(array.old), array)
         beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
+        inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
         self._definitions: dict[int, Sum] = {}
         self._inputs: dict[int, int] = {}
         self._values: dict[int, int] = {}
-        self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), self._inputs_of)
+        self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), inputs_of)
         self._new_values = self.dependence.bits(a for a, array in self._by_atom.items() if self.forms.leaf(array.new) == a)
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
@@ -140,20 +141,6 @@ class Matcher:
         if known is None:
             known = self._values[array.new] = self.dependence.values(self.definition(array))
         return known
-
-    def _inputs_of(self, leaf: int) -> int:
-        """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
-        node = self.forms.atoms[leaf].node
-        place = self.flow.graph.places.get(node) if node is not None else None
-        if place is None or node in self.flow.graph.broken:
-            return -1
-        frames = self.flow.frames
-        if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
-            return self.input_dependence.inputs(place)
-        found = 0
-        for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
-            found |= self.input_dependence.inputs(operand)
-        return found
 
     def _own(self, array: StateArray) -> int:
         """The inputs that hold the old value of a array: its own and those of its copies."""
@@ -459,3 +446,18 @@ def _without_shared(form: Sum) -> Sum:
 def _descends(claim: Claim) -> bool:
     """Whether the step goes down: with a rate that is a number, it has to be positive."""
     return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0
+
+
+def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
+    """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
+    node = forms.atoms[leaf].node
+    place = flow.graph.places.get(node) if node is not None else None
+    if place is None or node in flow.graph.broken:
+        return -1
+    frames = flow.frames
+    if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
+        return dependence.inputs(place)
+    found = 0
+    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
+        found |= dependence.inputs(operand)
+    return found

@@ -38,19 +38,19 @@ class TimedStep:
     ) -> None:
         self.work = work
         self._durations = durations
-        self._streams = streams
-        self.timeline = Timeline(work.program, self._seconds, self._streams_of, branch)
 
-    def _seconds(self, at: Place) -> float:
-        return self._durations(self.collective_at(at) or self.work.kernels[at])
+        def seconds(at: Place) -> float:
+            return durations(_collective_at(work, at) or work.kernels[at])
 
-    def _streams_of(self, at: Place) -> Sequence[str]:
-        collective = self.work.collectives.get(at)
-        return self.work.streams.get(at, ()) if collective is None else self._streams(collective)
+        def streams_of(at: Place) -> Sequence[str]:
+            collective = work.collectives.get(at)
+            return work.streams.get(at, ()) if collective is None else streams(collective)
+
+        self.timeline = Timeline(work.program, seconds, streams_of, branch)
 
     def collective_at(self, at: Place) -> Collective | None:
         """The collective that an instruction is, starts or wraps."""
-        return self.work.collectives.get(at) or self.work.inner.get(at)
+        return _collective_at(self.work, at)
 
     # -- totals ---------------------------------------------------------------------------------------------------------
 
@@ -117,6 +117,10 @@ class TimedStep:
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
                 found[inner] += runs * issued
         return found
+
+
+def _collective_at(work: IssuedWork, at: Place) -> Collective | None:
+    return work.collectives.get(at) or work.inner.get(at)
 
 
 class Timelines(NamedTuple):
