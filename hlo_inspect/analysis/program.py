@@ -16,7 +16,7 @@ from hlo_inspect.analysis.op_names import BACKWARD, RECOMPUTE
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
 
@@ -91,17 +91,28 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
 
 
 def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
-    """The opcode of the only instruction of the entry that computes something, for a fusion that of its root."""
+    """The opcode of the only instruction of the entry that computes something. Of a fusion it is that of the only instruction
+    in it that computes something, or of its root where that reduces.
+    """
     if module.entry is None:
         return None
-    opcodes = [TABLE[opcode].base if opcode in TABLE else opcode for opcode in module.entry.opcodes if not _is_done(opcode)]
-    computing = [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
+    computing = _computing(module.entry)
     if len(computing) != 1:
         return None
     (only,) = computing
     if only != "fusion":
         return only
-    return next((fusion.root_opcode for fusion in fusions if fusion.instruction.computation.is_entry), None)
+    fusion = next((one for one in fusions if one.instruction.computation.is_entry), None)
+    if fusion is None or fusion.callee is None:
+        return None
+    fused = _computing(fusion.callee)
+    return fused[0] if len(fused) == 1 else fusion.root_opcode if fusion.root_opcode in _REDUCTIONS else only
+
+
+def _computing(computation: Computation) -> list[str]:
+    """The opcodes of the instructions that compute something, an asynchronous pair once."""
+    opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if not _is_done(opcode))
+    return [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
 
 
 def _is_done(opcode: str) -> bool:

@@ -10,7 +10,6 @@ from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigu
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.parameters import ParameterLeaf
-from hlo_inspect.analysis.program import Program
 from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
@@ -60,14 +59,18 @@ def _what(context: Context) -> Parts:
         yield " among "
         yield Amount(len(parameters), "count", "parameter")
     else:
-        yield _named(program)
+        yield _named(context)
         if context.interface.known:
             yield " on " if program.opcode else ": "
             yield Amount(len(parameters), "count", "parameter")
             yield from _size(total(leaf.shape.bytes for leaf in parameters), context)
 
 
-def _named(program: Program) -> str:
+def _named(context: Context) -> str:
+    program = context.program
+    if program.opcode == "custom-call":
+        targets = {call.target for call in context.custom_calls}
+        return f"one custom call of {targets.pop()}" if len(targets) == 1 else "one custom call"
     if program.opcode:
         return f"one reduction, {program.opcode}," if program.kind == "reduction" else f"one {program.opcode}"
     if program.kind == "program" and program.has_matmuls is not None:
@@ -89,10 +92,10 @@ def _size(size: int | None, context: Context) -> Parts:
 
 
 def _compute(context: Context) -> Parts:
-    step = context.cost.step
+    step, unknown = context.cost.step, context.cost.unknown_calls
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if matmul.least:
-        yield Amount(matmul.exact, "flops", at_least=matmul.least)
+        yield Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least)
         yield " matmul"
         again = sum(tally.least("matmul_flops") for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE)
         if again:
@@ -101,11 +104,16 @@ def _compute(context: Context) -> Parts:
             yield " recompute)"
         yield ", "
         yield from _attention(context)
-    else:
-        yield Amount(flops.exact, "flops", at_least=flops.least)
+    elif flops.least or not unknown:
+        yield Amount(None if unknown else flops.exact, "flops", at_least=flops.least)
         yield ", "
     yield Amount(size.exact, "bytes", at_least=size.least)
     yield " accessed"
+    if unknown:
+        targets = {call.target for call in unknown}
+        yield "; FLOPs of "
+        yield targets.pop() if len(targets) == 1 else Amount(len(unknown), "count", "custom call")
+        yield " not known"
 
 
 def _attention(context: Context) -> Parts:

@@ -111,21 +111,39 @@ ENTRY e {{
     assert (found.kind, found.opcode) == (kind, opcode)
 
 
-def test_a_fusion_is_the_operation_at_its_root() -> None:
-    text = """HloModule jit_f
+@pytest.mark.parametrize(
+    ("lines", "result", "found"),
+    [
+        ("ROOT c = bf16[8]{0} convert(a)", "bf16[8]{0}", Program("operation", opcode="convert")),
+        ("n = f32[8]{0} negate(a)\n  ROOT c = bf16[8]{0} convert(n)", "bf16[8]{0}", Program("operation", opcode="fusion")),
+        (
+            "n = f32[8]{0} negate(a)\n  z = f32[] constant(0)\n  ROOT c = f32[] reduce(n, z), dimensions={0}, to_apply=sum",
+            "f32[]",
+            Program("reduction", opcode="reduce"),
+        ),
+    ],
+)
+def test_a_fusion_is_what_its_only_instruction_is(lines: str, result: str, found: Program) -> None:
+    """Of several instructions it is a fusion, or a reduction where its root is one."""
+    text = f"""HloModule jit_f
 
-fused {
-  a = f32[8]{0} parameter(0)
-  n = f32[8]{0} negate(a)
-  ROOT c = bf16[8]{0} convert(n)
-}
+sum {{
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}}
 
-ENTRY e {
-  p = f32[8]{0} parameter(0)
-  ROOT r = bf16[8]{0} fusion(p), kind=kLoop, calls=fused
-}
+fused {{
+  a = f32[8]{{0}} parameter(0)
+  {lines}
+}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  ROOT r = {result} fusion(p), kind=kLoop, calls=fused
+}}
 """
-    assert program(text) == Program("operation", opcode="convert")
+    assert program(text) == found
 
 
 CACHE = """HloModule jit_decode, input_output_alias={{ {{0}}: (1, {{}}, may-alias) }}

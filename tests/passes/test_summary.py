@@ -264,6 +264,26 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert "compute" not in quick
 
 
+UNKNOWN_CALL = """HloModule m
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  n = f32[8]{0} negate(p)
+  ROOT c = f32[8]{0} custom-call(n), custom_call_target="mine"
+}
+"""
+
+
+def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
+    """Eight elements are negated; what is called has no rule."""
+    found = hlo_inspect.inspect(UNKNOWN_CALL, "summary", also=("cost",))
+    assert lines(found)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine not known"
+    alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
+    found = hlo_inspect.inspect(alone, "summary", also=("cost",))
+    assert lines(found)[""].startswith("one custom call of mine on 1 parameter")
+    assert lines(found)["compute"] == "64 B accessed; FLOPs of mine not known"
+
+
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
     path = DATA / "handmade" / "cut_off.txt"
     for command in ("summary", "params", "collectives"):
