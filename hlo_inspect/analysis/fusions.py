@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -19,12 +19,10 @@ _FUSION = frozenset({"fusion"})
 
 
 class Fusion(NamedTuple):
-    """One fusion instruction of a module."""
+    """One fusion instruction of a module. What is not a field is looked up each time."""
 
     instruction: Instruction
     kind: str
-    operand_bytes: int | None
-    result_bytes: int | None
     module: Module
 
     @property
@@ -43,9 +41,12 @@ class Fusion(NamedTuple):
         return isinstance(self.instruction.shape, TupleShape) and self.root_opcode in (None, "tuple")
 
     @property
-    def moved(self) -> int:
-        """Bytes of operands and results; one that is not known counts nothing."""
-        return (self.operand_bytes or 0) + (self.result_bytes or 0)
+    def operand_bytes(self) -> int | None:
+        return operand_bytes(self.instruction)
+
+    @property
+    def result_bytes(self) -> int | None:
+        return result_bytes(self.instruction)
 
     @property
     def outputs(self) -> int:
@@ -60,19 +61,17 @@ class Fusion(NamedTuple):
 
 def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
-    return [Fusion(i, i.attr("kind") or "", operand_bytes(i), result_bytes(i), module) for i in module.with_opcodes(_FUSION)]
+    return [Fusion(i, i.attr("kind") or "", module) for i in module.with_opcodes(_FUSION)]
 
 
-def fused_opcodes(fusions: list[Fusion]) -> Counter[str]:
+def fused_opcodes(callees: Iterable[Computation]) -> Counter[str]:
     """Instructions of each opcode inside of fused computations, each computation once."""
-    callees = {callee.name: callee for fusion in fusions if (callee := fusion.callee) is not None}
-    alike: dict[int, list[Sequence[str]]] = {}  # those of the same heads share the list of their opcodes
-    for callee in callees.values():
-        alike.setdefault(id(callee.opcodes), []).append(callee.opcodes)
+    opcodes = [callee.opcodes for callee in {callee.name: callee for callee in callees}.values()]
+    lists = {id(one): one for one in opcodes}  # computations of the same heads share the list of their opcodes
     counts: Counter[str] = Counter()
-    for same in alike.values():
-        for opcode, count in Counter(same[0]).items():
-            counts[opcode] += count * len(same)
+    for same, times in Counter(map(id, opcodes)).items():
+        for opcode, count in Counter(lists[same]).items():
+            counts[opcode] += count * times
     return counts
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.wants import WANTS
-from hlo_inspect.analysis.fusions import OPCODES, Fusion, fused_opcodes
+from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.fusion_tables import fusion_tables
 from hlo_inspect.passes.stack_table import stacks_of
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
@@ -52,21 +52,7 @@ class Fusions(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
-    yield _by_root(context.fusions)
-    yield _content(context.fusions)
     yield custom_call_tables.by_target(context, with_cost=True)
     stacks = stacks_of([fusion.instruction for fusion in context.fusions], context.module.frames)
     if stacks.rows:
         yield stacks
-
-
-def _by_root(fusions: list[Fusion]) -> Table:
-    columns = (Column("kind"), Column("root"), Column("count", "count", summed=True))
-    counts = Counter((f.kind, f.root_opcode) for f in fusions)
-    rows = tuple((kind, root, count) for (kind, root), count in counts.most_common())
-    return Table("fusions_by_root", "Fusions by root", columns, rows, page_rows=12)
-
-
-def _content(fusions: list[Fusion]) -> Table:
-    columns = (Column("opcode"), Column("count", "count", summed=True))
-    return Table("fusion_content", "Inside of fusions", columns, tuple(fused_opcodes(fusions).most_common()), page_rows=12)

@@ -159,9 +159,8 @@ class Table(Shown):
         is_curve: bool = False,
     ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
-        columns = tuple(columns)
-        getters = [column.get for column in columns if column.get is not None]
-        rows = tuple([tuple([get(item) for get in getters]) for item in items])
+        columns, items = tuple(columns), list(items)
+        rows = tuple(zip(*[map(column.get, items) for column in columns if column.get is not None], strict=True))
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
