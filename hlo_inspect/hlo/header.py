@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -202,15 +201,15 @@ class SourceLine(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-@dataclass
 class StackFrames:
     """The four tables that metadata points into by `stack_frame_id`. Rows count from 1; they are parsed when first asked
     for. `user_lines` is where an analysis notes which line of a stack it takes for the user's, by frame.
     """
 
-    user_lines: dict[int, str] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict)
-    _stacks: dict[int, tuple[SourceLine, ...]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.user_lines: dict[int, str] = {}
+        self._texts: dict[str, str] = {}
+        self._stacks: dict[int, tuple[SourceLine, ...]] = {}
 
     @property
     def is_empty(self) -> bool:

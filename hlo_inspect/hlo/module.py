@@ -26,27 +26,27 @@ from hlo_inspect.hlo.wants import Wants
 MAX_UNPACKED = 1 << 6
 
 
-@dataclass(slots=True)
 class ParameterReads:
     """What reads the parameters of one computation: `unread` are those that no instruction reads, `elements` says which
     elements are read of the tuples that are only taken apart. Both hold only if they are `known`: operands can be printed
     without names.
     """
 
-    unread: set[str] = field(default_factory=set)
-    elements: dict[str, set[int]] = field(default_factory=dict)
-    known: bool = True
+    def __init__(self) -> None:
+        self.unread: set[str] = set()
+        self.elements: dict[str, set[int]] = {}
+        self.known = True
 
 
-@dataclass(slots=True, eq=False)
 class SharedByComputations:
     """What the computations of a module need to keep scalars: the heads of the module, what their rows have in common, and the
     scalars that were looked at last, by name and line of their computation.
     """
 
-    heads: HeadTable = field(default_factory=HeadTable)
-    scalar_forms: dict[bytes, bytes] = field(default_factory=dict)
-    unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = field(default_factory=dict)
+    def __init__(self, heads: HeadTable | None = None) -> None:
+        self.heads = HeadTable() if heads is None else heads
+        self.scalar_forms: dict[bytes, bytes] = {}
+        self.unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +141,6 @@ class LogEntry(NamedTuple):
     is_before: bool
 
 
-@dataclass
 class Module:
     """One module, as far as it was read.
 
@@ -159,31 +158,32 @@ class Module:
     and 0 where that is not what pieces of the source hold. `log` are the measurements in the text around it.
     """
 
-    header: Header
-    path: str
-    first_line: int
-    wants: Wants
-    lines: int = 0
-    bytes: int = 0
-    frames: StackFrames = field(default_factory=StackFrames)
-    computations: dict[str, Computation] = field(default_factory=dict)
-    root_opcodes: dict[str, str] = field(default_factory=dict)
-    entry: Computation | None = None
-    entry_signature: str = ""
-    computation_count: int = 0
-    partitioning_targets: set[str] = field(default_factory=set)
-    tiling: str = ""
-    crosses_meshes: bool = False
-    shardings: dict[str, None] = field(default_factory=dict)
-    unparsed_lines: int = 0
-    problems: Problems = field(default_factory=Problems)
-    origin: Format | None = None
-    quoted_lines: int = 0
-    memory_lines: list[tuple[int, str]] = field(default_factory=list)
-    mends: tuple[str, ...] = ()
-    text_line: int = 0
-    log: tuple[LogEntry, ...] = ()
-    values: ValueTable = field(default_factory=ValueTable)
+    def __init__(self, header: Header, path: str, first_line: int, wants: Wants) -> None:
+        self.header = header
+        self.path = path
+        self.first_line = first_line
+        self.wants = wants
+        self.lines = 0
+        self.bytes = 0
+        self.frames = StackFrames()
+        self.computations: dict[str, Computation] = {}
+        self.root_opcodes: dict[str, str] = {}
+        self.entry: Computation | None = None
+        self.entry_signature = ""
+        self.computation_count = 0
+        self.partitioning_targets: set[str] = set()
+        self.tiling = ""
+        self.crosses_meshes = False
+        self.shardings: dict[str, None] = {}
+        self.unparsed_lines = 0
+        self.problems = Problems()
+        self.origin: Format | None = None
+        self.quoted_lines = 0
+        self.memory_lines: list[tuple[int, str]] = []
+        self.mends: tuple[str, ...] = ()
+        self.text_line = 0
+        self.log: tuple[LogEntry, ...] = ()
+        self.values = ValueTable()
 
     @cached_property
     def _shared(self) -> SharedByComputations:

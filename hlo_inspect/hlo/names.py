@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import LineRun
@@ -32,18 +31,17 @@ NoteProblem = Callable[[str, str, int | None, str | None], None]
 """Takes code, message, line and subject of a problem."""
 
 
-@dataclass(slots=True)
 class NameCheck:
-    """Follows the names of one module. A name may be used before its line: only one that never comes is undefined. `_known` are
-    the computations so far; a callee comes before its caller, but need not.
-    """
+    """Follows the names of one module. A name may be used before its line: only one that never comes is undefined."""
 
-    _note: NoteProblem
-    _known: Container[str]
-    _computation: Computation = field(default_factory=lambda: Computation("", 0, is_entry=False))
-    _names: set[str] = field(default_factory=set)
-    _pending: dict[str, int] = field(default_factory=dict)
-    _unknown_callees: dict[str, int] = field(default_factory=dict)
+    def __init__(self, note: NoteProblem, known: Container[str]) -> None:
+        """`known` are the computations so far; a callee comes before its caller, but need not."""
+        self._note = note
+        self._known = known
+        self._computation = Computation("", 0, is_entry=False)
+        self._names: set[str] = set()
+        self._pending: dict[str, int] = {}
+        self._unknown_callees: dict[str, int] = {}
 
     def begin(self, computation: Computation) -> None:
         self._computation = computation

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 from hlo_inspect.hlo import tokens
@@ -46,7 +45,6 @@ SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
 
 
-@dataclass(slots=True)
 class OpenComputation:
     """What is known of a computation before its end.
 
@@ -62,23 +60,32 @@ class OpenComputation:
     `unread_lines`: the last lines of which most were not read; `unread` is what they define, found when it is asked for.
     """
 
-    computation: Computation
-    heads: HeadTable
-    reads_all: bool = True
-    in_place: bool = False
-    may_be_entry: bool = False
-    signature: str = ""
-    counts: bool = True
-    roots: int = 0
-    skipped_root: bool = False
-    last: tuple[Row, int] | None = None
-    unparsed_before: int = 0
-    candidate: list[Rows] = field(default_factory=list)
-    scalars: dict[str, tuple[Row, Head, int]] = field(default_factory=dict)
-    unread_lines: str = ""
-    unread: Mapping[str, str] | None = None
-    _read: dict[str, Head] = field(default_factory=dict)
-    _scalar_root: str | None = None
+    def __init__(
+        self,
+        computation: Computation,
+        heads: HeadTable,
+        *,
+        in_place: bool = False,
+        may_be_entry: bool = False,
+        signature: str = "",
+    ) -> None:
+        self.computation = computation
+        self.heads = heads
+        self.reads_all = True
+        self.in_place = in_place
+        self.may_be_entry = may_be_entry
+        self.signature = signature
+        self.counts = True
+        self.roots = 0
+        self.skipped_root = False
+        self.last: tuple[Row, int] | None = None
+        self.unparsed_before = 0
+        self.candidate: list[Rows] = []
+        self.scalars: dict[str, tuple[Row, Head, int]] = {}
+        self.unread_lines = ""
+        self.unread: Mapping[str, str] | None = None
+        self._read: dict[str, Head] = {}
+        self._scalar_root: str | None = None
 
     # -- the heads of its instructions by name --------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ def _entry(module: Module) -> tuple[Computation, ...]:
 
 
 def _relocated(problems: Problems, places: Places) -> Problems:
-    found = Problems(left_out=problems.left_out)
+    found = Problems()
+    found.left_out = problems.left_out
     for problem in problems:
         location = problem.location
         if location.line is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.errors import Location
@@ -28,16 +27,16 @@ class Problem(NamedTuple):
     times: int = 1
 
 
-@dataclass(slots=True)
 class Problems:
     """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault.
     `left_out` is how many more of a code there are.
     """
 
-    left_out: Counter[str] = field(default_factory=Counter)
-    _first: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
-    _times: Counter[tuple[str, str, int | None]] = field(default_factory=Counter)
-    _kinds: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._first: dict[tuple[str, str, int | None], Problem] = {}
+        self._times: Counter[tuple[str, str, int | None]] = Counter()
+        self._kinds: Counter[str] = Counter()
 
     def add(self, problem: Problem, times: int = 1) -> None:
         key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)

@@ -6,8 +6,8 @@ import marshal
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -17,8 +17,7 @@ MAX_FORMS = 1 << 16
 _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 
 
-@dataclass(slots=True)
-class PackedRows:
+class PackedRows(NamedTuple):
     """Rows of one computation: their form, which is what they are with numbers for names and lines counted from that of the
     computation, and the names.
     """

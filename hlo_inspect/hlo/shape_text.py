@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, Shape, TupleShape
@@ -36,12 +35,12 @@ class UnknownTypeError(ShapeError):
     """A shape of an element type that XLA does not have."""
 
 
-@dataclass(slots=True)
 class ShapeTable:
     """The shapes of one module; each text is parsed once."""
 
-    _arrays: dict[str, ArrayShape] = field(default_factory=dict)
-    _known: dict[str, Shape | None] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._arrays: dict[str, ArrayShape] = {}
+        self._known: dict[str, Shape | None] = {}
 
     def parse(self, text: str) -> Shape:
         """The shape of a text; `ShapeError` where it is not a shape."""

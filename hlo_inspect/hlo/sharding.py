@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.device_groups import (
@@ -46,8 +45,7 @@ _PRINTED_TUPLE = lazy_pattern(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sharding:
+class Sharding(NamedTuple):
     """How an array is divided over devices, or for a `tuple` the shardings of its `elements`.
 
     `tiled`: the devices lie in a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
@@ -369,16 +368,16 @@ class MalformedValue(NamedTuple):
     reason: str
 
 
-@dataclass(slots=True)
 class ValueTable:
     """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` and `forms` are
     those of the module.
     """
 
-    shapes: ShapeTable = field(default_factory=ShapeTable)
-    forms: FormTable[Value | MalformedValue] = field(default_factory=FormTable)
-    _known: dict[tuple[str, str], Value | MalformedValue] = field(default_factory=dict)
-    _kept: int = 0
+    def __init__(self) -> None:
+        self.shapes = ShapeTable()
+        self.forms: FormTable[Value | MalformedValue] = FormTable()
+        self._known: dict[tuple[str, str], Value | MalformedValue] = {}
+        self._kept = 0
 
     def read(self, name: str, text: str) -> Value | MalformedValue:
         """The value that the text of an attribute has."""
