@@ -211,3 +211,11 @@ class Views:
         if known is None:
             known = self._known[name] = View(self.computations[name])
         return known
+
+    def fused(self, view: View, row: int) -> Computation | None:
+        """What a fusion runs; `None` where the text does not hold it."""
+        try:
+            called = view.called(row)
+        except tokens.ScanError:
+            return None
+        return self.computations.get(called[0].name) if called else None

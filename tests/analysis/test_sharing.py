@@ -20,6 +20,8 @@ from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
+from hlo_inspect.analysis.memory import overwriting, parameter_relations
+from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.phases.value_graph import BodyTemplate
@@ -167,6 +169,9 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
         monkeypatch.setattr(provenance, "_NUMBER", re.compile("(?!)"))
+        monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
+        monkeypatch.setattr(parameter_relations, "may_come_from_before", lambda _: True)
+        monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
 

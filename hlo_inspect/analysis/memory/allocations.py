@@ -7,13 +7,14 @@ or of an output; of several the one that was made last is taken, which is the sm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.memory.buffers import Buffers
 from hlo_inspect.analysis.memory.live_ranges import LiveRanges
 from hlo_inspect.analysis.memory.occupancy import Occupancy
+from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
@@ -58,7 +59,7 @@ class BufferFacts:
     parameters: Mapping[int, tuple[int, ShapeIndex, bool]]
     tables: frozenset[int]
     positions: Sequence[int]
-    may_overwrite: Callable[[int, int, int, int], bool]
+    overwriting: Overwriting
     reuses_allocations: bool
 
 
@@ -267,7 +268,7 @@ class _Assigner:
         if facts.schedule.opcodes[time] == "copy":
             return False
         operand, operand_place = facts.ranges.last_positions[earlier]
-        return operand in facts.schedule.operands[time] and facts.may_overwrite(operand, operand_place, time, place)
+        return operand in facts.schedule.operands[time] and facts.overwriting.is_possible(operand, operand_place, time, place)
 
 
 def _between(start: int, end: int) -> tuple[int, int]:

@@ -269,7 +269,6 @@ class _Analysis:
         buffers = find_buffers(schedule, values, self._trees, in_place, outputs)
         clip_shared(ranges, buffers.members)
         sizes, spaces = self._sizes(schedule, values, buffers)
-        overwriting = Overwriting(schedule, values, self._trees, self._views, in_place, self._platform)
         facts = BufferFacts(
             schedule,
             values,
@@ -281,7 +280,7 @@ class _Analysis:
             self._parameters(schedule, values, frozenset(aliases)),
             frozenset(v for v, p in enumerate(values.places) if self._is_table(schedule, values, v)),
             self._positions(schedule, orders),
-            overwriting.may_overwrite,
+            Overwriting(schedule, values, self._trees, self._views, in_place, self._platform),
             self._platform.reuses_allocations,
         )
         presets = PRESET_SPACES if self._platform.is_tpu else frozenset()

@@ -13,9 +13,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import BufferFacts
 
-_TAKES_OVER_NOTHING = frozenset(["copy", "tuple", "constant", "parameter", "dot", "convolution", "broadcast", "concatenate"])
-"""What has no operand that it may be written over; the list only saves time."""
-
 
 @dataclass(slots=True)
 class Interval:
@@ -111,11 +108,12 @@ class _Simulation:
         """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
         facts = self._facts
         time, place = facts.values.times[value], facts.values.places[value]
-        if not going or facts.schedule.opcodes[time] in _TAKES_OVER_NOTHING:
+        opcode = facts.schedule.opcodes[time]
+        if not going or opcode == "copy" or opcode not in facts.overwriting.opcodes:
             return None
         for given in self._candidates(time, going):
             operand = facts.values.times[given]
-            if given in going and facts.may_overwrite(operand, facts.values.places[given], time, place):
+            if given in going and facts.overwriting.is_possible(operand, facts.values.places[given], time, place):
                 return given
         return None
 

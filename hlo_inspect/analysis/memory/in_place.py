@@ -14,6 +14,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -52,6 +53,7 @@ class InPlace:
     def __init__(self, views: Views, passing: frozenset[str]) -> None:
         self._views = views
         self._passing = passing
+        self._ends = self.opcodes | passing | {"get-tuple-element", "tuple"}
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
@@ -85,7 +87,7 @@ class InPlace:
         return (Pair(1, (), at), *[Pair(1, (i,), (*at, i)) for i in parts])
 
     def _stated(self, view: View, row: int) -> Sequence[Pair]:
-        if "output_to_operand_aliasing" not in view.rows[row][3]:
+        if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
         try:
             return stated_aliases(view.instruction(row))
@@ -93,16 +95,12 @@ class InPlace:
             return ()
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
-        name = self._fused(view, row)
-        inside = self.of_fused(name) if name is not None else ()
-        return (*inside, *self._stated(view, row))
+        return (*self._inside(view, row), *self._stated(view, row))
 
-    def _fused(self, view: View, row: int) -> str | None:
-        try:
-            called = view.called(row)
-        except tokens.ScanError:
-            return None
-        return called[0].name if called and called[0].name in self._views.computations else None
+    def _inside(self, view: View, row: int) -> Sequence[Pair]:
+        """The pairs of a fusion that its content tells."""
+        fused = self._views.fused(view, row)
+        return self.of_fused(fused.name) if fused is not None else ()
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 
@@ -112,9 +110,14 @@ class InPlace:
         """
         known = self._fusions.get(name)
         if known is None:
-            self._fusions[name] = ()  # of a fusion that holds itself
-            known = self._fusions[name] = tuple(self._find(self._views.of(name)))
+            known = self._fusions[name] = ()  # of a fusion that holds itself
+            if self.may_end(self._views.computations[name].rows.column):
+                known = self._fusions[name] = tuple(self._find(self._views.of(name)))
         return known
+
+    def may_end(self, rows: HeadColumn) -> bool:
+        """Whether what rows return may be written in place; of a tuple it is not looked at what it is made of."""
+        return rows.root is None or rows.root.opcode in self._ends
 
     def _find(self, view: View) -> list[Pair]:
         root = view.root
@@ -138,8 +141,7 @@ class InPlace:
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":
-            name = self._fused(view, row)
-            return self.of_fused(name) if name is not None else ()
+            return self._inside(view, row)
         return self.pairs(view, row, view.opcodes[row])
 
     def _origin(self, view: View, source: int | None, pair: Pair) -> tuple[int | None, ShapeIndex]:

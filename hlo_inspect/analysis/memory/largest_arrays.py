@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
 from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED_TARGETS, Frames
-from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Callee
@@ -200,18 +200,24 @@ class _InPlace:
     """Which results are written into an operand: those of instructions that write a part, and of fusions that end in one."""
 
     def __init__(self, views: Views) -> None:
+        self._views = views
         self._frames = Frames(views)
-        self._numbers: dict[str, int | None] = {}
 
     def writes(self, view: View, row: int, index: Index) -> bool:
-        opcode = view.opcodes[row]
-        if opcode != "fusion":
-            return opcode in _WRITING
-        frames, name = self._frames, view.computation.name
-        if name not in self._numbers:
-            self._numbers[name] = frames.open(name)
-        number = self._numbers[name]
-        place = frames.called((number, row, index)) if number is not None else None
+        if view.opcodes[row] != "fusion":
+            return view.opcodes[row] in _WRITING
+        fused = self._views.fused(view, row)
+        if fused is None:
+            return False
+        root = fused.rows.column.root
+        if root is not None and root.opcode not in _FORWARDING:
+            return root.opcode in _WRITING
+        return self._ends_in_one(fused.name, index)
+
+    def _ends_in_one(self, name: str, index: Index) -> bool:
+        """Whether an element of what a computation returns is written in it, and forwarded."""
+        frames, number = self._frames, self._frames.open(name)
+        place: Place | None = frames.root(number, index) if number is not None else None
         for _ in range(MAX_STEPS):
             if place is None or frames.opcode(place) not in _FORWARDING:
                 break

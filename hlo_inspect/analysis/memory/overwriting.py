@@ -6,7 +6,7 @@ platforms (`gpu_overwriting`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from hlo_inspect.analysis.memory.gpu_overwriting import GpuHints
@@ -34,11 +34,17 @@ class Overwriting:
         self._in_place = in_place
         self._platform = platform
         self._gpu = GpuHints(views)
-        self._elementwise: dict[str, set[int]] = {}
+        self._elementwise: dict[str, Collection[int]] = {}
         self._users: dict[int, list[int]] | None = None
         self._known: dict[tuple[int, int, int, int], bool] = {}
 
-    def may_overwrite(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
+    @cached_property
+    def opcodes(self) -> frozenset[str]:
+        """What may be written over an operand on this platform."""
+        of_platform = {"gpu": {"all-reduce", "collective-broadcast"}, "tpu": {"all-reduce"}}.get(self._platform.name, set())
+        return self._in_place.opcodes.union(_ALWAYS, _WRITTEN, {"call", "sort"}, of_platform)
+
+    def is_possible(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
         """Whether the part of the result of `user` may take the buffer of a part of the result of its operand (both times)."""
         key = (operand, operand_place, user, user_place)
         known = self._known.get(key)
@@ -142,25 +148,28 @@ class Overwriting:
 
     def _fusion(self, user: int, number: int) -> bool:
         schedule = self._schedule
-        view, row = schedule.view(user), schedule.rows[user]
-        instruction = view.instruction(row)
+        instruction = schedule.view(user).instruction(schedule.rows[user])
         kind, name = instruction.attr("kind"), instruction.callee("calls")
         if name is None or name not in self._views.computations:
             return False
-        fused = self._views.of(name)
         if kind in _LOOP_KINDS or (kind == "kCustom" and self._platform.name == "cpu"):
-            return number in self._elementwise_parameters(name, fused)
+            return number in self._elementwise_parameters(name)
         if kind == "kOutput":
-            return _is_other_addend(fused, number)
+            return _is_other_addend(self._views.of(name), number)
         return False
 
-    def _elementwise_parameters(self, name: str, fused: View) -> set[int]:
+    def _elementwise_parameters(self, name: str) -> Collection[int]:
         """The parameters of which each element of a result needs the same element alone
         (`AreTransitiveUsesElementwiseOrTuple`).
         """
         known = self._elementwise.get(name)
         if known is None:
-            known = self._elementwise[name] = _elementwise_parameters(fused)
+            opcodes = self._views.computations[name].rows.opcodes
+            if _ELEMENT_BY_ELEMENT.issuperset(opcodes):
+                known = range(opcodes.count("parameter"))
+            else:
+                known = _elementwise_parameters(self._views.of(name))
+            self._elementwise[name] = known
         return known
 
 
@@ -201,6 +210,8 @@ def _is_other_addend(fused: View, number: int) -> bool:
 
 _ALWAYS = ELEMENTWISE | {"while", "conditional"}
 """What may be written over any operand of the same shape."""
+
+_ELEMENT_BY_ELEMENT = ELEMENTWISE | {"constant", "parameter", "tuple"}
 
 _WRITTEN: Mapping[str, int] = {"dynamic-update-slice": 0, "scatter": 0, "set-dimension-size": 0, "triangular-solve": 1}
 

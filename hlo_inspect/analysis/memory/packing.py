@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
@@ -44,10 +45,25 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     by_size = sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value))
     by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
     spatial = _pack(by_size, alignment)
-    if spatial.bytes == max((group.bytes for group in groups), default=0) or by_size == by_duration:
+    if spatial.bytes <= _least(groups, alignment) or by_size == by_duration:
         return spatial
     temporal = _pack(by_duration, alignment, enough=spatial.bytes)
     return temporal if temporal.bytes < spatial.bytes else spatial
+
+
+def _least(groups: Sequence[_Group], alignment: int) -> int:
+    """Bytes that no packing of these groups is lower than. Of all that is there at one tick one lies at least as high as the
+    others are together, and what it leaves unused of its last unit may be above the heap.
+    """
+    changes = [0] * (max((group.spans[-1][1] for group in groups), default=0) + 2)
+    unused = 0
+    for group in groups:
+        units = -(-group.bytes // alignment)
+        unused = max(unused, units * alignment - group.bytes)
+        for start, end in group.spans:
+            changes[start] += units
+            changes[end + 1] -= units
+    return max(accumulate(changes)) * alignment - unused
 
 
 def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
@@ -40,6 +40,8 @@ _OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-sli
 
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
+_FOLLOWED = _OF_FIRST_OPERAND.union(_RESULT_OF_START)
+
 _JOINED_SLICES = "ConcatBitcast"
 """A custom call of TPU: slices of one array that were copied one by one stand together again."""
 
@@ -69,6 +71,7 @@ class ParameterRelations:
     """
 
     def __init__(self, module: Module, views: Views, made: Mapping[ArrayPlace, Relation]) -> None:
+        self._views = views
         self._frames = Frames(views)
         self._made = made
         self._entry = module.entry.name if module.entry is not None else ""
@@ -108,9 +111,24 @@ class ParameterRelations:
         its end returns: the first element of a copy-start, the second of an all-gather-start.
         """
         place = self._place(array)
-        if place is not None and place[2][:1] == _RESULT_OF_START.get(self._frames.opcode(place)):
+        if place is None:
+            return None
+        opcode = self._frames.opcode(place)
+        if opcode == "fusion":
+            made = self._made_inside(array, self._frames[place[0]].view)
+            if made is not None:
+                return self._made.get(array) or self._made.get(made)
+        elif place[2][:1] == _RESULT_OF_START.get(opcode):
             place = (*place[:2], place[2][1:])
-        return self._relation(place) if place is not None else None
+        return self._relation(place)
+
+    def _made_inside(self, array: ArrayPlace, view: View) -> ArrayPlace | None:
+        """The root of what a fusion runs, where it is no element of a tuple and nothing that came from before it."""
+        fused = self._views.fused(view, array[1])
+        root = fused.rows.column.root if fused is not None else None
+        if fused is None or root is None or root.opcode in _FOLLOWED or may_come_from_before(root.opcode):
+            return None
+        return fused.name, min(fused.rows.column.marked), array[2]
 
     def _place(self, array: ArrayPlace) -> Place | None:
         number = self._numbers.get(array[0])

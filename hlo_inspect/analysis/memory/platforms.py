@@ -11,6 +11,7 @@ from typing import Literal, cast
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import ELEMENTWISE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_SPACES = 16
@@ -66,6 +67,11 @@ _GPU_MARKS = (
 _TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
 _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", "TopK", "blas_", "lapack_")
 _MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
+_WITHOUT_MARKS = ELEMENTWISE | {
+    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "dynamic-slice", "dynamic-update-slice", "gather",
+    "get-tuple-element", "iota", "pad", "parameter", "reduce", "reshape", "reverse", "slice", "transpose", "tuple",
+}  # fmt: skip
+"""What compilers fuse or apply and say nothing more of."""
 _LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
 """How GPU calls the computation of a fusion: by what it does."""
@@ -79,9 +85,18 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, views, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, views, "gpu", "fingerprint_before_lhs")
-    tails = (tail for computation in module.computations.values() for tail in computation.rows.tails)
-    found = next(_marked(tails), ("cpu", "no mark of another platform"))
+    found = next(_marked(_telling(module)), ("cpu", "no mark of another platform"))
     return _platform(module, views, *found)
+
+
+def _telling(module: Module) -> Iterator[str]:
+    """The tails of the rows that may have marks: those of the entry, and of computations that hold more than what is fused
+    everywhere.
+    """
+    for computation in module.computations.values():
+        rows = computation.rows
+        if computation is module.entry or not _WITHOUT_MARKS.issuperset(rows.opcodes):
+            yield from rows.tails
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
@@ -116,4 +131,4 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
 
 def _calls_onednn(module: Module) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    return any("__onednn$matmul" in tail for computation in module.computations.values() for tail in computation.rows.tails)
+    return any("__onednn$matmul" in tail for tail in _telling(module))

@@ -44,6 +44,18 @@ def test_the_platform_by_its_marks(read: Callable[..., Context], text: str, plat
     assert find_platform(context.module, context.views, "tpu").name == "tpu"
 
 
+@pytest.mark.parametrize(("inside", "platform"), [("custom-call", "gpu"), ("negate", "cpu")])
+def test_marks_of_what_is_fused(read: Callable[..., Context], inside: str, platform: PlatformName) -> None:
+    """Compilers put none on what stands in any fusion; a name in its metadata is none."""
+    marked = (
+        f'{inside}(%f), custom_call_target="__cublas$gemm"'
+        if platform == "gpu"
+        else 'negate(%f), metadata={op_name="__cublas"}'
+    )
+    context = read(TEXT.replace("negate(%f)", marked).replace("KIND", "kLoop").replace("FUSED", "fused_computation"), GRAPH)
+    assert find_platform(context.module, context.views).name == platform
+
+
 @pytest.mark.parametrize(
     ("text", "alignment"),
     [
