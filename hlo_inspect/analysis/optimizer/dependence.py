@@ -56,24 +56,24 @@ class InputDependence:
                 stack.pop()
                 continue
             before = followed.get(top)
-            is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
-            sources = EVERYTHING if is_over else self._sources(top) if before is None else before
-            if isinstance(sources, int):
+            if before is None:
+                is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
                 if is_over and not self._frames.is_cut_short:
                     self._frames.give_up(top, "depends on too many others to follow")
-                known[top] = sources
-                continue
-            if before is None:
+                sources = EVERYTHING if is_over else self._sources(top)
+                if isinstance(sources, int):
+                    known[top] = sources
+                    continue
+                before = followed[top] = sources
                 missing = [source for source in sources if source not in known and source not in followed]
-                followed[top] = sources
                 if missing:
                     stack += missing
                     continue
             total = 0 if self._marked is None else self._marked.get(top[:2], 0)
-            for source in sources:
+            for source in before:
                 total = with_bits(total, known.get(source, 0))
             known[top] = total
-            if len(sources) > 1:  # so these are all operands
+            if len(before) > 1:  # so these are all operands
                 self._joined[top[0], top[1]] = total
         return known[place]
 

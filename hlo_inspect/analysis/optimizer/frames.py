@@ -239,6 +239,12 @@ class Frames:
 
     def callee(self, place: Place, attribute: CalleeAttribute) -> str:
         """The first computation that an attribute names, empty where there is none."""
+        view = self._frames[place[0]].view
+        if attribute == "calls" and view.opcodes[place[1]] == "fusion":
+            try:
+                return next((one.name for one in view.called(place[1])), "")
+            except tokens.ScanError:
+                return ""
         instruction = self.instruction(place)
         return (instruction.callee(attribute) or "") if instruction is not None else ""
 

@@ -50,7 +50,6 @@ class Matcher:
             self._by_atom.setdefault(self.forms.leaf(array.old), array)
         beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
         inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
-        self._definitions: dict[int, Sum] = {}
         self._inputs: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), inputs_of)
@@ -123,10 +122,7 @@ class Matcher:
     # -- what a array depends on -----------------------------------------------------------------------------------------
 
     def definition(self, array: StateArray) -> Sum:
-        known = self._definitions.get(array.new)
-        if known is None:
-            known = self._definitions[array.new] = self.forms.definition(array.new)
-        return known
+        return self.forms.definition(array.new)
 
     def _inputs_behind(self, array: StateArray) -> int:
         """The inputs behind what is opaque in a new value, as bits."""

@@ -56,20 +56,24 @@ class NormalForms:
         self._live_nodes = live | cut
         self._live: set[int] = set()
         self._numbers: dict[Hashable, int] = {}
+        self._leaves: dict[int, int] = {}
         self._forms: dict[int, Sum] = {}
+        self._definitions: dict[int, Sum] = {}
         self._work = 0
         self._product = lru_cache(maxsize=1 << 16)(product)  # its keys are atoms of this graph
-        self.zero = self._atom("zero", Atom("zero", None, ()))
+        self.zero = self._atom("zero", "zero", None, ())
 
     # -- atoms ----------------------------------------------------------------------------------------------------------
 
     def leaf(self, node: int) -> int:
         """The atom of a node that is not expanded."""
-        op = "value" if self.graph.args[node] else self.graph.ops[node]
-        number = self._atom(("leaf", node), Atom(op, node, (), self.graph.attributes[node]))
-        if node in self._live_nodes:
-            self._live.add(number)
-        return number
+        known = self._leaves.get(node)
+        if known is None:
+            op = "value" if self.graph.args[node] else self.graph.ops[node]
+            known = self._leaves[node] = self._atom(("leaf", node), op, node, (), self.graph.attributes[node])
+            if node in self._live_nodes:
+                self._live.add(known)
+        return known
 
     def is_cut(self, node: int) -> bool:
         """Whether a node is an atom although it has operands."""
@@ -78,12 +82,13 @@ class NormalForms:
     def function(self, op: str, parts: tuple[Sum, ...], attribute: Hashable = None) -> Sum:
         """A function of sums as an atom."""
         key = (op, attribute, tuple(key_of(part) for part in parts))
-        return {((self._atom(key, Atom(op, None, parts, attribute)), 1.0),): 1.0}
+        return {((self._atom(key, op, None, parts, attribute), 1.0),): 1.0}
 
-    def _atom(self, key: Hashable, atom: Atom) -> int:
-        number = self._numbers.setdefault(key, len(self.atoms))
-        if number == len(self.atoms):
-            self.atoms.append(atom)
+    def _atom(self, key: Hashable, op: str, node: int | None, parts: tuple[Sum, ...], attribute: Hashable = None) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.atoms)
+            self.atoms.append(Atom(op, node, parts, attribute))
         return number
 
     def factored(self, form: Sum) -> tuple[float, Monomial]:
@@ -98,7 +103,7 @@ class NormalForms:
             return self.factored(kept)
         content = kept[min(kept, key=lambda m: (-abs(float(f"{kept[m]:.6g}")), kept[m] < 0, m))]
         part = {monomial: coefficient / content for monomial, coefficient in kept.items()}
-        number = self._atom(("sum", key_of(part)), Atom("sum", None, (part,)))
+        number = self._atom(("sum", key_of(part)), "sum", None, (part,))
         return content, ((number, 1.0),)
 
     def is_live(self, form: Sum) -> bool:
@@ -163,26 +168,33 @@ class NormalForms:
             if top in self._cut:
                 forms[top] = {((self.leaf(top), 1.0),): 1.0}
                 continue
-            missing = [arg for arg in self._operands(top) if arg not in forms]
+            operands = self._operands(top)
+            missing = [arg for arg in operands if arg not in forms]
             if missing:
                 stack += missing
             else:
-                forms[top] = self.definition(top)
+                forms[top] = self._form_of(top, operands)
         return forms[node]
 
     def definition(self, node: int) -> Sum:
         """The normal form of a node even where it is cut; of its operands in any case."""
-        args = self.graph.args[node]
-        value = self.graph.value(node)
-        if value is not None and math.isfinite(value):
-            return {ONE: value}
-        if not args:
-            return {((self.leaf(node), 1.0),): 1.0}
+        known = self._definitions.get(node)
+        if known is None:
+            operands = self._operands(node)
+            for arg in operands:
+                self.form(arg)
+            known = self._definitions[node] = self._form_of(node, operands)
+        return known
+
+    def _form_of(self, node: int, operands: Sequence[int]) -> Sum:
+        """The normal form of a node by those of its operands."""
+        if not operands:
+            value = self.graph.value(node)
+            return {((self.leaf(node), 1.0),): 1.0} if value is None or not math.isfinite(value) else {ONE: value}
         if self.is_cut_short:
-            return {((self._atom(("leaf", node), Atom("opaque", node, ())), 1.0),): 1.0}
-        operands = self._operands(node)
-        parts = tuple([self.form(arg) for arg in operands])
-        form = self._total(parts) if operands is not args else self._operation(node, parts)
+            return {((self._atom(("leaf", node), "opaque", node, ()), 1.0),): 1.0}
+        parts = tuple([self._forms[arg] for arg in operands])
+        form = self._operation(node, parts) if operands is self.graph.args[node] else self._total(parts)
         self._work += len(form) * max(1, len(next(iter(form), ONE)))
         return form
 

@@ -344,9 +344,8 @@ def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
     factor: Sum = {}
     rest: Sum = {}
     for monomial, value in form.items():
-        exponents = dict(monomial)
-        if exponents.get(atom) == 1.0:
-            factor[product(monomial, ((atom, -1.0),))] = value
+        if (atom, 1.0) in monomial:
+            factor[tuple([one for one in monomial if one[0] != atom])] = value
         else:
             rest[monomial] = value
     return factor, rest
