@@ -6,6 +6,7 @@ shape an instruction writes a part of. A program of which one instruction comput
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -92,7 +93,7 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
 
 def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
     """The opcode of the only instruction of the entry that computes something. Of a fusion it is that of the only instruction
-    in it that computes something, or of its root where that reduces.
+    in it that computes something, or of its root where that reduces; one that multiplies matrices and does more has none.
     """
     if module.entry is None:
         return None
@@ -106,7 +107,9 @@ def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
     if fusion is None or fusion.callee is None:
         return None
     fused = _computing(fusion.callee)
-    return fused[0] if len(fused) == 1 else fusion.root_opcode if fusion.root_opcode in _REDUCTIONS else only
+    if len(fused) == 1 or not _MATMULS.isdisjoint(fused):
+        return fused[0] if len(fused) == 1 else None
+    return fusion.root_opcode if fusion.root_opcode in _REDUCTIONS else only
 
 
 def _computing(computation: Computation) -> list[str]:
@@ -137,8 +140,8 @@ class _Write:
     part: tuple[int | None, ...]
 
     def is_to(self, shape: ArrayShape) -> bool:
-        """Whether it writes to an array of this shape, or to one element of its first dimension."""
-        return self.whole in (shape.dimensions, shape.dimensions[1:])
+        """Whether it writes to an array of this shape, or to one element of its first dimension, transposed or not."""
+        return Counter(self.whole) in (Counter(shape.dimensions), Counter(shape.dimensions[1:]))
 
     @property
     def is_one_position(self) -> bool:

@@ -146,6 +146,29 @@ ENTRY e {{
     assert program(text) == found
 
 
+def test_a_fusion_that_ends_with_something_else_than_its_multiplication_is_no_operation() -> None:
+    text = """HloModule jit_f
+
+fused {
+  x = f32[8,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  s = f32[8,4]{1,0} parameter(2)
+  d = f32[8,4]{1,0} convolution(x, w), dim_labels=bf_io->bf
+  ROOT m = f32[8,4]{1,0} multiply(d, s)
+}
+
+ENTRY e {
+  x = f32[8,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  s = f32[8,4]{1,0} parameter(2)
+  ROOT r = f32[8,4]{1,0} fusion(x, w, s), kind=kOutput, calls=fused
+}
+"""
+    assert program(text) == Program("forward pass", has_matmuls=True)
+    alone = text.replace("ROOT m = f32[8,4]{1,0} multiply(d, s)", "").replace("  d = ", "  ROOT d = ")
+    assert program(alone) == Program("operation", opcode="convolution")
+
+
 CACHE = """HloModule jit_decode, input_output_alias={{ {{0}}: (1, {{}}, may-alias) }}
 
 ENTRY e {{
@@ -168,6 +191,20 @@ def test_a_cache_is_a_donated_array_of_which_a_part_is_written(new: int, kind: s
     assert (found.kind, [leaf.number for leaf in found.cache]) == (kind, [1])
     undonated = CACHE.format(new=new).replace(", input_output_alias={ {0}: (1, {}, may-alias) }", "")
     assert program(undonated).kind == "forward pass"
+
+
+def test_a_cache_may_be_written_in_another_order_of_its_dimensions() -> None:
+    """XLA's GPU compiler transposes the caches before a loop over the layers, and back behind it."""
+    text = CACHE.format(new=1).replace(
+        "  new = f32[4,256,8]{2,1,0} dynamic-update-slice(cache, x, zero, position, zero)",
+        """
+  across = f32[4,8,256]{2,1,0} transpose(cache), dimensions={0,2,1}
+  one = f32[4,8,1]{2,1,0} transpose(x), dimensions={0,2,1}
+  written = f32[4,8,256]{2,1,0} dynamic-update-slice(across, one, zero, zero, position)
+  new = f32[4,256,8]{2,1,0} transpose(written), dimensions={0,2,1}""",
+    )
+    found = program(text)
+    assert (found.kind, [leaf.number for leaf in found.cache]) == ("decode step", [1])
 
 
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
+from hlo_inspect.analysis.optimizer.slice_ranges import has_one_element
 
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
@@ -151,7 +152,7 @@ class AtomDependence:
         return self._inputs[atom]
 
     def are_scalars(self, atom: int) -> bool:
-        """Whether every leaf of an atom has one element."""
+        """Whether every leaf of an atom has one element, or one is taken of it and it holds constants alone."""
         self._extend()
         return self._scalar[atom]
 
@@ -178,6 +179,8 @@ class AtomDependence:
                         values = with_bits(values, self._values[inner])
                         inputs = with_bits(inputs, self._inputs[inner])
                         scalar = scalar and self._scalar[inner]
+            if atom.op == "slice" and not values and not inputs:
+                scalar = scalar or has_one_element(atom.attribute)
             self._values.append(values)
             self._inputs.append(inputs)
             self._scalar.append(scalar)

@@ -247,14 +247,16 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
 
 
 def _by_factor(update: Update, minimum: Atom) -> Clip | None:
-    """`min(1, limit / (norm + epsilon))`."""
+    """`min(1, limit / (norm + epsilon))`; both numbers may be handed in."""
     ratios = [part for part in minimum.parts if key_of(part) != key_of({ONE: 1.0})]
     if len(ratios) != 1 or len(ratios[0]) != 1:
         return None
-    ((monomial, limit),) = ratios[0].items()
+    ((whole, limit),) = ratios[0].items()
+    scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    return _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit)
+    found = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit)
+    return Clip("norm", None) if found is not None and scalars else found
 
 
 def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
@@ -272,7 +274,7 @@ def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
     ((monomial, factor),) = divisor.items()
     inner = update.forms.atoms[monomial[0][0]]
     if len(monomial) == 1 and monomial[0][1] == 1.0 and inner.op == "sum":
-        norms = {m: v for m, v in inner.parts[0].items() if m != ONE}
+        norms = {m: v for m, v in inner.parts[0].items() if not update.are_scalar({m: v})}
         if len(norms) != 1 or not is_norm(update, norms):
             return None
         factor *= next(iter(norms.values()))

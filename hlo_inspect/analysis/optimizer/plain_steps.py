@@ -45,7 +45,7 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
-    whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0]
+    whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0 and not update.is_bound(atom)]
     others = [atom for atom, exponent in bare if atom not in whole]
     parts_of_gradient = [atom for atom in whole if atom != update.weight or not update.is_normalized]
     if not whole or not depth or any(_is_made_of(update, atom, parts_of_gradient) for atom in others):

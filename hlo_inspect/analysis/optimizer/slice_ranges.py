@@ -31,6 +31,12 @@ def elements_of(part: SliceDimension) -> range:
     return range(part.start, part.limit, part.stride or 1)
 
 
+def has_one_element(attribute: Hashable) -> bool:
+    """Whether a slice, from start to limit, takes one element."""
+    found = _bounds(attribute)
+    return bool(found) and all(len(elements_of(part)) == 1 for part in found)
+
+
 def are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
     """Whether slices of an array hold each of its elements once."""
     if sum(graph.sizes[node] for node in slices) != graph.sizes[source] or len(slices) > MAX_SLICES:

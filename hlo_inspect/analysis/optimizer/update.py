@@ -179,6 +179,12 @@ class Update:
             return False
         return not dependence.inputs_in(atom) & self._context.own_inputs
 
+    def is_bound(self, atom: int) -> bool:
+        """Whether an atom is one number beside an array: the smaller or larger one of several, or one that is chosen."""
+        if self.array.shape.elements == 1 or self.forms.atoms[atom].op not in _BOUNDS:
+            return False
+        return self._dependence.are_scalars(atom)
+
     def holds(self, atom: int, value: int) -> bool:
         """Whether an atom holds a array's value at any depth."""
         return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
@@ -334,6 +340,8 @@ class Update:
             return False
         return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
 
+
+_BOUNDS = frozenset({"minimum", "maximum", "clamp", "select"})
 
 LEAST_KEPT = 0.5
 """No weight decay keeps less than this."""

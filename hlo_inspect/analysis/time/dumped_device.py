@@ -27,6 +27,11 @@ _LEAST_CYCLES = {
 """What kernels that touch memory are estimated at, at least. v5p has that of v6e."""
 _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
 """Generations for whose programs no array is placed in a memory on the chip."""
+_LEAST_MEASURED = 150
+"""Kernels below it do less than any that touches memory."""
+_WITHIN_THE_CHIP = range(250, 1000)
+"""What kernels of v5e are estimated at that touch only memory on the chip. Those of v6e and 7x are at 1,024 and more."""
+_SLOWER_WITHIN_THE_CHIP = frozenset({"tpu-v6e", "tpu-7x"})
 
 _GPUS = (
     (lazy_pattern(r"GB200\b"), "gb200"),
@@ -85,20 +90,35 @@ def tpu_marks(module: Module) -> TpuMarks | None:
     """The marks of a module that was read with its graph; `None` where it is no optimized text for TPUs."""
     if not any(":T(" in text for text in module.heads):
         return None
-    votes: Counter[str] = Counter()
+    estimates: Counter[int] = Counter()
     is_split = False
     for computation in module.computations.values():
         for *_, tail in computation.rows:
             is_split = is_split or SPLIT_OVER_CORES in tail
-            cycles = estimated_cycles(tail) or 0
-            votes.update(name for name, least in _LEAST_CYCLES.items() if cycles in least)
+            estimates[estimated_cycles(tail) or 0] += 1
     if has_arrays_in(module, CMEM):
         return TpuMarks("tpu-v4", is_split)
     if is_split:
         return TpuMarks("tpu-v5p", is_split)
-    has_vmem = has_arrays_in(module, VMEM)
-    likely = [name for name, _ in votes.most_common() if name != "tpu-v4" and not (has_vmem and name in _WITHOUT_SPACES)]
-    return TpuMarks(likely[0] if likely else None, is_split)
+    return TpuMarks(_generation(estimates, has_vmem=has_arrays_in(module, VMEM)), is_split)
+
+
+def _generation(estimates: Counter[int], *, has_vmem: bool) -> str | None:
+    """The generation whose least estimate most kernels have, of those that no kernel speaks against. That of one kernel has
+    to be the least one: another generation estimates larger kernels at as much.
+    """
+    measured = [cycles for cycles in estimates if cycles >= _LEAST_MEASURED]
+    in_memory = [cycles for cycles in measured if not has_vmem or cycles >= _WITHIN_THE_CHIP.stop]
+    excluded = {"tpu-v4"} | (_WITHOUT_SPACES if has_vmem else set())
+    if has_vmem and any(cycles in _WITHIN_THE_CHIP for cycles in measured):
+        excluded |= _SLOWER_WITHIN_THE_CHIP
+    votes: Counter[str] = Counter()
+    for name, least in _LEAST_CYCLES.items():
+        count = sum(map(estimates.__getitem__, least))
+        is_least = bool(in_memory) and min(in_memory) in least
+        if name not in excluded and (is_least or (count > 1 and has_vmem)):
+            votes[name] = count
+    return max(votes, key=votes.__getitem__, default=None)
 
 
 def _described_gpu(path: Path) -> str | None:

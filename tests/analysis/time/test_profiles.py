@@ -58,6 +58,30 @@ def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -
     assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
 
 
+def of_cycles(space: str, *cycles: int) -> str:
+    """A text for TPUs of kernels with these estimates."""
+    array = f"f32[8,128]{{1,0:T(8,128){space}}}"
+    config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
+    rows = [f"  a{n} = {array} negate(p), {config.format(one)}\n" for n, one in enumerate(cycles)]
+    return f"HloModule m\nENTRY main {{\n  p = {array} parameter(0)\n{''.join(rows)}  ROOT b = {array} copy(p)\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        (of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e, of which one is at 7x's least
+        (of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
+        (of_cycles("S(1)", 258, 1849, 2233), "tpu-v5e"),
+        (of_cycles("S(1)", 1032, 1521, 2116, 2120), "tpu-v6e"),
+        (of_cycles("", 205, 253, 254, 257, 260), "tpu-v2"),  # more kernels at v3's least, but one is below
+        (of_cycles("", 1133, 1156, 1857), None),  # a v3, of which one kernel is at v5e's least
+    ],
+)
+def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profile: str | None) -> None:
+    found = context(text).profile
+    assert (None if found is None else found.name) == profile
+
+
 @pytest.mark.parametrize(("text", "profile"), GENERATIONS[2:], ids=[name for _, name in GENERATIONS[2:]])
 def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str) -> None:
     """Tables of tuples are rounded up to 512 bytes on v4 and v5e, to 32 bytes on those whose cores work as one and later."""

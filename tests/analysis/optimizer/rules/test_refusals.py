@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from tests.analysis.optimizer.programs import STAGES, changed, rules_of, text_of
+from tests.analysis.optimizer.programs import STAGES, changed, rules_of, step_of, text_of
 
 SQRT = (r" sqrt\(", " cbrt(")
 OTHER_EQUATIONS = {
@@ -33,6 +33,23 @@ def test_the_largest_accumulator_is_no_sm3() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_sign_of_a_gradient_is_no_sgd(stage: str) -> None:
     assert rules_of(text_of(f"sign_sgd.{stage}")) == ["unknown", "unknown"]
+
+
+@pytest.mark.parametrize(("divisor", "rule"), [("norm", "unknown"), ("two_s", "sgd")])
+def test_a_rate_that_norms_of_the_gradient_bound_is_no_sgd(divisor: str, rule: str) -> None:
+    """Polyak's step, the smaller one of loss / norm(g) ** 2 and a number; without the norm it is a part of the gradient."""
+    text = step_of(
+        "gg = f32[4,4]{1,0} multiply(%g, %g)",
+        "hh = f32[9,4]{1,0} multiply(%h, %h)",
+        "norm = f32[] reduce(%gg, %zero_s), dimensions={0,1}, to_apply=%add",
+        "loss = f32[] reduce(%hh, %zero_s), dimensions={0,1}, to_apply=%add",
+        f"ratio = f32[] divide(%loss, %{divisor})",
+        "bound = f32[] minimum(%ratio, %nine_s)",
+        "bounds = f32[4,4]{1,0} broadcast(%bound), dimensions={}",
+        "step = f32[4,4]{1,0} multiply(%g, %bounds)",
+        "new = f32[4,4]{1,0} subtract(%w, %step)",
+    )
+    assert rules_of(text) == [rule]
 
 
 def test_factors_of_nadam_go_together() -> None:

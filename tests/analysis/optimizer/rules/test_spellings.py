@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.optimizer.programs import DATA, STAGES, Facts, facts_of, overview_of, text_of
+from tests.analysis.optimizer.programs import ADAM, DATA, STAGES, Facts, facts_of, overview_of, rules_of, step_of, text_of
 
 BY_DISTANCE: Facts = {
     "learning_rate": 0.5,
@@ -105,3 +105,24 @@ def test_the_state_of_an_estimated_distance_has_roles(program: str, stage: str) 
         "distance_numerator": 1,
         "counter": 1,
     }
+
+
+def test_a_rate_of_which_a_factor_is_an_element_of_constants() -> None:
+    """In optax the values between which a one-cycle schedule goes are running products of constants."""
+    product = "%product (p: f32[], q: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n  %q = f32[] parameter(1)\n"
+    product += "  ROOT %r = f32[] multiply(%p, %q)\n}\n\nENTRY"
+    text = step_of(
+        "factors = f32[3]{0} constant({0.5, 2, 0.25})",
+        "products = f32[3]{0} reduce-window(%factors, %one_s), window={size=3 pad=2_0}, to_apply=%product",
+        "last = f32[1]{0} slice(%products), slice={[2:3]}",
+        "peak = f32[] reshape(%last)",
+        "count = f32[] convert(%t)",
+        "scaled = f32[] multiply(%count, %peak)",
+        "late = f32[] add(%scaled, %tenth_s)",
+        "rates = f32[4,4]{1,0} broadcast(%late), dimensions={}",
+        *(line.replace("q rate", "q rates") for line in ADAM[:-1]),
+        "new = subtract w u",
+        outputs="new m v",
+        states=2,
+    )
+    assert rules_of(text.replace("ENTRY", product)) == ["adam"]
