@@ -202,6 +202,26 @@ def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
     assert rules_of(step_of(*lines, outputs="new m", states=1)) == ["unknown"]
 
 
+def test_a_gradient_behind_the_new_value_of_another_weight() -> None:
+    """A second network, `m2` with momentum `m3`, is trained on what the first one gives after its step, as critic and actor
+    take turns: its gradient holds the momentum of the first one, which is a state of no other weight once that is explained.
+    """
+    lines = (
+        "a = multiply m1 nine",
+        "m = add a g",
+        "u = multiply m rate",
+        "new = add w u",
+        "y = f32[9,4]{1,0} dot(%x, %new), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "z = f32[9,4]{1,0} dot(%y, %m2), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "d = f32[4,4]{1,0} dot(%y, %z), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+        "b = multiply m3 nine",
+        "v = add b d",
+        "e = multiply v rate",
+        "last = add m2 e",
+    )
+    assert rules_of(step_of(*lines, outputs="new m last v", states=3)) == ["sgd", "sgd"]
+
+
 def test_what_cannot_be_followed_is_no_gradient() -> None:
     assert rules_of(step_of("k = multiply g nobody", "u = multiply k rate", "new = add w u")) == ["unknown"]
     assert rules_of(step_of("u = multiply nobody rate", "new = add w u")) == ["unknown"]
