@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from operator import or_
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
 from hlo_inspect.analysis.optimizer.exclusions import Exclusions
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
-from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product, split_zero
+from hlo_inspect.analysis.optimizer.new_values import NewValues
+from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import claims_of
@@ -43,17 +43,8 @@ class Matcher:
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
-        self._by_atom: dict[int, StateArray] = {}
-        for array in self.moving:
-            if array.new in cut:
-                self._by_atom.setdefault(self.forms.leaf(array.new), array)
-            self._by_atom.setdefault(self.forms.leaf(array.old), array)
-        beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
-        inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
-        self._inputs: dict[int, int] = {}
-        self._values: dict[int, int] = {}
-        self.dependence = AtomDependence(self.forms, dict.fromkeys([*self._by_atom, *beside]), inputs_of)
-        self._new_values = self.dependence.bits(a for a, array in self._by_atom.items() if self.forms.leaf(array.new) == a)
+        self.values = NewValues(flow, self.forms, self.input_dependence, self.moving, self.counters + self.accumulators)
+        self.dependence = self.values.dependence
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
@@ -61,27 +52,24 @@ class Matcher:
         self._learnt_by: set[str] = set()
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
-        self._own_bits: dict[int, int] = {}
         self._unclaimed: dict[int, tuple[int, int]] = {}
         floats = [array for array in step.arrays if array.is_float]
         self._arrays = {node: array for array in floats for node in (array.new, array.old)}
-        self._copies = self._find_copies()
-        self._running_products = self._find_running_products()
-        self._averages = weight_averages(self.forms, self.moving, self.definition)
+        self._averages = weight_averages(self.forms, self.moving)
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
-        candidates = [array for array in self.moving if self._feeds_itself(array)]
+        candidates = [array for array in self.moving if self.values.feeds_itself(array)]
         possible = {id(array) for array in candidates}
         for array in self.moving:
-            if not any(id(one) in possible for one in (array, *array.same_value)) and self._is_state(array):
+            if not any(id(one) in possible for one in (array, *array.same_value)) and self.values.is_state(array):
                 self._states.append(array)
-        self._candidates = {array.new for array in candidates if self._is_kept(array)}
+        self._candidates = {array.new for array in candidates if self.values.is_kept(array)}
         self._chains.clear()  # other weights are no states
         without_gradient = self._without_gradient(candidates)
         read = {id(array) for array in without_gradient}
         self._states = [array for array in self._states if id(array) not in read]
-        primaries = {primary.new: primary for primary in map(self._primary, candidates)}
+        primaries = {primary.new: primary for primary in map(self.values.primary, candidates)}
         found = [weight for array in primaries.values() if (weight := self._match(array)) is not None]
         for _ in range(MAX_ROUNDS):
             known = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
@@ -119,100 +107,17 @@ class Matcher:
             if array.old in read or array.same_value or behind & self.input_dependence.bit(array.source)
         ]
 
-    # -- what a array depends on -----------------------------------------------------------------------------------------
-
-    def definition(self, array: StateArray) -> Sum:
-        return self.forms.definition(array.new)
-
-    def _inputs_behind(self, array: StateArray) -> int:
-        """The inputs behind what is opaque in a new value, as bits."""
-        known = self._inputs.get(array.new)
-        if known is None:
-            known = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
-        return known
-
-    def _values_in(self, array: StateArray) -> int:
-        """The values of the training state in a new value, as bits."""
-        known = self._values.get(array.new)
-        if known is None:
-            known = self._values[array.new] = self.dependence.values(self.definition(array))
-        return known
-
-    def _own(self, array: StateArray) -> int:
-        """The inputs that hold the old value of a array: its own and those of its copies."""
-        known = self._own_bits.get(array.new)
-        if known is None:
-            known = 0
-            for one in (array, *array.same_value, *self._copies.get(array.new, ())):
-                known |= self.input_dependence.bit(one.source)
-            self._own_bits[array.new] = known
-        return known
-
-    def _find_copies(self) -> dict[int, list[StateArray]]:
-        """Sites that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
-        copies: dict[int, list[StateArray]] = {}
-        for array in self.moving:
-            form = split_zero(self.definition(array))
-            ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
-            if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0:
-                node = self.forms.atoms[monomial[0][0]].node
-                if node is not None and node != array.old:
-                    copies.setdefault(node, []).append(array)
-        return copies
-
     @cached_property
     def _returned_scalars(self) -> list[Sum]:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
-
-    def _find_running_products(self) -> dict[int, float | None]:
-        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values."""
-        found: dict[int, float | None] = {}
-        for array in self.moving:
-            factor, rest = split(self.definition(array), self.forms.leaf(array.old))
-            if array.shape.elements == 1 and not rest and len(factor) == 1:
-                decay = factor.get(ONE)
-                if decay is None or 0.0 < decay < 1.0:
-                    found |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
-        return found
-
-    def _feeds_itself(self, array: StateArray) -> bool:
-        """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in
-        the step is looked into where it holds that, not where it holds what they were.
-        """
-        own = self._own(array)
-        stack = [array]
-        unseen = self._new_values & ~self.dependence.bit(self.forms.leaf(array.new))
-        while stack:
-            one = stack.pop()
-            if self._inputs_behind(one) & own:
-                return True
-            values = self._values_in(one) & unseen
-            unseen ^= values
-            stack += [self._by_atom[atom] for atom in self.dependence.atoms(values)]
-        return False
-
-    def _is_state(self, array: StateArray) -> bool:
-        """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
-        computed from an input of their shape.
-        """
-        if array.shape.elements == 1:
-            return False
-        factor, _ = split(self.definition(array), self.forms.leaf(array.old))
-        atoms = (atom for monomial in factor for atom, _ in monomial)
-        return array.is_given or (bool(factor) and all(self.dependence.are_scalars(atom) for atom in atoms))
-
-    def _is_kept(self, array: StateArray) -> bool:
-        """Whether a new value is the old one, all or most of it, and something added."""
-        factor, rest = split(self.definition(array), self.forms.leaf(array.old))
-        return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
 
     def _without_gradient(self, candidates: list[StateArray]) -> list[StateArray]:
         """Arrays that gradients depend on and that have none: frozen weights, averages of weights that the loss reads."""
         read = 0
         for array in candidates:
             for one in self._chain_of(array):
-                inputs = self._inputs_behind(one)
+                inputs = self.values.inputs_behind(one)
                 read |= inputs if inputs > 0 else 0
         possible = {id(array) for array in candidates}
         return [
@@ -221,13 +126,13 @@ class Matcher:
             if array.is_float
             and array.shape.elements != 1
             and id(array) not in possible
-            and read & self._own(array)
-            and not any(self._inputs_behind(one) for one in self._chain_of(array))
+            and read & self.values.own(array)
+            and not any(self.values.inputs_behind(one) for one in self._chain_of(array))
         ]
 
     def _chain(self, array: StateArray) -> list[Sum]:
         """The new value of an array and those of the states in it."""
-        return [self.definition(one) for one in self._chain_of(array)]
+        return [self.values.definition(one) for one in self._chain_of(array)]
 
     def _chain_of(self, array: StateArray) -> list[StateArray]:
         return [array, *(state.array for state in self._states_of(array))]
@@ -244,11 +149,6 @@ class Matcher:
             self._hidden_bits[sizes] = bits
         return bits
 
-    def _primary(self, array: StateArray) -> StateArray:
-        """Of arrays with the same new value the one whose old value it holds."""
-        values = self._values_in(array)
-        return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
-
     # -- matching -------------------------------------------------------------------------------------------------------
 
     def _update(self, array: StateArray) -> Update:
@@ -259,9 +159,9 @@ class Matcher:
             UpdateContext(
                 self.dependence,
                 self.reductions,
-                self._own(array),
+                self.values.own(array),
                 self._hidden(array),
-                self._running_products,
+                self.values.running_products,
                 self._arrays,
                 self._averages,
                 lambda: self._returned_scalars,
@@ -282,7 +182,7 @@ class Matcher:
         own = [
             array
             for array in arrays
-            if read & self._own(array) and not any(self.dependence.values(form) & weights for form in self._chain(array))
+            if read & self.values.own(array) and not any(self.dependence.values(form) & weights for form in self._chain(array))
         ]
         kinds = [(array, self._added_to(array)) for array in own]
         return [
@@ -350,7 +250,7 @@ class Matcher:
 
     def _holds_step(self, update: Update) -> bool:
         """Whether a new value is made of a sum of the old one, or of a state, and something that depends on the weight."""
-        own = self._own(update.array)
+        own = self.values.own(update.array)
         values = [update.weight, *(state.old for state in update.states)]
         chain = self._chain(update.array)
         inner = {atom for form in chain for atom in self.forms.atoms_below(form)}
@@ -401,7 +301,7 @@ class Matcher:
         ]
 
     def _states_of(self, array: StateArray) -> list[State]:
-        """The other arrays in the expression of a array, and in theirs."""
+        """The other arrays in the expression of an array, and in theirs."""
         known = self._chains.get(array.new)
         if known is not None:
             return known
@@ -409,25 +309,26 @@ class Matcher:
         seen = 0
         open_ = [array]
         while open_:
-            values = self._values_in(open_.pop()) & ~seen
+            values = self.values.values_in(open_.pop()) & ~seen
             seen |= values
             for atom in self.dependence.atoms(values):
-                other = self._by_atom.get(atom)
+                other = self.values.by_atom.get(atom)
                 if other is None or other is array or other.new in found or other.new in self._candidates:
                     continue
-                if other.shape.elements == 1 and not self._inputs_behind(other) & self._own(array):
+                if other.shape.elements == 1 and not self.values.inputs_behind(other) & self.values.own(array):
                     continue  # a loss scale, a counter
                 if len(found) == MAX_STATES:
                     self.flow.frames.give_up(array.place, "is made of too many others to compare")
                     open_.clear()
                     break
-                found[other.new] = State(other, self.forms.leaf(other.old), self.forms.leaf(other.new), self.definition(other))
+                old, new = self.forms.leaf(other.old), self.forms.leaf(other.new)
+                found[other.new] = State(other, old, new, self.values.definition(other))
                 open_.append(other)
         self._chains[array.new] = list(found.values())
         return self._chains[array.new]
 
     def _working_copy(self, array: StateArray) -> StateArray | None:
-        copies = [one for one in (*array.same_value, *self._copies.get(array.new, ())) if one.bytes < array.bytes]
+        copies = [one for one in (*array.same_value, *self.values.copies.get(array.new, ())) if one.bytes < array.bytes]
         return copies[0] if copies else None
 
 
@@ -442,18 +343,3 @@ def _without_shared(form: Sum) -> Sum:
 def _descends(claim: Claim) -> bool:
     """Whether the step goes down: with a rate that is a number, it has to be positive."""
     return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0
-
-
-def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
-    """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
-    node = forms.atoms[leaf].node
-    place = flow.graph.places.get(node) if node is not None else None
-    if place is None or node in flow.graph.broken:
-        return -1
-    frames = flow.frames
-    if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
-        return dependence.inputs(place)
-    found = 0
-    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
-        found |= dependence.inputs(operand)
-    return found

@@ -8,7 +8,7 @@ of the rate, the rate falls as a power of the steps, and `mu` changes from step 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from hlo_inspect.analysis.optimizer.normal_form import (
     ONE,
@@ -27,13 +27,11 @@ from hlo_inspect.analysis.optimizer.update import Update, WeightAverage, split
 MAX_TERMS = 4  # of an average
 
 
-def weight_averages(
-    forms: NormalForms, arrays: Iterable[StateArray], definition: Callable[[StateArray], Sum]
-) -> dict[int, list[WeightAverage]]:
+def weight_averages(forms: NormalForms, arrays: Iterable[StateArray]) -> dict[int, list[WeightAverage]]:
     """The averages of new values, by the atoms of these."""
     found: dict[int, list[WeightAverage]] = {}
     for array in arrays:
-        form = definition(array)
+        form = forms.definition(array.new)
         if array.shape.elements == 1 or not 2 <= len(form) <= MAX_TERMS:
             continue
         for atom in {atom for monomial in form for atom, _ in monomial if forms.atoms[atom].op == "value"}:
