@@ -105,7 +105,6 @@ class Context:
         self._read_graph = read_graph
         self._platform = platform
         self.query = query
-        self._labels: dict[tuple[str, int], Labels] = {}
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
@@ -321,7 +320,7 @@ class Context:
     def cost(self) -> ModuleCost:
         from hlo_inspect.analysis.cost.module_cost import module_cost
 
-        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self.phases.of, self.provenances)
+        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self._labeller)
 
     @cached_property
     def step_calls(self) -> list[StepCall]:
@@ -405,17 +404,13 @@ class Context:
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Kind, phase, source and scope of a row."""
-        key = (view.computation.name, row)
-        known = self._labels.get(key)
-        if known is None:
-            known = self._labels[key] = self._labeller.with_phase(view, row, self.phases.of)
-        return known
+        return self._labeller.of(view, row)
 
     @cached_property
     def _labeller(self) -> Labeller:
         from hlo_inspect.analysis.cost.labels import Labeller
 
-        return Labeller(self.provenances)
+        return Labeller(self.provenances, self.phases.of)
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
@@ -64,12 +65,13 @@ class ComparedModule:
         """A hash of the program, whatever its numbering, metadata and schedule; `None` where it is not known."""
         return self.context.canonical.program if self.context is not None and self.is_whole else None
 
-    @property
-    def entry(self) -> int | None:
-        """A hash of the entry computation and of what it calls, which programs that are the same have in common."""
-        if self.context is None or self.context.module.entry is None:
-            return None
-        return self.context.canonical.of(self.context.module.entry.name).fingerprint
+    def hashes(self) -> Iterator[object]:
+        """What programs that are the same have in common, the less costly first."""
+        if self.context is not None:
+            yield self.context.canonical.inner
+            if self.context.module.entry is not None:
+                yield self.context.canonical.of(self.context.module.entry.name).fingerprint
+        yield self.program
 
     @cached_property
     def schedule(self) -> str | None:
@@ -156,7 +158,7 @@ def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactC
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:
     if not (old.is_whole and new.is_whole):
         return DIFFERENT_FACTS if changes else SAME_FACTS
-    if old.entry != new.entry or old.program != new.program:
+    if any(one != other for one, other in zip_longest(old.hashes(), new.hashes())):
         return DIFFERENT
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 

@@ -10,7 +10,7 @@ many.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
@@ -256,9 +256,9 @@ class RowMatcher:
 
 def _rows_by(keys: Iterable[tuple[Colour | None, int]]) -> dict[Colour, list[int]]:
     """The rows by what stands beside them."""
-    groups: dict[Colour, list[int]] = {}
+    groups: defaultdict[Colour, list[int]] = defaultdict(list)
     for key, row in keys:
-        groups.setdefault(key, []).append(row)
+        groups[key].append(row)
     groups.pop(None, None)
     return groups
 

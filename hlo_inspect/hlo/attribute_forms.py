@@ -9,7 +9,7 @@ blank, have different forms.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from hlo_inspect.hlo import tokens
@@ -46,6 +46,16 @@ class AttributeForm(Generic[V]):
     def filled(self, places: Sequence[str]) -> str:
         """The text with its places in it."""
         return _HOLE_NUMBER.sub(lambda hole: hole[1] + places[int(hole[2])], self.text) if places else self.text
+
+    def attributes(self) -> Iterator[tuple[str, str, int | None]]:
+        """Name and text of each attribute, and the number of the place that is the text where one is; `ScanError` where the
+        text makes no sense, or holds a place among other things.
+        """
+        for name, text in tokens.attributes(self.text):
+            hole = _HOLE_NUMBER.fullmatch(text) if self._has_holes else None
+            if hole is None and self._has_holes and _HOLE in text:
+                raise tokens.ScanError("a value with a place in it", 0)
+            yield name, text, None if hole is None else int(hole[2])
 
     def text_of(self, name: str) -> str | None:
         """The text of an attribute; `ScanError` where it holds a place among other things, or the text before it makes no

@@ -235,6 +235,11 @@ class Instruction:
         self._attributes = ""
         return self._form
 
+    @property
+    def attribute_parts(self) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
+        """The form of its attributes, and the places of this instruction in it."""
+        return self._form or self.take_apart(), self._places
+
     def callee(self, attribute: CalleeAttribute) -> str | None:
         """The first computation that an attribute names."""
         names = self.attr(attribute)

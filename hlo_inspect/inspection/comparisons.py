@@ -1,13 +1,15 @@
 """Two inputs compared: their modules in pairs, and what differs between the two of each pair.
 
-The names of all modules are read first, so that a module can be compared, and forgotten, as soon as its mate is read. Those
-whose names do not tell their mates wait for the end.
+Where there are several, the names of all are read too, so that a module can be compared, and forgotten, as soon as its mate is
+read. Those whose names do not tell their mates wait for the end.
 """
 
 from __future__ import annotations
 
 import io
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import islice
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -61,11 +63,18 @@ class Comparisons:
         """
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
-        first, second = self._input(old), self._input(new)
-        names = first.names(), second.names()
-        if all(names):
-            yield from self._paired(first, second, *names)
-        self.errors += [*first.errors, *second.errors]
+        sides = self._input(old), self._input(new)
+        first, second = (side.modules() for side in sides)
+        begun = deque(islice(first, 2)), deque(islice(second, 2))
+        if len(begun[0]) == 1 == len(begun[1]):
+            yield _compared(begun[0].pop(), begun[1].pop())
+        elif all(begun):
+            names = [[name for name in side.names() if isinstance(name, str)] for side in sides]
+            yield from self._paired(_all(begun[0], first), _all(begun[1], second), *names)
+        else:
+            self.errors += [error for side in sides for error in side.names() if not isinstance(error, str)]
+            return
+        self.errors += [*sides[0].errors, *sides[1].errors]
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
         """The modules of one input that can be read, with their analyses."""
@@ -75,13 +84,17 @@ class Comparisons:
         return _ReadTwice(given, self._passes, self._asked, self._watch)
 
     def _paired(
-        self, first: _ReadTwice, second: _ReadTwice, old_names: Sequence[str], new_names: Sequence[str]
+        self,
+        first: Iterator[ComparedModule],
+        second: Iterator[ComparedModule],
+        old_names: Sequence[str],
+        new_names: Sequence[str],
     ) -> Iterator[ModuleComparison]:
         plan = dict(pair_names(old_names, new_names).pairs)
         waiting: dict[int, ComparedModule] = {}
         old_left: list[ComparedModule] = []
-        coming = enumerate(second.modules())
-        for at, module in enumerate(first.modules()):
+        coming = enumerate(second)
+        for at, module in enumerate(first):
             mate = plan.get(at)
             if mate is None:
                 old_left.append(module)
@@ -126,8 +139,8 @@ class _Stored(io.BytesIO):
 
 
 class _ReadTwice:
-    """One input that is read twice: for the names of its modules, and for all that is compared. `errors` are those of the
-    last time.
+    """One input that can be read twice: for all that is compared, with `errors` that keep something from being read, and for
+    the names of its modules.
     """
 
     def __init__(
@@ -150,26 +163,15 @@ class _ReadTwice:
             self._open = lambda: source
         self._is_saved = self._holds_report()
 
-    def names(self) -> list[str]:
-        """What the modules are called that can be read."""
-        if self._is_saved:
-            return self._names_in(self._saved())
+    def names(self) -> list[str | HloInspectError]:
+        """What the modules are called, and why one cannot be read."""
         with Inspection((MODULE_FACTS,), **self._asked) as inspection:
-            return self._names_in(self._reports(inspection))
-
-    def _names_in(self, found: Iterator[Report | HloInspectError]) -> list[str]:
-        names: list[str] = []
-        for one in found:
-            if isinstance(one, Report):
-                names.append(one.module_name)
-            else:
-                self.errors.append(one)
-        return names
+            found = self._saved() if self._is_saved else self._reports(inspection)
+            return [one.module_name if isinstance(one, Report) else one for one in found]
 
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
         taken: list[Context] = []
-        self.errors.clear()
         others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in self._passes]
         with Inspection(self._passes, also=(*others, *self._passes), **self._asked) as inspection:
             self._watch(inspection)
@@ -200,6 +202,13 @@ class _ReadTwice:
             return not is_directory(source) and holds_report(open_source(source))
         except (HloInspectError, ValueError):
             return False
+
+
+def _all(begun: deque[ComparedModule], rest: Iterator[ComparedModule]) -> Iterator[ComparedModule]:
+    """What was taken ahead, without keeping it, and what follows."""
+    while begun:
+        yield begun.popleft()
+    yield from rest
 
 
 def _compared(old: ComparedModule, new: ComparedModule) -> ModuleComparison:

@@ -15,6 +15,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis import provenance
 from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -197,6 +198,9 @@ TABLES = (
     (ColumnTable, "_known"),
     (KernelTimes, "_alike"),
     (Labeller, "_known"),
+    (Labeller, "_named"),
+    (Speller, "_forms"),
+    (CanonicalModule, "_hashes"),
     (Phases, "_named"),
     (BodyTemplates, "_known"),
 )

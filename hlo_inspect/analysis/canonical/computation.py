@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -20,13 +20,16 @@ class CanonicalComputation:
     """The fingerprints of one computation, as numbers of 64 bits; rows are counted as in its `View`.
 
     `spellings` are what its rows say; `callee` gives the fingerprint of a computation that is called. Names, metadata and the
-    numbers of channels are in none of the fingerprints.
+    numbers of channels are in none of the fingerprints. `known` are fingerprints of what rows of the module say.
     """
 
-    def __init__(self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int]) -> None:
+    def __init__(
+        self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int], known: dict[Hashable, int]
+    ) -> None:
         self.view = view
         self.spellings = spellings
         self._callee = callee
+        self._known = known
 
     @cached_property
     def callees(self) -> list[str]:
@@ -50,15 +53,15 @@ class CanonicalComputation:
     @cached_property
     def local(self) -> list[int]:
         """Of each row what it says itself: shape, opcode, literal, attributes, the computations that it calls."""
-        known: dict[str, int] = {}
-        found = []
-        for one in self.spellings:
-            called = [f"{attribute}={[self._callee(name) for name in names]}" for attribute, names, _ in one.callees]
-            parts = [f"{name}={text}" for name, text in one.attributes]
-            text = "\n".join((one.shape, one.opcode, one.literal, *parts, *called, "channel" if one.channel else "", one.rest))
-            number = known.get(text)
+        known, found = self._known, []
+        for shape, opcode, _, literal, attributes, callees, _, channel, rest in self.spellings:
+            called = [(attribute, [self._callee(name) for name in names]) for attribute, names, _ in callees] if callees else ()
+            key = (shape, opcode, literal, attributes, *[(name, *numbers) for name, numbers in called], bool(channel), rest)
+            number = known.get(key)
             if number is None:
-                number = known[text] = text_hash(text)
+                parts = [f"{name}={value}" for name, value in (*attributes, *called)]
+                text = "\n".join((shape, opcode, literal, *parts, "channel" if channel else "", rest))
+                number = known[key] = text_hash(text)
             found.append(number)
         return found
 
@@ -67,7 +70,7 @@ class CanonicalComputation:
         """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
         local = self.local
         found = [_UNDEFINED] * len(local)
-        for row in operands_first(range(len(local)), self._before.__getitem__):
+        for row in self.order:
             one = self.spellings[row]
             values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
             if one.operands and any(operand.path for operand in one.operands):
@@ -77,6 +80,14 @@ class CanonicalComputation:
             predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
             found[row] = numbers_hash([local[row], len(values), *values, *predecessors])
         return found
+
+    @cached_property
+    def order(self) -> Sequence[int]:
+        """The rows, each behind its operands and predecessors."""
+        rows = range(len(self.spellings))
+        if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
+            return rows
+        return operands_first(rows, self._before.__getitem__)
 
     @cached_property
     def _before(self) -> list[Sequence[int]]:

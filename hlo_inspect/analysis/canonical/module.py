@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from functools import cached_property
 from hashlib import blake2b
 
@@ -26,6 +28,7 @@ class CanonicalModule:
         self.module = module
         self._views = views
         self.layouts = layouts
+        self._hashes: dict[Hashable, int] = {}
 
     def of(self, name: str) -> CanonicalComputation:
         """A computation; `KeyError` where the module has none of that name."""
@@ -43,22 +46,30 @@ class CanonicalModule:
         found: dict[str, CanonicalComputation] = {}
         fingerprints: dict[str, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
+        entry = self.module.entry.name if self.module.entry is not None else None
         speller = Speller(self.module.computations, layouts=self.layouts)
         for name in self.module.computations:
-            alike = self._views.fingerprints.of(name)
+            alike = self._views.fingerprints.of(name) if name != entry else None
             if alike is not None and not self._views.fingerprints.is_alone(name):
                 alike = None
             known = unnamed.get(alike) if alike is not None else None
             if known is None:
                 view = self._views.of(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
-                known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN))
+                known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), self._hashes)
                 if alike is not None:
                     unnamed[alike] = known
             found[name] = known
         for name in operands_first(found, lambda name: [one for one in found[name].callees if one in found]):
-            fingerprints[name] = found[name].fingerprint
+            if name != entry:  # which few ask for
+                fingerprints[name] = found[name].fingerprint
         return found
+
+    @cached_property
+    def inner(self) -> Counter[int]:
+        """How often each fingerprint is that of a computation other than the entry."""
+        entry = self.module.entry.name if self.module.entry is not None else None
+        return Counter(one.fingerprint for name, one in self._computations.items() if name != entry)
 
     @property
     def names(self) -> list[str]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.attribute_forms import AttributeForm
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.nested import nested_computations
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
 from hlo_inspect.hlo.operands import Operand, operands_end
@@ -42,6 +44,10 @@ class Callees(NamedTuple):
     is_list: bool
 
 
+_Parts = tuple[Texts, tuple[Callees, ...], tuple[str, ...], str]
+"""Attributes, callees, predecessors and channel of a `Spelling`."""
+
+
 class Spelling(NamedTuple):
     """One instruction. `shape` is empty where it is left out; `operands` are those of an instruction of which not each operand
     is just the name of another one; `literal` is what a constant or a parameter holds; `attributes` are name and text, by name,
@@ -59,6 +65,15 @@ class Spelling(NamedTuple):
     rest: str = ""
 
 
+class _Attributes(NamedTuple):
+    """The attributes of a form as a `Spelling` has them, with the numbers of the places that hold callees and channel."""
+
+    attributes: Texts
+    callees: tuple[tuple[CalleeAttribute, int], ...]
+    predecessors: tuple[str, ...]
+    channel: int | None
+
+
 class Speller:
     """Spells rows. Without `layouts` these are left out of shapes; with `metadata` what `METADATA` names is kept.
 
@@ -70,24 +85,27 @@ class Speller:
         self._layouts = layouts
         self._dropped = (frozenset() if metadata else METADATA) | (frozenset() if layouts else _LAYOUTS)
         self._shapes: dict[str, str] = {}
+        self._forms: dict[object, _Attributes | None] = {}
 
     def spell(self, view: View, index: int) -> Spelling:
         """A row of a view."""
-        tail = view.tails[index]
         shape, opcode = self._shape(view, index), view.opcodes[index]
-        try:
-            close = operands_end(tail)
-        except tokens.ScanError:
-            return Spelling(shape, opcode, rest=plain(tail))
+        instruction = view.instruction_at(index)
+        if instruction is None:
+            return Spelling(shape, opcode, rest=plain(view.tails[index]))
         literal, operands = "", _NO_OPERANDS
         if opcode in LITERAL_OPCODES:
-            literal = plain(tail[:close])
+            literal = plain(view.tails[index][: operands_end(view.tails[index])])
         elif not view.has_only_names(index):
             operands = view.operands(index)
+        parts = self._by_form(instruction)
+        if parts is not None:
+            return Spelling(shape, opcode, operands, literal, *parts)
+        close = operands_end(view.tails[index])
         try:
             return Spelling(shape, opcode, operands, literal, *self._attributes(view, index, close))
         except tokens.ScanError:
-            return Spelling(shape, opcode, operands, literal, rest=plain(tail[close + 1 :]))
+            return Spelling(shape, opcode, operands, literal, rest=plain(view.tails[index][close + 1 :]))
 
     def _shape(self, view: View, index: int) -> str:
         head = view.rows.heads[index]
@@ -97,7 +115,50 @@ class Speller:
             known = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
         return known
 
-    def _attributes(self, view: View, index: int, close: int) -> tuple[Texts, tuple[Callees, ...], tuple[str, ...], str]:
+    def _by_form(self, instruction: Instruction) -> _Parts | None:
+        """The attributes as a `Spelling` has them, with all that does not differ between instructions of one form read once;
+        `None` where the form does not tell them.
+        """
+        form, places = instruction.attribute_parts
+        if form not in self._forms:
+            self._forms[form] = self._of_form(form)
+        known = self._forms[form]
+        if known is None:
+            return None
+        callees = []
+        for attribute, number in known.callees:
+            text = places[number]
+            if "=" in text:  # a computation in place
+                return None
+            callees.append(Callees(attribute, tuple(_NAME.findall(text)), text.startswith("{")))
+        channel = "" if known.channel is None else places[known.channel]
+        return known.attributes, tuple(callees), known.predecessors, channel
+
+    def _of_form(self, form: AttributeForm[Any]) -> _Attributes | None:
+        attributes: dict[str, str] = {}
+        places: dict[str, int] = {}
+        try:
+            for name, text, place in form.attributes():
+                if name in attributes or name in places:
+                    return None
+                if place is not None:
+                    places[name] = place
+                else:
+                    attributes[name] = text
+        except tokens.ScanError:
+            return None
+        for name in self._dropped:
+            attributes.pop(name, None)
+            places.pop(name, None)
+        predecessors = tuple(_NAME.findall(attributes.pop("control-predecessors", "")))
+        channel = places.pop("channel_id", None)
+        if not _CALLS.keys().isdisjoint(attributes) or "channel_id" in attributes or not _CALLS.keys() >= places.keys():
+            return None
+        callees = sorted((_CALLS[name], number) for name, number in places.items())
+        texts = sorted((name, plain(text)) for name, text in attributes.items())
+        return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
+
+    def _attributes(self, view: View, index: int, close: int) -> _Parts:
         """The attributes as a `Spelling` has them."""
         attributes: list[tuple[str, str]] = []
         callees: list[Callees] = []

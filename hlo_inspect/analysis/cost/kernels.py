@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns, countable
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, UnknownCostError, bytes_by_unit
-from hlo_inspect.analysis.cost.labels import Labels
+from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.view import View
@@ -63,16 +63,27 @@ class Kernel(NamedTuple):
 
     `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
     counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. What work a
-    custom call without a rule does `is_unknown`. `row` is that of the instruction in its computation.
+    custom call without a rule does `is_unknown`. `row` is that of the instruction in its computation, `view`.
     """
 
     instruction: Instruction
     row: int
     kind: str
-    labels: Labels
+    view: View
+    labeller: Labeller
     parts: tuple[CountedCost, ...]
     is_unknown: bool = False
     started: Traffic | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """What the kernel's cost is attributed to."""
+        return self.labeller.of(self.view, self.row)
+
+    @property
+    def fusion_kind(self) -> str:
+        """The kind of a fusion, as its labels have it."""
+        return self.labeller.named(self.view, self.row).kind
 
     @property
     def moved(self) -> Iterator[tuple[str, int]]:
@@ -113,12 +124,12 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
-    kernels: list[tuple[str, int, Labels, tuple[CountedCost]]] = []
+    kernels: list[tuple[str, int, tuple[CountedCost]]] = []
     beside: list[CountedCost] = []
     for name, running in cost.running.items():
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions are like some others
-        for (row, one), labels in zip(running.rows, cost.labels[name], strict=True):
+        for row, one in running.rows:
             part = counted.get(one)
             if part is None:
                 part = counted[one] = (CountedCost(one, graph.runs(name), cost.runs[name]),)
@@ -130,15 +141,15 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             elif opcode in _NO_KERNEL_SPELLINGS or (opcode == CUSTOM_CALL and _is_marker(view, row)):
                 beside += part
             else:
-                kernels.append((name, row, labels, part))
+                kernels.append((name, row, part))
     found = []
-    for name, row, labels, part in kernels:
+    for name, row, part in kernels:
         view = cost.running[name].view
         instruction, kind = view.instruction(row), _KINDS.get(view.opcodes[row], view.opcodes[row])
         is_unknown = kind == CUSTOM_CALL and instruction.line in unknown
         started = _started(view, row, results.get((name, row))) if instruction.opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
-        found.append(Kernel(instruction, row, kind, labels, parts, is_unknown, started))
+        found.append(Kernel(instruction, row, kind, view, cost.labeller, parts, is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
     return Kernels(sorted(found, key=attrgetter("instruction.line")), beside)
 

@@ -44,13 +44,24 @@ def scope_label(provenance: Provenance | None) -> str:
 
 
 class Labeller:
-    """Labels rows by what their attributes say, and by what more is known of their phases."""
+    """Labels rows by what their attributes say, and by what more `phase_of` knows of their phases."""
 
-    def __init__(self, provenances: Provenances) -> None:
+    def __init__(self, provenances: Provenances, phase_of: PhaseOf | None = None) -> None:
         self._provenances = provenances
-        self._known: dict[tuple[str, Metadata], Labels] = {}
+        self._phase_of = phase_of
+        self._named: dict[tuple[str, Metadata], Labels] = {}
+        self._known: dict[tuple[str, int], Labels] = {}
 
     def of(self, view: View, index: int) -> Labels:
+        """The labels of a row; worked out when they are first asked for, since a phase may need the graph of values."""
+        key = (view.computation.name, index)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._with_phase(view, index)
+        return known
+
+    def named(self, view: View, index: int) -> Labels:
+        """The labels of a row with the phase that its own name tells."""
         is_fusion = view.opcodes[index] in _FUSIONS
         try:
             instruction = view.instruction(index)
@@ -60,18 +71,17 @@ class Labeller:
         metadata = instruction.attr("metadata")
         if metadata is None:
             return Labels(kind, UNKNOWN, NOT_PRINTED)
-        known = self._known.get((kind, metadata))
+        known = self._named.get((kind, metadata))
         if known is None:
             found = self._provenances.of(metadata)
             op_name, source = found.origin.op_name, found.origin.source or NOT_PRINTED
-            known = self._known[kind, metadata] = Labels(kind, found.phase, source, op_name, scope_label(found))
+            known = self._named[kind, metadata] = Labels(kind, found.phase, source, op_name, scope_label(found))
         return known
 
-    def with_phase(self, view: View, index: int, phase_of: PhaseOf | None) -> Labels:
-        """The labels of a row with the phase that more than its own name tells."""
-        named = self.of(view, index)
+    def _with_phase(self, view: View, index: int) -> Labels:
+        named = self.named(view, index)
         try:
-            found = phase_of(view.instruction(index)) if phase_of is not None else None
+            found = self._phase_of(view.instruction(index)) if self._phase_of is not None else None
         except tokens.ScanError:
             return named
         if found is None:

@@ -36,7 +36,6 @@ from hlo_inspect.analysis.cost.operation import (
     row_gap,
     wrapped,
 )
-from hlo_inspect.analysis.instruction_phase import PhaseOf
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
@@ -85,7 +84,6 @@ class ModuleCost:
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     calls: tuple[CountedCall, ...] = ()
-    phase_of: PhaseOf | None = None
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -125,14 +123,14 @@ class ModuleCost:
     @cached_property
     def labels(self) -> dict[str, list[Labels]]:
         """The labels of the rows of each computation of `running`."""
-        of = self.labeller.with_phase
-        return {name: [of(one.view, row, self.phase_of) for row, _ in one.rows] for name, one in self.running.items()}
+        of = self.labeller.of
+        return {name: [of(one.view, row) for row, _ in one.rows] for name, one in self.running.items()}
 
     @property
     def named_phases(self) -> Iterator[str]:
         """The phases that names tell of what costs something, with repetitions."""
-        of = self.labeller.of
-        return (of(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
+        named = self.labeller.named
+        return (named(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
 
 
 def _runs_of_phase(runs: Bounds) -> FigureRuns:
@@ -168,13 +166,12 @@ def module_cost(
     graph: CallGraph,
     views: Views | None = None,
     user_rules: UserRules | None = None,
-    phase_of: PhaseOf | None = None,
-    provenances: Provenances | None = None,
+    labeller: Labeller | None = None,
 ) -> ModuleCost:
-    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls, `phase_of` tells phases, where
-    names alone are not to.
+    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls. `labeller` tells to what costs
+    are attributed, by names alone where it is left out.
     """
-    labeller = Labeller(provenances or Provenances(module.frames))
+    labeller = labeller or Labeller(Provenances(module.frames))
     if module.entry is None:
         gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
@@ -190,7 +187,6 @@ def module_cost(
         counter.runs,
         figure_runs(graph, own),
         tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
-        phase_of,
     )
 
 

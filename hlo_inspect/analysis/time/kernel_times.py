@@ -135,7 +135,8 @@ class KernelTimes:
         if self._is_tpu:
             shapes += [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
         is_split = SPLIT_OVER_CORES in kernel.instruction.tail
-        key = (kernel.parts[0].cost, kernel.labels.kind, stated, is_split, *map(id, shapes))
+        kind = kernel.fusion_kind if self._is_tpu else ""
+        key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
         known = self._alike.get(key)
         if known is None:  # with the shapes, so that no other ones come to have their numbers
             known = self._alike[key] = (self._find(kernel, view, stated), shapes)
@@ -188,7 +189,7 @@ class KernelTimes:
         is_half = (profile.cores_per_device or 1) > 1 and SPLIT_OVER_CORES not in kernel.instruction.tail
         cores = 0.5 if is_half else 1.0
         longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)
-        waits = min(load.fetched, _FACTORS) if kernel.labels.kind == "kOutput" else 0
+        waits = min(load.fetched, _FACTORS) if kernel.fusion_kind == "kOutput" else 0
         return (profile.kernel_overhead or 0.0) * (1 + waits) + longest
 
     def _of_gpu(self, kernel: Kernel, load: _Load) -> float:
@@ -212,7 +213,7 @@ class KernelTimes:
 
     def _estimate_gap(self, kernel: Kernel) -> str:
         """TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of."""
-        if self._is_tpu and kernel.labels.kind == "kCustom":
+        if self._is_tpu and kernel.fusion_kind == "kCustom":
             return "there is no model of custom fusions"
         if self.profile.kernel_overhead is None:
             return f"the profile {self.profile.name} states no kernel_overhead"
@@ -220,7 +221,7 @@ class KernelTimes:
 
     def _only_waits(self, kernel: Kernel) -> bool:
         """Whether a kernel is a fusion of a TPU that waits for a collective which another fusion started."""
-        if not self._is_tpu or kernel.labels.kind != "kCustom":
+        if not self._is_tpu or kernel.fusion_kind != "kCustom":
             return False
         name = kernel.instruction.callee("calls")
         if name is None or name not in self._views.computations:
