@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.rows import HeadColumn
+from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
@@ -48,6 +49,29 @@ class _Heads(NamedTuple):
     are_literals: bool
 
 
+class _Template(NamedTuple):
+    """How computations of one fingerprint read that have the same heads.
+
+    `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `words`
+    are what else in it may be a name, `called` the fingerprints of the callees.
+    """
+
+    text: str
+    in_holes: Callable[[Sequence[str]], object]
+    words: frozenset[str]
+    called: tuple[int, ...]
+    fingerprint: int
+
+    def fits(self, names: Sequence[str], callees: Sequence[str], text: str) -> bool:
+        """Whether the text is this one with these names."""
+        filled = self.text % self.in_holes([*names, *callees] if callees else names)
+        return filled == text and len(set(names)) == len(names) and self.words.isdisjoint(names)
+
+
+_MAX_TEMPLATES = 4
+"""So many are tried before the names are taken out of a text."""
+
+
 class Fingerprints:
     """The fingerprints of a module's computations: small numbers, the same for those that are alike."""
 
@@ -57,9 +81,10 @@ class Fingerprints:
         self._known: dict[str, int] = {}
         self._calling: dict[str, int] = {}
         self._words: dict[str, frozenset[str]] = {}
-        self._alone: set[str] = set()
+        self._alone: set[int] = set()
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
+        self._templates: dict[HeadColumn, list[_Template]] = {}
 
     def of(self, name: str) -> int | None:
         """The fingerprint of a computation; `None` where it is not easily found, or where the computation calls one whose
@@ -70,7 +95,7 @@ class Fingerprints:
 
     def is_alone(self, name: str) -> bool:
         """Whether a computation that has a fingerprint calls no other one, and differs only in names from all that share it."""
-        return name in self._alone
+        return self._known.get(name) in self._alone
 
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
@@ -81,23 +106,46 @@ class Fingerprints:
         if heads.is_counted_one_by_one:
             return None
         text = without_metadata("\n".join(rows.tails))
+        fingerprint = self._by_template(rows, text, deep=deep)
+        if fingerprint is None:
+            fingerprint = self._by_pattern(rows, text, heads, deep=deep)
+        if fingerprint is not None:
+            self._known[name] = fingerprint
+        return fingerprint
+
+    def _by_template(self, rows: Rows, text: str, *, deep: bool) -> int | None:
+        """The fingerprint of a computation that reads like one before."""
+        for template in self._templates.get(rows.column, ()):
+            callees = _names_of(_CALLS.findall(text)) if template.called else ()
+            if template.fits(rows.names, callees, text) and self._of_all(callees, deep=deep) == template.called:
+                return template.fingerprint
+        return None
+
+    def _by_pattern(self, rows: Rows, text: str, heads: _Heads, *, deep: bool) -> int | None:
+        """The fingerprint by what the text is without names, and by where they repeat."""
         is_marked = "%" in text or heads.are_literals
-        pattern: tuple[object, ...]
         if is_marked and _has_name_in_string(text):
             return None
-        if is_marked:
-            kept, pattern = _by_names(rows.names, text)
-            if not self._words_of(kept).isdisjoint(rows.names):
-                pattern = (tuple(rows.names), *pattern)  # what is written without `%` may be one of them
-        else:
-            kept, pattern = _by_numbers(rows.names, text)
-        called = self._called(text, kept, deep=deep)
-        if called is None:
+        kept, pattern = _by_names(rows.names, text) if is_marked else _by_numbers(rows.names, text)
+        words = self._words_of(kept) if is_marked else frozenset()
+        has_other_names = not words.isdisjoint(rows.names)
+        if has_other_names:
+            pattern = (tuple(rows.names), *pattern)
+        calls = self._calls(kept)
+        named = _CALLS.findall(text) if calls else []
+        callees = _names_of(named)
+        called = self._of_all(callees, deep=deep)
+        if called is None or len(named) != calls:
             return None
+        new = len(self._numbers)
+        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, called), new)
         if is_marked and not called:
-            self._alone.add(name)
-        key = (heads.number, kept, is_marked, pattern, *called)
-        fingerprint = self._known[name] = self._numbers.setdefault(key, len(self._numbers))
+            self._alone.add(fingerprint)
+        if is_marked and not has_other_names and fingerprint != new:  # what is found once may never be again
+            template = _template(rows.names, callees, text)
+            templates = self._templates.setdefault(rows.column, [])
+            if template is not None and len(templates) < _MAX_TEMPLATES:
+                templates.append(_Template(*template, words, called, fingerprint))
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -118,27 +166,39 @@ class Fingerprints:
             known = self._words[kept] = frozenset(_WORD.findall(kept))
         return known
 
-    def _called(self, text: str, kept: str, *, deep: bool) -> list[int] | None:
-        """The fingerprints of the computations that a text calls, `None` where one is not known. `kept` is the text without
-        names, which is the same for most.
-        """
-        calls = self._calling.get(kept)
-        if calls is None:
-            calls = self._calling[kept] = len(_CALLING.findall(kept))
-        if not calls:
-            return []
-        callees = _CALLS.findall(text)
-        if len(callees) != calls:
-            return None
-        called: list[int] = []
-        for callee in _NAME.findall(" ".join(callees)):
+    def _calls(self, kept: str) -> int:
+        """How many attributes of a text name computations, by the text without names, which is the same for most."""
+        known = self._calling.get(kept)
+        if known is None:
+            known = self._calling[kept] = len(_CALLING.findall(kept))
+        return known
+
+    def _of_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
+        """The fingerprints of computations, `None` where one is not known."""
+        found: list[int] = []
+        for callee in callees:
             fingerprint = self._known.get(callee)
             if fingerprint is None and deep:
                 fingerprint = self._find(callee, deep=False)
             if fingerprint is None:
                 return None
-            called.append(fingerprint)
-        return called
+            found.append(fingerprint)
+        return tuple(found)
+
+
+def _names_of(values: Sequence[str]) -> list[str]:
+    """The names of the computations in the values of attributes."""
+    return _NAME.findall(" ".join(values)) if values else []
+
+
+def _template(names: Sequence[str], callees: Sequence[str], text: str) -> tuple[str, Callable[[Sequence[str]], object]] | None:
+    """A text with holes for names, and what fills them; `None` where a name is of no row and no callee, or of two."""
+    parts = _NAMES.split(text)
+    places = {name: place for place, name in enumerate([*names, *callees])}
+    holes = [places.get(name) for name in parts[1::2]]
+    if None in holes or len(set(names)) < len(names):
+        return None
+    return "%%%s".join([part.replace("%", "%%") for part in parts[::2]]), itemgetter(*holes) if holes else lambda _: ()
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
@@ -170,11 +230,13 @@ def without_metadata(text: str) -> str:
     """The lines of a text without their metadata; what stands in a string is none."""
     if _BEGIN not in text:
         return text
+    bare = _UP_TO_A_BRACE.sub("", text)
+    if '"' not in bare and "*" not in bare:  # else what looked like metadata may be in a string or a comment, or not all of it
+        return bare
     if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string
         return _STRING_OR_METADATA.sub(r"\1", text)
-    bare = _UP_TO_A_BRACE.sub("", text)
-    if '"' not in bare and bare.count("\n") == text.count("\n"):
-        return bare  # else what looked like metadata stood in a string, or is not all of it
+    if '"' not in bare:
+        return bare
     if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
         return _METADATA.sub("", text)  # all strings are closed, and what looks like metadata begins outside of them
     return _STRING_OR_METADATA.sub(r"\1", text)

@@ -16,13 +16,19 @@ def computation(name: str, *lines: str) -> str:
 
 
 def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
-    """Whether two computations have the same form, which is known of both."""
-    text = before + computation("one", *one) + computation("other", *other)
-    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
-    first, second = fingerprints.of("one"), fingerprints.of("other")
-    assert first is not None
-    assert second is not None
-    return first == second
+    """Whether two computations have the same form, which is known of both: when the one was found once, and when it was found
+    twice and the other may read like it.
+    """
+    text = before + computation("one", *one) + computation("again", *one) + computation("other", *other)
+    found = []
+    for asked in (("one", "other"), ("one", "again", "other")):
+        fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
+        numbers = [fingerprints.of(name) for name in asked]
+        assert None not in numbers
+        assert len(set(numbers[:-1])) == 1
+        found.append((numbers[0] == numbers[-1], [fingerprints.is_alone(name) for name in asked][:: len(asked) - 1]))
+    assert found[0] == found[1]
+    return found[0][0]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,27 @@ def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
 )
 def test_another_form(other: tuple[str, ...]) -> None:
     assert not alike(LINES, other)
+
+
+def test_equal_names_are_told_apart_from_different_ones() -> None:
+    """A name that two rows define reads the same where the second one is meant."""
+    last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
+    twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
+    assert not alike((*LINES[:2], last), twice)
+
+
+def test_a_callee_with_the_name_of_a_row() -> None:
+    before = reducer("p", "add") + reducer("f.1", "add") + reducer("q", "tanh")
+    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.1"), before)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "q"), before)
+    other = tuple(line.replace("%z", "%q") for line in INPUTS)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*other, REDUCE.replace("%z", "%q") + "q"), before)
+
+
+def test_a_sign_that_marks_no_name() -> None:
+    line = "ROOT %r.2 = f32[4] subtract(%a.1, %b.1) /* 5% s %s */"
+    assert alike((*LINES[:2], line), (*LINES[:2], line.replace("%r.2", "%r.3")))
+    assert not alike((*LINES[:2], line), (*LINES[:2], line.replace("5%", "6%")))
 
 
 def test_names_are_told_apart() -> None:
