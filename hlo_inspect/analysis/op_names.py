@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.hlo.header import SourceLine, StackFrames
@@ -140,15 +139,14 @@ _FRAMEWORK = lazy_pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """`op_name` is the scope that the front end gave, `source` is `file:line` of the user's program; both are empty where the
     text does not say. `stack` has the lines of the call stack, innermost first, where the text has stack frames.
     """
 
     op_name: str = ""
     source: str = ""
-    stack: tuple[SourceLine, ...] = field(default=(), compare=False)
+    stack: tuple[SourceLine, ...] = ()
 
     @property
     def innermost(self) -> str:

@@ -91,7 +91,7 @@ def _report_left_out(report: Report) -> None:
     """CSV holds rows and nothing else: what a filter hides is said beside it."""
     for table in report.tables:
         if table.left_out is not None:
-            tell(f"hlo-inspect: {report.input.path}: {table.left_out.count:,} rows filtered out")
+            tell(f"hlo-inspect: {report.input.path}: {table.left_out.rows:,} rows filtered out")
 
 
 @contextmanager

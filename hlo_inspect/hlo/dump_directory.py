@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from glob import glob, has_magic
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +59,11 @@ def expanded(source: str) -> list[str]:
     """The files and directories that a pattern fits (`dumps/*.txt`, `**` for folders), by name; what exists is meant as it is,
     and so is what is no pattern. `InputError` where nothing fits.
     """
-    if not has_magic(source) or os.path.lexists(source):
+    if os.path.lexists(source):
+        return [source]
+    from glob import glob, has_magic
+
+    if not has_magic(source):
         return [source]
     found = sorted(glob(source, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
     if not found:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.attribute_forms import FormTable
-from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs, parse_groups, parse_pairs
+from hlo_inspect.hlo.device_groups import DeviceGroups, parse_groups, parse_pairs
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.shapes import Shape
-from hlo_inspect.hlo.sharding import Sharding, parse_sharding
+from hlo_inspect.hlo.sharding import parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 BooleanAttribute = Literal[
@@ -191,14 +193,33 @@ def parse_metadata(text: str) -> Metadata:
     )
 
 
-class BackendConfig(NamedTuple):
-    """What a backend notes of an instruction: the `text` without quotes and escapes, and its `fields` where that is a JSON
-    object or the attributes of a typed FFI call, else none. `fault` is set for text that is neither, and not empty.
-    """
+@dataclass(frozen=True)
+class BackendConfig:
+    """What a backend notes of an instruction: the `text` without quotes and escapes."""
 
     text: str
-    fields: Mapping[str, Any]
-    fault: str = ""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of a JSON object, or the attributes of a typed FFI call; none of any other text."""
+        return self._content or {}
+
+    @property
+    def fault(self) -> str:
+        """Set for text that is neither JSON nor such attributes, and not empty."""
+        return "it is no JSON" if self._content is None else ""
+
+    @cached_property
+    def _content(self) -> dict[str, Any] | None:
+        if not self.text:
+            return {}
+        import json  # few commands need it
+
+        try:
+            value = json.loads(self.text, strict=False)  # before optimization JSON in JSON has line breaks in its strings
+        except (ValueError, RecursionError):
+            return _ffi_attributes(self.text)
+        return value if isinstance(value, dict) else {}
 
     def member(self, *names: str) -> Mapping[str, Any]:
         """The object that the first of these fields holds, which may be JSON in a string; empty where there is none."""
@@ -226,17 +247,7 @@ class BackendConfig(NamedTuple):
 
 def _backend_config(text: str) -> BackendConfig:
     """`{…}`, or the same in quotes with escapes."""
-    spelled = tokens.unquote(text).strip()
-    if not spelled:
-        return BackendConfig("", {})
-    import json  # few commands need it
-
-    try:
-        value = json.loads(spelled, strict=False)  # before optimization JSON in JSON has line breaks in its strings
-    except (ValueError, RecursionError):
-        fields = _ffi_attributes(spelled)
-        return BackendConfig(spelled, {}, "it is no JSON") if fields is None else BackendConfig(spelled, fields)
-    return BackendConfig(spelled, value if isinstance(value, dict) else {})
+    return BackendConfig(tokens.unquote(text).strip())
 
 
 def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
@@ -291,7 +302,8 @@ def _frontend_attributes(text: str) -> Mapping[str, str]:
 
 # -- the table --------------------------------------------------------------------------------------------------------------
 
-Value = bool | int | float | str | tuple[Any, ...] | DeviceGroups | DevicePairs | Sharding | Mapping[str, str] | Shape
+Value = bool | int | float | str | tuple[Any, ...] | Mapping[str, str] | DeviceGroups | BackendConfig | Shape
+"""Tuples are named ones, or hold such: `Metadata`, `Sharding`, `DevicePairs`, the dimensions of a window."""
 
 
 class AttributeKind(NamedTuple):

@@ -106,7 +106,7 @@ def sites(context: Context) -> Table:
     found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
     columns = with_times(_SITES, context, lambda site: (site.collective,))
     if any(site.collective.is_point_to_point for site in found):  # they run, but are in no total
-        columns = tuple(replace(column, summed=False) if "runs" in column.name else column for column in columns)
+        columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
     return Table.of("collectives", "Collectives, by bytes sent in one step", columns, found, page_as="collective_groups")
 
 
@@ -165,7 +165,7 @@ _OF_ONE_STEP = (
 _GROUPS = (
     Column("kind", get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
-    replace(_SITE_COUNT, detail=3),  # at 80 columns the phase tells more: without it rows of one shape look alike
+    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase tells more: without it rows of one shape look alike
     *_OF_ONE_STEP[1:],
     Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
@@ -259,7 +259,7 @@ def by_axis(context: Context) -> Table:
     table = _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, rows, context)
     if not any(c.sends_to_slices for c in context.collectives):
         return table
-    return replace(table, columns=tuple(replace(column, summed=False) for column in table.columns))
+    return replace(table, columns=tuple(column._replace(summed=False) for column in table.columns))
 
 
 def by_phase(context: Context) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -198,7 +197,7 @@ def _fitted(columns: Iterable[Column], live: Sequence[LiveArray]) -> tuple[Colum
         "padding_bytes": 2 if any(one.padding for one in live) else 9,
         "memory_space": 3 if len({one.space for one in live}) > 1 else 9,
     }
-    return tuple(replace(one, detail=details.get(one.name, one.detail)) for one in columns)
+    return tuple(one._replace(detail=details.get(one.name, one.detail)) for one in columns)
 
 
 _COLUMNS = (

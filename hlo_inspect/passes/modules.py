@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from operator import itemgetter
 
 from hlo_inspect.hlo.dump_directory import stage_of
@@ -46,7 +45,7 @@ class ModuleList:
         """
         chosen = [at for at, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
         rows = [tuple(row[at] for at in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
-        columns = tuple(replace(self._columns[at][0], get=None) for at in chosen)
+        columns = tuple(self._columns[at][0]._replace(get=None) for at in chosen)
         table = Table("modules", "Modules", columns, tuple(rows), page_rows=0)
         count = len(rows)
         return Report(

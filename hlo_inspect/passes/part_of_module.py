@@ -79,5 +79,5 @@ def _table(table: Table, *, on_page: bool) -> Table:
 
 def _column(column: Column) -> Column:
     if column.name == "runs" or column.name in _OF_A_STEP or column.name.startswith("executed_"):
-        return replace(column, detail=9)
-    return replace(column, detail=0) if column.name in _OF_A_RUN else column
+        return column._replace(detail=9)
+    return column._replace(detail=0) if column.name in _OF_A_RUN else column

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -197,7 +196,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
         *bounded_seconds("busy_s", lambda row: row[1], summed=False),
-        of_bound if estimate is not None else replace(of_bound, width=32, bar="alone"),
+        of_bound if estimate is not None else of_bound._replace(width=32, bar="alone"),
     ]
     if estimate is not None:
         columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share(row[1], estimate)))

@@ -53,7 +53,7 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
             header = (*header[:position], _beside_bar(header[position]), *header[position + 1 :])
     total, left_out = table.total, None
     if table.left_out is not None:
-        label = f"[{table.left_out.count:,} filtered out]"
+        label = f"[{table.left_out.rows:,} filtered out]"
         left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)
     return Cells(
         columns=tuple(table.columns[at] for at in pages),

@@ -60,7 +60,7 @@ def _table(table: Table) -> dict[str, Any]:
         "columns": [{"name": column.name, "unit": column.unit} for column in table.columns],
         "rows": [_row(row) for row in table.rows],
         "total": None if total is None else _row(total),
-        **({"left_out": {"rows": left_out.count, "sums": _row(left_out.sums)}} if left_out else {}),
+        **({"left_out": {"rows": left_out.rows, "sums": _row(left_out.sums)}} if left_out else {}),
     }
 
 

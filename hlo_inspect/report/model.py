@@ -7,7 +7,7 @@ Markdown, `check`) reads these objects and nothing else. Values are raw: bytes a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -46,8 +46,7 @@ class FactSpec(NamedTuple):
     absent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
@@ -77,7 +76,7 @@ class Column:
     only_verbose: bool = False
     signed: bool = False
     bar: Literal["", "alone", "stacked"] = ""
-    get: Callable[[Any], Value] | None = field(default=None, compare=False, repr=False)
+    get: Callable[[Any], Value] | None = None
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
         """The column `<name>_lower_bound` of this one; `get` takes a bound, which equals the value where that is known."""
@@ -88,14 +87,13 @@ class Column:
 @lru_cache(maxsize=1 << 10)
 def _without_getter(column: Column) -> Column:
     """The column of a finished table. Tables of all modules have the same few."""
-    return replace(column, get=None)
+    return column._replace(get=None)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """How many rows a filter hides, the sum of each column over them, and the lower bounds of these sums."""
 
-    count: int
+    rows: int
     sums: Row
     at_least: Row
 

@@ -58,9 +58,9 @@ def _with_verbose_columns(table: Table) -> Table:
     columns = list(table.columns)
     for at, column in enumerate(table.columns):
         if column.only_verbose:
-            columns[at] = replace(column, detail=1)
+            columns[at] = column._replace(detail=1)
             if at and not columns[at - 1].only_verbose:
-                columns[at - 1] = replace(columns[at - 1], detail=min(columns[at - 1].detail, 1))
+                columns[at - 1] = columns[at - 1]._replace(detail=min(columns[at - 1].detail, 1))
     return replace(table, columns=tuple(columns))
 
 

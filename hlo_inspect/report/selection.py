@@ -89,6 +89,6 @@ def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table
     def of(row: Row) -> Row:
         return tuple(row[at] for at in (*chosen, *bounds))
 
-    columns = tuple(replace(table.columns[at], detail=0) for at in (*chosen, *bounds))
-    left_out = table.left_out and replace(table.left_out, sums=of(table.left_out.sums), at_least=of(table.left_out.at_least))
+    columns = tuple(table.columns[at]._replace(detail=0) for at in (*chosen, *bounds))
+    left_out = table.left_out and table.left_out._replace(sums=of(table.left_out.sums), at_least=of(table.left_out.at_least))
     return replace(table, columns=columns, rows=tuple(map(of, table.rows)), left_out=left_out)

@@ -7,7 +7,6 @@ sequence.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import groupby, zip_longest
@@ -262,5 +261,7 @@ def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) ->
 
 def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:
     """`text` in lines of `width`, at least one; each is a piece for the indent and a piece of text."""
+    import textwrap
+
     for line in textwrap.wrap(text, width - len(indent), break_on_hyphens=False) or [""]:
         yield [(indent, ""), (line, style)]

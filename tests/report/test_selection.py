@@ -70,7 +70,7 @@ def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], colle
     assert found.total is not None
     assert found.total[2] == 210 * MIB
     assert found.left_out is not None
-    assert (found.left_out.count, found.left_out.sums[2], found.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
+    assert (found.left_out.rows, found.left_out.sums[2], found.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
     page = rendered("table", report, width=80)
     (line,) = [line for line in page.splitlines() if line.startswith("[19 filtered out]")]
     assert line.split()[3:] == ["440.0", "MiB", ">=", "200.0", "MiB"]

@@ -123,7 +123,7 @@ def matrices(op: Operation, count: int) -> list[ArrayShape]:
 
 def config_of(op: Operation) -> BackendConfig:
     """The `backend_config`; `UnknownCostError` where it cannot be read."""
-    config = op.instruction.attr("backend_config") or BackendConfig("", {})
+    config = op.instruction.attr("backend_config") or BackendConfig("")
     if config.fault:
         raise UnknownCostError("its backend_config is no JSON")
     return config
