@@ -21,8 +21,9 @@ from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
-from hlo_inspect.analysis.memory import overwriting, parameter_relations
+from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
+from hlo_inspect.analysis.memory.moving_fusions import MovingFusions
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.phases.value_graph import BodyTemplate
@@ -35,7 +36,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import Report, Value
 
 PASSES = ("time", "summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
 
@@ -171,7 +172,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
         monkeypatch.setattr(provenance, "_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
-        monkeypatch.setattr(parameter_relations, "may_come_from_before", lambda _: True)
+        monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
@@ -225,6 +226,45 @@ def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], s
     share_nothing()
     for text, answer in zip(texts, shared, strict=True):
         assert answers(text) == answer, text
+
+
+MOVED = """%moved.{n} {{
+  %a.{n} = f32[8,16]{{1,0}} parameter(0)
+  %b.{n} = bf16[8,16]{{1,0}} convert(%a.{n})
+  %c.{n} = bf16[16,8]{{1,0}} transpose(%b.{n}), dimensions={{1,0}}
+  ROOT %d.{n} = bf16[16,8]{{1,0}} copy(%c.{n})
+}}
+"""
+MOVES = (
+    ("", "", "conversion, transpose, copy"),
+    ("%b.{n} = bf16", "%b.{n} = s16", None),  # values are lost
+    ("copy(%c.{n})", "negate(%c.{n})", None),
+    ("copy(%c.{n})", "copy(%b.{n})", "conversion, copy"),
+    ("transpose(%b.{n})", "transpose(%a.{n})", "transpose, copy"),
+    ("transpose(%b.{n})", "transpose(bf16[8,16]{{1,0}} %b.{n})", "conversion, transpose, copy"),
+    ("convert(%a.{n})", "slice(%a.{n}), slice={{[0:8], [0:16]}}", "slice, transpose, copy"),
+    ("parameter(0)", "parameter(1)", None),
+)
+
+
+def test_what_fusions_move_is_found_by_the_heads_of_their_rows(share_nothing: Callable[[], None]) -> None:
+    bodies = [MOVED.replace(old, new, 1).format(n=n) for n, (old, new, _) in enumerate(MOVES)]
+    calls = [f"  %f.{n} = bf16[16,8]{{1,0}} fusion(%p), kind=kLoop, calls=%moved.{n}" for n in range(len(MOVES))]
+    entry = ("ENTRY %main {", "  %p = f32[8,16]{1,0} parameter(0)", *calls, "  ROOT %r = bf16[16,8]{1,0} negate(%f.0)", "}")
+    text = "\n".join(("HloModule m", "", *bodies, *entry, ""))
+
+    def relations() -> dict[str, Value]:
+        table = next(one for one in hlo_inspect.inspect(text, "memory").tables if one.name == "largest_arrays")
+        return {str(row["name"]): row["relation"] for row in table.records()}
+
+    found = relations()
+    alike = [n for n, (_, _, relation) in enumerate(MOVES) if relation == MOVES[0][2]]
+    assert found.pop(f"f.* × {len(alike)}") == MOVES[0][2]
+    assert {n: found.get(f"f.{n}") for n in range(len(MOVES)) if n not in alike and MOVES[n][2]} == {
+        n: relation for n, (_, _, relation) in enumerate(MOVES) if n not in alike and relation
+    }
+    share_nothing()
+    assert relations() == {**found, f"f.* × {len(alike)}": MOVES[0][2]}
 
 
 def test_the_modules_share_something_and_not_everything() -> None:

@@ -45,15 +45,21 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     by_size = sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value))
     by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
     spatial = _pack(by_size, alignment)
-    if spatial.bytes <= _least(groups, alignment) or by_size == by_duration:
+    if by_size == by_duration:
         return spatial
-    temporal = _pack(by_duration, alignment, enough=spatial.bytes)
-    return temporal if temporal.bytes < spatial.bytes else spatial
+    load, tick = _highest_load(groups, alignment)
+    if spatial.bytes <= load:
+        return spatial
+    for some in (_placed_before(by_duration, tick), by_duration):
+        temporal = _pack(some, alignment, enough=spatial.bytes)
+        if temporal.bytes >= spatial.bytes:
+            return spatial
+    return temporal
 
 
-def _least(groups: Sequence[_Group], alignment: int) -> int:
-    """Bytes that no packing of these groups is lower than. Of all that is there at one tick one lies at least as high as the
-    others are together, and what it leaves unused of its last unit may be above the heap.
+def _highest_load(groups: Sequence[_Group], alignment: int) -> tuple[int, int]:
+    """Bytes that no packing of these groups is lower than, and the first tick at which they are there. One of all that are
+    there lies at least as high as the others are together, and what it leaves unused of its last unit may be above the heap.
     """
     changes = [0] * (max((group.spans[-1][1] for group in groups), default=0) + 2)
     unused = 0
@@ -63,7 +69,23 @@ def _least(groups: Sequence[_Group], alignment: int) -> int:
         for start, end in group.spans:
             changes[start] += units
             changes[end + 1] -= units
-    return max(accumulate(changes)) * alignment - unused
+    loads = list(accumulate(changes))
+    highest = max(loads)
+    return highest * alignment - unused, loads.index(highest)
+
+
+def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
+    """In the same order what is there at a tick, and all that the places of these depend on: what comes before one of them and
+    is there at the same time. It is a part of the schedule around the tick where short groups come last.
+    """
+    found: list[_Group] = []
+    first = last = tick
+    for group in reversed(order):
+        start, end = group.spans[0][0], group.spans[-1][1]
+        if start <= last and end >= first:
+            found.append(group)
+            first, last = min(first, start), max(last, end)
+    return found[::-1]
 
 
 def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:

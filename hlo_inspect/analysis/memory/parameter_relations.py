@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from hlo_inspect.analysis.memory.moving_fusions import MovingFusions
 from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
@@ -57,11 +58,21 @@ class Relation(NamedTuple):
     parameter: int
     steps: tuple[str, ...] = ()
 
-    def then(self, step: str) -> Relation:
-        return self._replace(steps=(*self.steps, step)) if step and step not in self.steps else self
+    def after(self, opcodes: Iterable[str]) -> Relation:
+        """The relation of what instructions of these opcodes make of the array, one after the other."""
+        words = dict.fromkeys([*self.steps, *(_WORDS[opcode] for opcode in opcodes if opcode in _WORDS)])
+        return self if len(words) == len(self.steps) else Relation(self.parameter, tuple(words))
 
     def __str__(self) -> str:
         return ", ".join(self.steps) or PARAMETER
+
+
+class _Step(NamedTuple):
+    """From an array to the one `before` it, which is done by these `opcodes`, or to what is known of it: its `source`."""
+
+    source: Relation | None
+    before: Place | None
+    opcodes: tuple[str, ...] = ()
 
 
 class ParameterRelations:
@@ -78,6 +89,7 @@ class ParameterRelations:
         self._numbers: dict[str, int | None] = {}
         self._loops: dict[int, Place] = {}
         self._branches: dict[tuple[int, int], dict[str, int]] = {}
+        self._moving = MovingFusions()
         self._known: dict[Place, Relation | None] = {}
 
     def enter(self, caller: ArrayPlace | None, computation: str) -> None:
@@ -111,54 +123,66 @@ class ParameterRelations:
         its end returns: the first element of a copy-start, the second of an all-gather-start.
         """
         place = self._place(array)
-        if place is None:
-            return None
-        opcode = self._frames.opcode(place)
-        if opcode == "fusion":
-            made = self._made_inside(array, self._frames[place[0]].view)
-            if made is not None:
-                return self._made.get(array) or self._made.get(made)
-        elif place[2][:1] == _RESULT_OF_START.get(opcode):
+        if place is not None and place[2][:1] == _RESULT_OF_START.get(self._frames.opcode(place)):
             place = (*place[:2], place[2][1:])
-        return self._relation(place)
-
-    def _made_inside(self, array: ArrayPlace, view: View) -> ArrayPlace | None:
-        """The root of what a fusion runs, where it is no element of a tuple and nothing that came from before it."""
-        fused = self._views.fused(view, array[1])
-        root = fused.rows.column.root if fused is not None else None
-        if fused is None or root is None or root.opcode in _FOLLOWED or may_come_from_before(root.opcode):
-            return None
-        return fused.name, min(fused.rows.column.marked), array[2]
+        return self._relation(place) if place is not None else None
 
     def _place(self, array: ArrayPlace) -> Place | None:
         number = self._numbers.get(array[0])
         return (number, *array[1:]) if number is not None else None
 
     def _relation(self, place: Place) -> Relation | None:
-        way: list[Place] = []
+        way: list[tuple[Place, tuple[str, ...]]] = []
         while place not in self._known:
-            way.append(place)
-            before = self._before(place) if len(way) < MAX_STEPS and self._source(place) is None else None
-            if before is None:
-                self._known[place] = self._source(place)
+            step = self._step(place)
+            way.append((place, step.opcodes))
+            if step.before is None or len(way) >= MAX_STEPS:
+                relation = step.source
                 break
-            place = before
-        relation = self._known[place]
-        for passed in reversed(way):
-            if passed not in self._known:
-                relation = self._known[passed] = relation.then(self._word(passed)) if relation is not None else None
+            place = step.before
+        else:
+            relation = self._known[place]
+        for passed, opcodes in reversed(way):
+            relation = self._known[passed] = relation.after(opcodes) if relation is not None else None
         return relation
+
+    def _step(self, place: Place) -> _Step:
+        """From an array to the one that it is made of."""
+        source, opcode = self._source(place), self._frames.opcode(place)
+        if source is not None:
+            return _Step(source, None)
+        if opcode == "fusion" and not place[2]:
+            step = self._through_fusion(place)
+            if step is not None:
+                return step
+        before = self._before(place)
+        return _Step(None, before, (opcode,) if before is not None and not self._keeps_size(place) else ())
+
+    def _through_fusion(self, place: Place) -> _Step | None:
+        """The same of a fusion that only moves something; `None` of all others."""
+        view = self._frames[place[0]].view
+        fused = self._views.fused(view, place[1])
+        moved = self._moving.of(fused) if fused is not None else None
+        if fused is None or moved is None:
+            return None
+        opcode = fused.rows.opcodes[moved.row]
+        if opcode == "parameter":
+            number = self._views.of(fused.name).parameter_number(moved.row)
+            return _Step(None, self._frames.operand(place, number) if number is not None else None, moved.opcodes)
+        if opcode in _FOLLOWED or may_come_from_before(opcode):
+            return None
+        return _Step(self._made.get((fused.name, moved.row, ())), None, moved.opcodes)
 
     def _source(self, place: Place) -> Relation | None:
         """The relation of what is a parameter, or made as it is known from elsewhere."""
         frame, row, index = place
         if row < 0:
             return None
-        computation = self._frames[frame].view.computation.name
-        if computation == self._entry and self._frames.opcode(place) == "parameter":
-            number = self._frames.parameter_number(place)
+        view = self._frames[frame].view
+        if view.opcodes[row] == "parameter" and view.computation.name == self._entry:
+            number = view.parameter_number(row)
             return Relation(number) if number is not None else None
-        return self._made.get((computation, row, index))
+        return self._made.get((view.computation.name, row, index))
 
     def _before(self, place: Place) -> Place | None:
         """Where the values of an array come from."""
@@ -179,12 +203,12 @@ class ParameterRelations:
         *_, last = frames.back_from(frames.root(place[0], place[2]))
         return frames.operand(loop, 0, place[2]) if last == place else None
 
-    def _word(self, place: Place) -> str:
+    def _keeps_size(self, place: Place) -> bool:
+        """Whether an instruction is a broadcast that repeats nothing."""
         frames = self._frames
-        opcode = frames.opcode(place)
-        if opcode == "broadcast" and frames.size(place) == frames.size(frames.operand(place, 0) or place):
-            return ""
-        return _WORDS.get(opcode, "")
+        if frames.opcode(place) != "broadcast":
+            return False
+        return frames.size(place) == frames.size(frames.operand(place, 0) or place)
 
 
 def made_arrays(interface: Interface, overview: Overview | None, views: Views, entry: str) -> dict[ArrayPlace, Relation]:
