@@ -67,7 +67,7 @@ class Relation(NamedTuple):
         return ", ".join(self.steps) or PARAMETER
 
 
-class _Step(NamedTuple):
+class _StepBack(NamedTuple):
     """From an array to the one `before` it, which is done by these `opcodes`, or to what is known of it: its `source`."""
 
     source: Relation | None
@@ -146,19 +146,19 @@ class ParameterRelations:
             relation = self._known[passed] = relation.after(opcodes) if relation is not None else None
         return relation
 
-    def _step(self, place: Place) -> _Step:
+    def _step(self, place: Place) -> _StepBack:
         """From an array to the one that it is made of."""
         source, opcode = self._source(place), self._frames.opcode(place)
         if source is not None:
-            return _Step(source, None)
+            return _StepBack(source, None)
         if opcode == "fusion" and not place[2]:
             step = self._through_fusion(place)
             if step is not None:
                 return step
         before = self._before(place)
-        return _Step(None, before, (opcode,) if before is not None and not self._keeps_size(place) else ())
+        return _StepBack(None, before, (opcode,) if before is not None and not self._keeps_size(place) else ())
 
-    def _through_fusion(self, place: Place) -> _Step | None:
+    def _through_fusion(self, place: Place) -> _StepBack | None:
         """The same of a fusion that only moves something; `None` of all others."""
         view = self._frames[place[0]].view
         fused = self._views.fused(view, place[1])
@@ -168,10 +168,10 @@ class ParameterRelations:
         opcode = fused.rows.opcodes[moved.row]
         if opcode == "parameter":
             number = self._views.of(fused.name).parameter_number(moved.row)
-            return _Step(None, self._frames.operand(place, number) if number is not None else None, moved.opcodes)
+            return _StepBack(None, self._frames.operand(place, number) if number is not None else None, moved.opcodes)
         if opcode in _FOLLOWED or may_come_from_before(opcode):
             return None
-        return _Step(self._made.get((fused.name, moved.row, ())), None, moved.opcodes)
+        return _StepBack(self._made.get((fused.name, moved.row, ())), None, moved.opcodes)
 
     def _source(self, place: Place) -> Relation | None:
         """The relation of what is a parameter, or made as it is known from elsewhere."""
