@@ -8,7 +8,8 @@ import io
 import random
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -24,9 +25,12 @@ from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.moving_fusions import MovingFusions
+from hlo_inspect.analysis.phases import facts, rules
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates
+from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.phases import Phases
-from hlo_inspect.analysis.phases.value_graph import BodyTemplate
+from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, ValueGraph
+from hlo_inspect.analysis.phases.value_graph import MOVES as MOVING
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
@@ -307,3 +311,25 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
     forget(monkeypatch, KernelTimes, "_alike")
     answers(module(3))
     assert 0 < shared < len(timed) - shared
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of values with any facts, in any place; of three kinds of collectives one has a twin in the forward pass."""
+    chance, size = random.Random(seed), 3000  # noqa: S311 - no secrets
+    graph = ValueGraph()
+    graph.kinds = bytearray(chance.choices([0, PRODUCT, MOVING, COLLECTIVE, COLLECTIVE | MOVING, COLLECTIVE | SUMS], k=size))
+    some = [chance.choice([facts.LOSS, facts.GRADIENT, facts.UPDATED, 0]) | chance.getrandbits(16) for _ in range(8)]
+    some += [facts.LOSS, facts.UPDATED, facts.GRADIENT, facts.GRADIENT | facts.RECOMPUTED]
+    bits, of = chance.choices(some, k=size), range(size)
+    known = SimpleNamespace(parts=SimpleNamespace(of=of), bits=bits, operands=[[] for _ in of])
+    flags = [bytearray(chance.choices([0, 1], weights=[4, 1], k=size)) for _ in range(2)]
+    monkeypatch.setattr(rules, "collective_key", lambda _, node: (str(node % 3),))
+    for is_scheduled in (False, True):
+        step = rules.StepValues(graph, cast(StepFacts, known), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled)
+        alone = [
+            next((phase for rule in rules.RULES if (phase := rule(step, node, node, bits[node])) != "unknown"), "unknown")
+            for node in of
+        ]
+        assert len(set(alone)) > 3
+        assert rules.phases_of_values(step) == alone

@@ -37,6 +37,19 @@ class NamedContext(NamedTuple):
     runs: Bounds
 
 
+class OwnName(NamedTuple):
+    """What the metadata of an instruction says by itself: the phase, whether its name is relative to its caller, and whether it
+    may be computed again in spite of that phase.
+    """
+
+    phase: str
+    is_relative: bool
+    is_open: bool
+
+
+_NO_NAME = OwnName(UNKNOWN, is_relative=False, is_open=False)
+
+
 class NamedPhases:
     """What names tell of the instructions of a module. The phases of collectives are those of `named_collectives`, which looks
     at all of them together.
@@ -44,7 +57,7 @@ class NamedPhases:
 
     def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
         self._provenances = provenances
-        self._known: dict[Metadata, tuple[str, bool, bool]] = {}
+        self._known: dict[Metadata, OwnName] = {}
         match = _MODULE.fullmatch(module.name)
         self._function = _plain(match[1]) if match else ""
         self._of_collectives: dict[tuple[str, int, str], str] = {}
@@ -76,7 +89,7 @@ class NamedPhases:
 
     def handed_on(self, caller: Instruction, around: str) -> str:
         """The phase that a call gives to relative names: its own, of one that says nothing that of the call around it."""
-        phase, is_relative, _ = self._own(caller)
+        phase, is_relative, _ = self.own(caller)
         if phase not in _DIFFERENTIATED:
             return phase
         if caller.attr("metadata") is None:
@@ -88,36 +101,29 @@ class NamedPhases:
         known = self._of_collectives.get(place(instruction), UNKNOWN)
         if known != UNKNOWN:
             return known
-        phase, is_relative, _ = self._own(instruction)
+        phase, is_relative, _ = self.own(instruction)
         if is_relative and around != UNKNOWN and phase in _DIFFERENTIATED:
             return max(phase, around, key=_rank) if around in _DIFFERENTIATED else around
         return phase
 
     def is_sure(self, instruction: Instruction) -> bool:
         """Whether what is computed again would have another name."""
-        return place(instruction) in self._of_collectives or not self._own(instruction)[2]
+        return place(instruction) in self._of_collectives or not self.own(instruction).is_open
 
-    def _own(self, instruction: Instruction) -> tuple[str, bool, bool]:
-        """The phase that an instruction's metadata tells by itself, whether its name is relative to its caller, and whether it
-        may be computed again in spite of that phase.
-        """
-        metadata = self.metadata(instruction)
+    def own(self, instruction: Instruction) -> OwnName:
+        """What an instruction's metadata says by itself."""
+        try:
+            metadata = instruction.attr("metadata")
+        except tokens.ScanError:
+            return _NO_NAME
         if metadata is None:
-            return UNKNOWN, False, False
+            return _NO_NAME
         known = self._known.get(metadata)
         if known is None:
             found = self._provenances.of(metadata)
             is_open = found.phase == BACKWARD and is_of_old_remat(found.scope)
-            known = self._known[metadata] = found.phase, self._is_relative(found.origin.op_name), is_open
+            known = self._known[metadata] = OwnName(found.phase, self._is_relative(found.origin.op_name), is_open)
         return known
-
-    @staticmethod
-    def metadata(instruction: Instruction) -> Metadata | None:
-        """The metadata of an instruction, `None` where it has none that can be read."""
-        try:
-            return instruction.attr("metadata")
-        except tokens.ScanError:
-            return None
 
     def _is_relative(self, name: str) -> bool:
         """Whether a name does not begin with a scope of the step."""

@@ -14,12 +14,11 @@ from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
-from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases
+from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Phases:
         self._collectives = collectives
         self._are_collectives = {place(one) for collective in collectives for one in (collective.inner, collective.start)}
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
-        self._named: dict[tuple[str, Metadata], InstructionPhase | None] = {}  # of all of a computation with the same metadata
+        self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what their names say
         self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
@@ -60,17 +59,20 @@ class Phases:
         known = self._known.get(key)
         if known is not None:
             return known
-        metadata = self.names.metadata(instruction)
-        if metadata is None or key in self._are_collectives:
-            found = self._known[key] = self._find(instruction)
-            return found
-        alike = (key[0], metadata)
-        if alike not in self._named:
-            self._named[alike] = self._named_phase(instruction)
-        named = self._named[alike]
+        alike = key[0], self.names.own(instruction)
+        is_collective = key in self._are_collectives
+        named = self._named.get(alike) if not is_collective else None
         if named is None:
-            named = self._known[key] = self._find(instruction)
-        return named
+            named = self._by_names(instruction)
+            if not is_collective:
+                self._named[alike] = named
+        found, is_named = named
+        graph = None if is_named else self._graph()
+        if graph is not None and graph.phases:
+            found = self._by_graph(graph, instruction) or found
+        if is_collective or graph is not None:
+            self._known[key] = found
+        return found
 
     def of_row(self, view: View, row: int) -> str:
         """The phase of a row, `unknown` where its operands are not closed."""
@@ -117,20 +119,11 @@ class Phases:
         is_sure = self.names.is_sure(instruction)
         return is_sure and all(self.names.of(instruction, context.phase) != UNKNOWN for context in contexts)
 
-    def _named_phase(self, instruction: Instruction) -> InstructionPhase | None:
-        """The phase by names, where they have one in all calls of its computation."""
-        return self._by_names(instruction) if self._has_named_phase(instruction) else None
-
-    def _by_names(self, instruction: Instruction) -> InstructionPhase:
+    def _by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
+        """The phase by names, and whether they have one in all calls of the instruction's computation."""
         contexts = self.names.contexts(instruction.computation.name)
-        return _most_run([(self.names.of(instruction, context.phase), context.runs) for context in contexts], "name")
-
-    def _find(self, instruction: Instruction) -> InstructionPhase:
-        if self._has_named_phase(instruction):
-            return self._by_names(instruction)
-        graph = self._graph()
-        by_graph = self._by_graph(graph, instruction) if graph is not None and graph.phases else None
-        return by_graph or self._by_names(instruction)
+        found = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
+        return _most_run(found, "name"), self._has_named_phase(instruction)
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
