@@ -63,8 +63,10 @@ def mapped(op: Operation, applied: Applied) -> Work:
 
 
 def reduced(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleReduce`: once per element that vanishes, however many arrays are reduced together."""
-    return applied(op, "to_apply").times(elements(op.operand_shape(0)) - elements(op.array))
+    """`HloCostAnalysis::HandleReduce`: once per element that vanishes, however many arrays are reduced together. An array
+    without elements costs nothing, where XLA's count is below 0.
+    """
+    return applied(op, "to_apply").times(max(elements(op.operand_shape(0)) - elements(op.array), 0))
 
 
 def scanned(op: Operation, applied: Applied) -> Work:
@@ -89,7 +91,7 @@ def reduce_window(op: Operation, applied: Applied) -> Work:
     spanned = _spanned_dimension(op, dimensions)
     if spanned:
         count = outputs // spanned + spanned - 1
-    return applied(op, "to_apply").times(count)
+    return applied(op, "to_apply").times(max(count, 0))
 
 
 def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -> int:
@@ -121,7 +123,7 @@ def sort(op: Operation) -> Work:
 
 def fft(op: Operation) -> Work:
     """`HloCostAnalysis::HandleFft`: four multiply-adds per element and the product of ⌊log2⌋ of the lengths."""
-    return Work(8 * math.prod([n.bit_length() - 1 for n in op.integers("fft_length")]) * elements(op.operand_array(0)))
+    return Work(8 * math.prod([max(n.bit_length() - 1, 0) for n in op.integers("fft_length")]) * elements(op.operand_array(0)))
 
 
 def triangular_solve(op: Operation) -> Work:

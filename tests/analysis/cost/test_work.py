@@ -106,6 +106,13 @@ def test_reduce_counts_what_vanishes() -> None:
     assert work.reduced(op, applied) == ONCE.times(12 - 3)
 
 
+def test_what_has_no_elements_costs_nothing() -> None:
+    """Of which XLA's count is -10 and -8."""
+    op = operation(*inputs("f32[0,10]", "f32[]"), "%r = f32[10] reduce(%p0, %p1), dimensions={0}")
+    assert work.reduced(op, applied) == ONCE.times(0)
+    assert work.fft(operation(*inputs("c64[1]"), "%r = c64[1] fft(%p0), fft_type=FFT, fft_length={0}")).flops == 0
+
+
 def test_reduce_of_two_arrays_counts_once() -> None:
     op = operation(*inputs("f32[3,4]", "s32[3,4]", "f32[]", "s32[]"), "%r = (f32[4], s32[4]) reduce(%p0, %p1, %p2, %p3)")
     assert work.reduced(op, applied) == ONCE.times(12 - 4)
