@@ -307,3 +307,14 @@ def test_names_of_a_dump_do_not_steer_the_page() -> None:
     page = StringIO()
     render_terminal([show("dot.4", text)], page, RenderOptions(width=80))
     assert "\033" not in page.getvalue()
+
+
+def test_what_a_fusion_like_an_earlier_one_only_hands_on() -> None:
+    """The values of the second fused computation are those of the first one between other arguments."""
+    fused = "{0} {{\n  {0}.p = f32[8]{{0}} parameter(0)\n  {0}.n = f32[8]{{0}} negate({0}.p)\n"
+    fused += "  ROOT {0}.t = f32[8]{{0}} tanh({0}.n)\n}}\n\n"
+    text = "HloModule m\n\n" + fused.format("one") + fused.format("other")
+    text += "ENTRY e {\n  x = f32[8]{0} parameter(0)\n  a = f32[8]{0} fusion(x), kind=kLoop, calls=one\n"
+    text += "  ROOT b = f32[8]{0} fusion(a), kind=kLoop, calls=other\n}\n"
+    assert around(show("one.p", text)) == ({"x"}, {"one.n", "one.t"})
+    assert around(show("other.p", text)) == ({"a", "x"}, {"other.n", "other.t"})

@@ -106,7 +106,7 @@ class InstructionGraph:
     def handed_on_by(self, place: RowPlace) -> list[int]:
         """The nodes of what an instruction returns, in all calls of its computation."""
         frames = self._values.frames_by_name.get(place.computation, ())
-        return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.values[place.row])))
+        return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.value(place.row))))
 
     def maker(self, place: RowPlace) -> int | None:
         """The instruction that makes what another one hands on; `None` where that is itself, or there are several."""
