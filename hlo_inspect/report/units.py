@@ -2,7 +2,7 @@
 
 A quantity has three or four significant digits: two decimals below 10, one below 1000, none above, and moves to the next unit
 when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP and s are exact. Bytes go by 1024, all else by
-1000.
+1000. Below a hundredth of the smallest unit a quantity is "< 0.01 ns".
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ PRINTED: dict[Unit, dict[str, tuple[int, int]]] = {
 }
 _STEPS = {unit: [(name, top / bottom) for name, (top, bottom) in scale.items()] for unit, scale in PRINTED.items()}
 _SHORT = 10**6  # six digits say what a smaller number without a unit is
+_LEAST = 0.01  # of the smallest unit
 _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
 
 
@@ -50,7 +51,8 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
 def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = False) -> str:
     """`value` for people; where it is unknown, a lower bound of it that says something: ">= 4"."""
     if value is None and at_least:
-        return f">= {format_value(at_least, unit, raw_bytes)}"
+        least = format_value(at_least, unit, raw_bytes)
+        return "> 0" if least.startswith("<") else f">= {least}"
     return format_value(value, unit, raw_bytes)
 
 
@@ -84,7 +86,11 @@ def _quantity(value: int | float, steps: list[tuple[str, float]]) -> str:
     if factor == 1 and value == int(value):
         return f"{int(value)} {name}"
     rounded, decimals = as_printed(value / factor)
-    return f"{rounded:.{decimals}f} {name}" if abs(rounded) >= 1 else f"{value / factor:.3g} {name}"
+    if abs(rounded) >= 1:
+        return f"{rounded:.{decimals}f} {name}"
+    if abs(value / factor) < _LEAST:
+        return f"< {_LEAST} {name}" if value > 0 else f"> -{_LEAST} {name}"
+    return f"{value / factor:.3g} {name}"
 
 
 def as_printed(amount: float) -> tuple[float, int]:

@@ -38,7 +38,9 @@ MIB = 1024 * 1024
         (0.0, "seconds", "0 s"),
         (0.00123, "seconds", "1.23 ms"),
         (45.6e-6, "seconds", "45.6 µs"),
-        (5e-13, "seconds", "0.0005 ns"),
+        (1.5e-11, "seconds", "0.015 ns"),
+        (5e-13, "seconds", "< 0.01 ns"),
+        (-5e-13, "seconds", "> -0.01 ns"),
         (3.0, "seconds", "3 s"),
         (90.25, "seconds", "90.2 s"),
         (1234567, "count", "1,234,567"),
@@ -132,7 +134,7 @@ def test_what_is_printed_reads_back_within_half_a_percent(value: int, unit: Unit
     assert math.isclose(parse_quantity(format_value(value, unit), unit), value, rel_tol=0.005)
 
 
-@given(st.floats(1e-15, 1e9))
+@given(st.floats(1.001e-11, 1e9))  # a shorter one is "< 0.01 ns"
 def test_a_time_reads_back_within_half_a_percent(value: float) -> None:
     assert math.isclose(parse_quantity(format_value(value, "seconds"), "seconds"), value, rel_tol=0.0051)
 
@@ -164,6 +166,7 @@ def test_a_share_is_in_percent(share: float | None, expected: str) -> None:
 
 def test_a_lower_bound_is_marked() -> None:
     assert format_bounded(None, 4, "count") == ">= 4"
+    assert format_bounded(None, 1e-12, "seconds") == "> 0"
     assert format_bounded(5, 4, "count") == "5"
     assert format_bounded(None, None, "count") == "?"
     assert format_bounded(None, 0, "count") == "?"  # that it is not negative goes without saying

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import random
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -111,11 +110,10 @@ def test_no_update_is_claimed_by_two_rules() -> None:
     assert checked > 150
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_their_order_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = list(reversed(RULES)) if seed == 0 else random.Random(seed).sample(RULES, len(RULES))  # noqa: S311
+def test_their_order_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any order: where the first rule that claims an update is the last one too, no other claims it."""
     expected = {path: _claims(weights_of(path)) for path in DUMPS}
-    monkeypatch.setattr(rules, "RULES", tuple(order))
+    monkeypatch.setattr(rules, "RULES", tuple(reversed(RULES)))
     assert {path: _claims(_weights(path)) for path in DUMPS} == expected
 
 
