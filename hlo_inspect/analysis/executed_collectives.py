@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.calls import Bounds, CallGraph
@@ -47,6 +48,8 @@ NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
 """The phase of a collective; where calls of its computation are in several phases, how often it runs in each."""
 _Size = tuple[str, int | None]
+_Sizes = tuple[str, str, int | None, int | None]
+"""Computation, kind, operand and wire bytes: what collectives agree on that count together under any label."""
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or how many of its collectives are of one kind and operand size."""
 
@@ -71,52 +74,60 @@ class ExecutedCollectives:
         self._collectives = collectives
         self._axes = axes
         self._phases = phases
+        self._in_totals = [not c.is_point_to_point for c in collectives]
+        numbers: dict[_Sizes, int] = {}
+        sizes = ((c.inner.computation.name, c.kind, c.operand_bytes, c.wire_bytes) for c in collectives)
+        self._numbers = [numbers.setdefault(one, len(numbers)) for one in sizes]
+        self._sizes = list(numbers)
 
     # each way of dividing them is a walk of its own: one for all ways holds figures of all at once for every computation
 
     @cached_property
     def total(self) -> Executed:
-        return self.by((c, "") for c in self._collectives if not c.is_point_to_point).get("", NOT_EXECUTED)
+        return self.by([""] * len(self._collectives), self._in_totals).get("", NOT_EXECUTED)
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
         """By kind, with send and recv."""
-        return self.by((collective, collective.kind) for collective in self._collectives)
+        return self.by([c.kind for c in self._collectives], [True] * len(self._collectives))
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
         """By the mesh axes that they run over, `None` where that is not known; with what is sent between slices."""
-        labelled = zip(self._collectives, self._axes, strict=True)
-        return self.by((c, axis) for c, axis in labelled if c.sends_to_slices or not c.is_point_to_point)
+        return self.by(self._axes, [c.sends_to_slices or not c.is_point_to_point for c in self._collectives])
 
     @cached_property
     def between_slices(self) -> Executed:
         """What is sent between slices, which is in no total."""
-        return self.by((c, "") for c in self._collectives if c.sends_to_slices).get("", NOT_EXECUTED)
+        return self.by([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
         """By phase; a collective that calls of several phases run counts with each as often as that runs it."""
-        labelled = [(c, phase) for c, phase in zip(self._collectives, self._phases, strict=True) if not c.is_point_to_point]
-        split = ((c, one, runs) for c, phase in labelled if not isinstance(phase, str) for one, runs in phase)
-        return self.by(((c, phase) for c, phase in labelled if isinstance(phase, str)), split)
+        in_one = [phase if isinstance(phase, str) else "" for phase in self._phases]
+        counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
+        split = ((c, one, runs) for c, phase in counted if not isinstance(phase, str) for one, runs in phase)
+        return self.by(in_one, [is_in and phase != "" for is_in, phase in zip(self._in_totals, in_one, strict=True)], split)
 
     def by(
         self,
-        labelled: Iterable[tuple[Collective, _Label]],
+        labels: Sequence[_Label],
+        chosen: Sequence[bool],
         split: Iterable[tuple[Collective, _Label, Bounds]] = (),
     ) -> dict[_Label, Executed]:
-        """Those collectives by their labels, in the order in which labels occur; `split` are more, which run so often in one
-        run of the program.
+        """The `chosen` collectives by their labels, in the order in which labels occur. There is a label for each collective;
+        `split` are more, which run so often in one run of the program.
         """
-        held: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
-        first: dict[_Alike, tuple[_Alike, Collective]] = {}
-        labels: dict[_Label, None] = {}
-        for c, label in labelled:
-            alike = _Alike(label, c.kind, c.operand_bytes, c.wire_bytes)
-            alike, _ = first.setdefault(alike, (alike, c))
-            held[c.inner.computation.name][alike] += 1
-            labels[label] = None
+        labelled = list(compress(zip(self._numbers, labels, strict=True), chosen))
+        first_of = dict(zip(reversed(labelled), reversed(list(compress(self._collectives, chosen))), strict=True))
+        held: defaultdict[str, dict[_Alike, int]] = defaultdict(dict)
+        first: dict[_Alike, Collective] = {}
+        for (number, label), count in Counter(labelled).items():
+            computation, kind, operand_bytes, sent = self._sizes[number]
+            alike = _Alike(label, kind, operand_bytes, sent)
+            first.setdefault(alike, first_of[number, label])
+            held[computation][alike] = count
+        met = dict.fromkeys(label for _, label in labelled)
         own = _own_figures(held, first)
         entry = next(iter(self._graph.order), "")
         beside = dict(own.get(entry, {}))
@@ -124,19 +135,17 @@ class ExecutedCollectives:
             for figure, amount in _figures(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
                 before, added = beside.get((label, figure)), amount.times(runs)
                 beside[label, figure] = added if before is None else before.plus(added)
-            labels[label] = None
+            met[label] = None
         own[entry] = beside
         bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
         for (of, figure), amount in bounds.items():
             if not isinstance(figure, str) and not amount.is_exact:
                 differing.setdefault(of, amount.reason)
-        return {label: _executed(label, bounds, differing.get(label, "")) for label in labels}
+        return {label: _executed(label, bounds, differing.get(label, "")) for label in met}
 
 
-def _own_figures(
-    held: Mapping[str, Counter[_Alike]], first: Mapping[_Alike, tuple[_Alike, Collective]]
-) -> dict[str, dict[_Key, Bounds]]:
+def _own_figures(held: Mapping[str, Mapping[_Alike, int]], first: Mapping[_Alike, Collective]) -> dict[str, dict[_Key, Bounds]]:
     """The figures of each computation; those that hold the same share them, as most do in a large module."""
     known: dict[tuple[tuple[_Alike, int], ...], dict[_Key, Bounds]] = {}
     own: dict[str, dict[_Key, Bounds]] = {}
@@ -148,11 +157,11 @@ def _own_figures(
     return own
 
 
-def _own(counts: Counter[_Alike], first: Mapping[_Alike, tuple[_Alike, Collective]]) -> dict[_Key, Bounds]:
+def _own(counts: Mapping[_Alike, int], first: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
     """The figures of one computation."""
     figures: dict[_Key, Bounds] = {}
     for alike, count in counts.items():
-        for figure, amount in _figures(alike, count, first[alike][1]):
+        for figure, amount in _figures(alike, count, first[alike]):
             before = figures.get((alike.label, figure))
             figures[alike.label, figure] = amount if before is None else before.plus(amount)
     return figures

@@ -35,6 +35,8 @@ _NOT_NAMES = lazy_pattern(
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
 """A number to the end of a word, not that of `conv2d`."""
+LAYER_NUMBER = lazy_pattern(rf"(?<=_){NUMBER.pattern}")
+"""A number behind an underscore: no phase, scope of JAX or function is known by it."""
 
 
 class Scope(NamedTuple):
@@ -86,6 +88,11 @@ def _given_names(path: Sequence[str]) -> list[str]:
     """The names among scopes that are no transformation, function or control flow."""
     found = [match[1] or match[2] for match in map(_NAMED.fullmatch, path) if match]
     return [name for name in found if not _NOT_NAMES.fullmatch(name)]
+
+
+def without_layer_numbers(op_name: str) -> str:
+    """A name with 0 for each `LAYER_NUMBER`, by which layers differ that are written out."""
+    return LAYER_NUMBER.sub("0", op_name)
 
 
 def scope_of(op_name: str) -> Scope:

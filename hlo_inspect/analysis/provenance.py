@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hlo_inspect.analysis.op_names import NUMBER, Origin, Scope, origin, phase_of, scope_of
+from hlo_inspect.analysis.op_names import Origin, Scope, origin, phase_of, scope_of, without_layer_numbers
 from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.values import Metadata
-from hlo_inspect.lazy_pattern import lazy_pattern
-
-_NUMBER = lazy_pattern(rf"(?<=_){NUMBER.pattern}")
-"""A number behind an underscore, to the end of a word: no phase, scope of JAX or function is known by it."""
 
 
 class Provenance(NamedTuple):
@@ -41,7 +37,7 @@ class Provenances:
         known = self._known.get(metadata)
         if known is None:
             found = origin(metadata, self.frames)
-            scope, folded = self._scope(_NUMBER.sub("0", found.op_name))
+            scope, folded = self._scope(without_layer_numbers(found.op_name))
             known = self._known[metadata] = Provenance(found, scope, phase_of(found, scope), folded)
         return known
 

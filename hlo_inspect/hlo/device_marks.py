@@ -30,13 +30,15 @@ def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: b
         crosses_meshes = not module.header.states_devices and _CROSS_MESH in targets
         module.partitioning_targets |= targets - {_CROSS_MESH}
     module.crosses_meshes |= crosses_meshes
-    if not module.header.states_devices and not module.tiling and text.find("sharding={", start, end) >= 0:
+    asks_devices = not module.header.states_devices and not module.tiling
+    first = text.find("sharding={", start, end) if asks_devices or of_entry else -1
+    if first < 0:
+        return
+    if asks_devices:
         tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
         module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
-    if not of_entry or text.find(_ATTRIBUTE, start, end) < 0:
-        return
-    printed = dict.fromkeys(match[1] for match in _found(_SHARDING, _ATTRIBUTE, text, start, end))
-    for sharding in printed:
+    printed = _found(_SHARDING, _ATTRIBUTE, text, max(start, first - 2), end) if of_entry else ()
+    for sharding in dict.fromkeys(match[1] for match in printed):
         module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))
 
 

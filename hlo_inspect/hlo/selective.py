@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
+from itertools import groupby, takewhile
+from operator import attrgetter, itemgetter
 
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
@@ -32,16 +32,18 @@ _FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"  # of a computation tha
 _SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
 _SKIPPABLE = lazy_pattern(
     rf"%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
-    rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})',
+    rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})|',
     re.ASCII,
 )
 """What begins with the first line of a computation and ends before another one, as printers write it: the computation's name
-and, where its root is a scalar or a tuple that starts with one, shape and opcode of that.
+and, where its root is a scalar or a tuple that starts with one, shape and opcode of that. Nothing at all, without a name, where
+there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-_OPEN_COMMENT = lazy_pattern(r"/\*(?:[^*\n]++|\*(?!/))*+\n")
+_OPEN_COMMENT = lazy_pattern(r"\*(?<=/\*)(?:[^*\n]++|\*(?!/))*+\n")  # stars are few, slashes are not
 _BACKSLASHES = lazy_pattern(r"\\\\")
+_ESCAPED_QUOTE = lazy_pattern(r'\\"')
 
 
 @lru_cache(maxsize=32)
@@ -75,32 +77,30 @@ class Selection:
         """
         if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
             return start, line
-        end = self._clear_end(text, start)
-        begin = counted = start
-        match = _SKIPPABLE.match
-        while (skipped := match(text, start, end)) is not None:
-            if skipped[2] is not None and text.count("\n", start, skipped.end()) <= MAX_LOOP_LINES:
-                line += text.count("\n", counted, start)
-                counted = start
-                self._note_scalar_root(skipped, line)
-            self._module.computation_count += 1
-            start = skipped.end()
-        note_devices(self._module, text, begin, start)
-        return start, line + text.count("\n", counted, start)
+        found = _SKIPPABLE.finditer(text, start, self._clear_end(text, start))
+        skipped = list(takewhile(attrgetter("lastindex"), found))
+        if not skipped:
+            return start, line
+        end, counted = skipped[-1].end(), start
+        for one in skipped:
+            if one.lastindex != 1 and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:  # its root is a scalar
+                line += text.count("\n", counted, one.start())
+                counted = one.start()
+                self._note_scalar_root(one, line)
+        self._module.computation_count += len(skipped)
+        note_devices(self._module, text, start, end)
+        return end, line + text.count("\n", counted, end)
 
     def _clear_end(self, text: str, start: int) -> int:
-        """An index up to which nothing from `start` is wanted, at most `_WINDOW` further: computations are passed over in
-        turns.
-        """
+        """An index up to which nothing from `start` is wanted; at most `_WINDOW` further where calls have to be looked at."""
         known, end = self._clear
         if known is not text or end < start:
             hit = self._opcodes.search(text, start)
             self._clear = text, hit.start() if hit else len(text)
+        if not self._holders:
+            return self._clear[1]
         end = min(self._clear[1], start + _WINDOW)
-        for call in CALLS.finditer(text, start, end) if self._holders else ():
-            if call[1] in self._holders:
-                return call.start()
-        return end
+        return next((call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders), end)
 
     def _note_scalar_root(self, skipped: re.Match[str], line: int) -> None:
         """Notes a computation that is passed over. Its first line is `line`."""
@@ -133,15 +133,16 @@ class Selection:
             return found
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
-        has_backslashes = _BACKSLASHES.search(text, start, end) is not None  # only reading the strings says what they escape
-        if (has_backslashes and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+        has_escapes = text.find("\\", start, end) >= 0
+        is_read = has_escapes and _BACKSLASHES.search(text, start, end)  # only reading the strings says what two of them escape
+        if (is_read and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
             return None
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
             quotes = text.count('"', counted, line)
-            if text.find("\\", counted, line) >= 0:
-                quotes -= text.count('\\"', counted, line)
-            row = read_row(text, line) if has_backslashes or quotes % 2 == 0 else None
+            if has_escapes:
+                quotes -= len(_ESCAPED_QUOTE.findall(text, counted, line))
+            row = read_row(text, line) if is_read or quotes % 2 == 0 else None
             if row is None:
                 return None
             found.append((line, row))

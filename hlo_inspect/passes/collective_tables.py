@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.calls import Runs
@@ -222,11 +223,10 @@ def _together(
     if chosen is None:
         chosen = [not collective.is_point_to_point for collective in context.collectives]
     members: dict[Label, list[Collective]] = {}
-    for collective, label, is_chosen in zip(context.collectives, labels, chosen, strict=True):
-        if is_chosen:
-            members.setdefault(label, []).append(collective)
+    for collective, label in compress(zip(context.collectives, labels, strict=True), chosen):
+        members.setdefault(label, []).append(collective)
     if executed is None:
-        executed = context.executed.by((collective, label) for label, found in members.items() for collective in found)
+        executed = context.executed.by(labels, chosen)
     rows = [_Together(label, found, executed.get(label, NOT_EXECUTED)) for label, found in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows

@@ -73,7 +73,7 @@ def loops(context: Context, *, with_cost: bool = False) -> Table:
 
 def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     graph = context.call_graph
-    inside = _inside(context, with_cost=with_cost)
+    inside = _inside(context, with_cost=with_cost) if graph.loops else {}
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis import provenance
+from hlo_inspect.analysis import op_names
 from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.canonical.text import CanonicalText
@@ -174,7 +174,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
-        monkeypatch.setattr(provenance, "_NUMBER", re.compile("(?!)"))
+        monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)

@@ -16,7 +16,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, Scope, phase_of, scope_of
+from hlo_inspect.analysis.op_names import (
+    BACKWARD,
+    FORWARD,
+    LOSS,
+    RECOMPUTE,
+    UNKNOWN,
+    Scope,
+    phase_of,
+    scope_of,
+    without_layer_numbers,
+)
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -26,8 +36,9 @@ _OLD_REMAT = lazy_pattern(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
 
 def find_phases(collectives: Sequence[Collective]) -> list[str]:
     """The phase of each collective, one of `op_names.PHASES`."""
-    said = {name: scope_of(name) for name in {collective.origin.op_name for collective in collectives}}
-    scopes = [said[collective.origin.op_name] for collective in collectives]
+    names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
+    said = {name: scope_of(name) for name in set(names.values())}
+    scopes = [said[names[collective.origin.op_name]] for collective in collectives]
     phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
     if RECOMPUTE not in phases:
         _find_recomputed(collectives, scopes, phases)
@@ -65,10 +76,10 @@ def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope],
     Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
     computed again (it wrote `checkpoint` by then), and else unknown.
     """
-    below = [_OLD_REMAT.fullmatch(s) for scope in scopes for s in scope.path]
-    if not any(below):
+    if not any(map(_OLD_REMAT.fullmatch, {part for scope in scopes for part in scope.path})):
         return
-    keys = [(c.kind, str(c.result_shape), *_without_remat(scope.path)) for c, scope in zip(collectives, scopes, strict=True)]
+    paths = (_without_remat(scope_of(collective.origin.op_name).path) for collective in collectives)  # with numbers of layers
+    keys = [(c.kind, str(c.result_shape), *path) for c, path in zip(collectives, paths, strict=True)]
     forward = Counter(key for key, phase in zip(keys, phases, strict=True) if phase == FORWARD)
     again: Counter[tuple[str, ...]] = Counter()
     found = []
@@ -93,7 +104,7 @@ def _without_remat(path: Iterable[str]) -> list[str]:
 
 
 def _find_losses(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
-    bare = [i for i, scope in enumerate(scopes) if scope.is_bare and phases[i] in {FORWARD, UNKNOWN}]
+    bare = [i for i, phase in enumerate(phases) if phase in {FORWARD, UNKNOWN} and scopes[i].is_bare]
     for i in bare:
         if phases[i] == FORWARD and _is_scalar_sum(collectives[i], scopes[i]):
             phases[i] = LOSS

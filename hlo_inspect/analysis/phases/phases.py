@@ -177,6 +177,8 @@ class Phases:
 
 def _most_run(found: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
     """The phase that runs an instruction most, of equal ones the first of a step."""
+    if len(found) == 1:
+        return InstructionPhase(found[0][0], source if found[0][0] != UNKNOWN else "", "")
     runs: dict[str, Bounds] = {}
     for phase, amount in found:
         runs[phase] = runs[phase].plus(amount) if phase in runs else amount
