@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from hlo_inspect.report.html.charts.palette import rank
 from hlo_inspect.report.model import Table, Unit, Value
@@ -52,3 +53,7 @@ def rows_of(tables: Tables, name: str) -> list[ChartRow]:
     units = {column.name: column.unit for column in table.columns}
     names = list(units)
     return [ChartRow(dict(zip(names, row, strict=True)), units, f"{name}:{at}") for at, row in enumerate(table.rows)]
+
+
+def is_number(value: Value) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

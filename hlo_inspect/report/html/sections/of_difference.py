@@ -2,83 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeGuard
-
-from hlo_inspect.report.html.charts.bars import bars_height, lines_axis
-from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, base_layout
-from hlo_inspect.report.html.charts.texts import hover
-from hlo_inspect.report.html.model import Chart, Figure, Measure, PageSection
-from hlo_inspect.report.model import LOWER_BOUND, Report, Table, Unit, Value
-from hlo_inspect.report.units import as_unit, format_bounded, format_value
-
-_AT_LEAST = rf"(?P<bound>{re.escape(LOWER_BOUND)})?"
-"""In the name of a fact whose value can be unknown and have a lower bound. Other names end as the dump spells them."""
-_FAMILIES = (
-    ("Bytes sent by kind", re.compile(r"collectives\.([a-z-]+)\.executed_wire_bytes" + _AT_LEAST)),
-    ("Bytes sent by axis", re.compile(r"collectives\.axis\.(.+)\.executed_wire_bytes" + _AT_LEAST, re.DOTALL)),
-    ("Collectives by kind", re.compile(r"collectives\.([a-z-]+)\.executed_count" + _AT_LEAST)),
-    ("Memory", re.compile(r"memory\.(.+)_bytes" + _AT_LEAST)),
-    ("Parameters and state", re.compile(r"((?:params|outputs|optimizer)\..+)_bytes" + _AT_LEAST)),
-    ("Time", re.compile(r"time\.(.+)_s" + _AT_LEAST)),
-    ("FLOPs", re.compile(r"cost\.(executed_(?:.*_)?flops)" + _AT_LEAST)),
-    ("Instructions", re.compile(r"opcode\.(.+)", re.DOTALL)),
-    ("Fusions", re.compile(r"fusions\.kind\.(.+)", re.DOTALL)),
-    ("Custom calls", re.compile(r"custom_calls\.target\.(.+)", re.DOTALL)),
-)
-"""Facts that are drawn beside each other, each family on an axis of its own: what it is called, and how its members are."""
-
-_MOST_BARS, _MOST_WORDS = 24, 24
-
-
-class _Figure(NamedTuple):
-    """A figure of OLD or NEW; `at_least` is a lower bound of one that is unknown."""
-
-    value: Value
-    at_least: Value
-    unit: Unit
-
-    @property
-    def text(self) -> str:
-        return format_bounded(self.value, self.at_least, self.unit)
-
-    @property
-    def length(self) -> int | float:
-        """Of its bar: that of an unknown figure is its lower bound."""
-        length = self.at_least if self.value is None else self.value
-        return length if _is_number(length) else 0
-
-
-class _FactPair(NamedTuple):
-    """A figure of OLD and of NEW, and the row of the table that has it."""
-
-    label: str
-    old: _Figure
-    new: _Figure
-    row: int
-
-
-class _DifferenceBar(NamedTuple):
-    """A difference, by what it is of, with its row in the table."""
-
-    kind: str
-    more: int | float
-    text: str
-    row: int
+from hlo_inspect.report.html.charts.all_charts import difference_charts
+from hlo_inspect.report.html.model import PageSection
+from hlo_inspect.report.model import Report
 
 
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """The sections of a report of `diff`."""
-    tables = {table.name: table for table in report.tables}
-    facts, changes, peak = tables.get("facts"), tables.get("changes"), tables.get("peak")
-    others = tuple(name for name in tables if name not in ("facts", "changes", "peak", "axes"))
-    alone = "" if facts is not None else "The other side has no module that belongs to this one."
+    names = [table.name for table in report.tables]
+    pictures = difference_charts(report.tables)
+    others = tuple(name for name in names if name not in ("facts", "changes", "peak", "axes"))
+    alone = "" if "facts" in names else "The other side has no module that belongs to this one."
     return (
         PageSection(
             "changes",
             "What changed",
-            pictures=() if changes is None else tuple(_changes_pictures(changes)),
+            pictures=pictures["changes"],
             tables=("changes",),
             nothing=alone or _nothing_changed(report),
             opens_table=True,
@@ -86,14 +25,14 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
         PageSection(
             "facts",
             "Before and after",
-            pictures=() if facts is None else tuple(_facts_pictures(facts)),
+            pictures=pictures["facts"],
             tables=("facts", "axes"),
             nothing=alone or "All facts are the same before and after.",
         ),
         PageSection(
             "peak",
             "Memory at the peak",
-            pictures=() if peak is None else tuple(_peak_pictures(peak)),
+            pictures=pictures["peak"],
             tables=("peak",),
             nothing=alone or "The same arrays are live at the peak, or it is not known which.",
         ),
@@ -106,206 +45,3 @@ def _nothing_changed(report: Report) -> str:
     if report.facts.get("diff.same_program") is None:
         return "Nothing is known of instructions: they are compared where both texts are there and whole."
     return "Nothing: all instructions, parameters and settings are the same."
-
-
-def _facts_pictures(table: Table) -> Iterator[Chart]:
-    families = [(name, pairs) for name, form in _FAMILIES if (pairs := _pairs(table, form))]
-    if not families:
-        return
-    measures = tuple(Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families)
-    words = "; ".join(f"{measure.label}: {measure.text}" for measure in measures)
-    yield Chart(
-        "before-and-after",
-        "Before and after",
-        "Two bars for each fact that differs: what is the same has none.",
-        words,
-        measures[0].figure,
-        table.name,
-        measures=measures,
-        height=min(_height_of_pairs(pairs) for _, pairs in families),
-    )
-
-
-def _height_of_pairs(pairs: Sequence[_FactPair]) -> int:
-    """In pixels: two bars take more than a line, but not two."""
-    return bars_height(min(len(pairs), _MOST_BARS) * 3 // 2)
-
-
-def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
-    """The members of a family, numbers before or after, or at least lower bounds of them."""
-    exact: dict[str, int] = {}
-    bounds: dict[str, int] = {}
-    records = table.records()
-    for number, record in enumerate(records):
-        match = form.fullmatch(str(record["fact"]))
-        if match is not None and (_is_number(record["old"]) or _is_number(record["new"])):
-            (bounds if match.groupdict().get("bound") else exact)[match[1]] = number
-    found = []
-    for label, row in (bounds | exact).items():
-        unit = as_unit(records[row]["unit"])
-        # where only lower bounds differ the figures themselves are unknown on both sides
-        known, least = (records[at[label]] if label in at else {} for at in (exact, bounds))
-        old, new = (_Figure(known.get(side), least.get(side), unit) for side in ("old", "new"))
-        found.append(_FactPair(label, old, new, row))
-    return sorted(found, key=lambda pair: pair.row)
-
-
-def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
-    """A bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
-    shown = pairs[:_MOST_BARS]
-    sides = {"OLD": [pair.old for pair in shown], "NEW": [pair.new for pair in shown]}
-    traces = [_side(table, shown, side, figures, is_known=True) for side, figures in sides.items()]
-    traces += [
-        _side(table, shown, side, figures, is_known=False)
-        for side, figures in sides.items()
-        if any(one.value is None for one in figures)
-    ]
-    layout = base_layout(
-        barmode="group",
-        xaxis=amounts_axis([one.length for figures in sides.values() for one in figures], shown[0].old.unit),
-        yaxis=lines_axis([pair.label for pair in shown]),
-        showlegend=True,
-        height=_height_of_pairs(shown),
-    )
-    return {"data": traces, "layout": layout}
-
-
-def _side(
-    table: Table, shown: Sequence[_FactPair], side: str, figures: Sequence[_Figure], *, is_known: bool
-) -> dict[str, object]:
-    """The bars of OLD or NEW with their figures; of unknown ones in the same place those of their lower bounds."""
-    chosen = [at for at, one in enumerate(figures) if (one.value is not None) is is_known]
-    fill = {"color": f"${side.lower()}"} if is_known else {"color": "$unknown", "pattern": {"shape": "/", "fgcolor": "$paper"}}
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": side if is_known else f"{side}, lower bound",
-        "offsetgroup": side,
-        "y": chosen,
-        "x": [figures[at].length for at in chosen],
-        "text": [figures[at].text for at in chosen],
-        "textposition": ["auto" if figures[at].length else "outside" for at in chosen],
-        "hovertext": [_hover(shown[at]) for at in chosen],
-        "hoverinfo": "text",
-        "customdata": [f"{table.name}:{shown[at].row}" for at in chosen],
-        "marker": fill,
-    }
-
-
-def _hover(pair: _FactPair) -> str:
-    return hover(pair.label, f"OLD {pair.old.text}", f"NEW {pair.new.text}")
-
-
-def _pairs_in_words(pairs: Sequence[_FactPair]) -> str:
-    """Figures before and after in words."""
-    words = [f"{pair.label} {pair.old.text} before, {pair.new.text} after" for pair in pairs[:_MOST_WORDS]]
-    return ", ".join(words) + (f", and {len(pairs) - len(words):,} more" if len(pairs) > len(words) else "")
-
-
-def _changes_pictures(table: Table) -> Iterator[Chart]:
-    """The changes by what they are of, each a part of a bar."""
-    measures = []
-    for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
-        bars = [
-            _DifferenceBar(str(record["area"]), more, _in_words(record), number)
-            for number, record in enumerate(table.records())
-            if _is_number(more := record[name]) and more
-        ]
-        if bars:
-            text = f"{label}: " + "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS])
-            measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites"), text))
-    if measures:
-        yield Chart(
-            "differences-by-kind",
-            "Differences by kind",
-            "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
-            ". ".join(measure.text for measure in measures),
-            measures[0].figure,
-            table.name,
-            measures=tuple(measures),
-            height=bars_height(1),
-        )
-
-
-def _in_words(record: dict[str, Value]) -> str:
-    what = " ".join(str(record[name]) for name in ("change", "kind", "name", "aspect") if record[name])
-    sizes = [format_value(value, unit) for name, unit in _SIZES if _is_number(value := record[name]) and value]
-    return ", ".join([what, *sizes])
-
-
-_SIZES: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"))
-
-
-def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
-    """Bars that lie behind each other: what is more to the right, what is less to the left."""
-    kinds = list(dict.fromkeys(bar.kind for bar in bars))
-    traces = []
-    for name, color, sign in (("more", "$more", 1), ("less", "$less", -1)):
-        chosen = [bar for bar in bars if bar.more * sign > 0]
-        if chosen:
-            traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": name,
-                    "y": [kinds.index(bar.kind) for bar in chosen],
-                    "x": [bar.more for bar in chosen],
-                    "hovertext": [hover(bar.kind, bar.text) for bar in chosen],
-                    "hoverinfo": "text",
-                    "customdata": [f"{table.name}:{bar.row}" for bar in chosen],
-                    "marker": {"color": color, "line": {"color": "$paper", "width": 1}},
-                }
-            )
-    layout = base_layout(
-        barmode="relative",
-        xaxis=_signed_axis(bars, unit) if is_signed else amounts_axis(_sums(bars), unit),
-        yaxis=lines_axis(kinds),
-        showlegend=is_signed,
-        height=bars_height(len(kinds)),
-    )
-    return {"data": traces, "layout": layout}
-
-
-def _peak_pictures(table: Table) -> Iterator[Chart]:
-    bars = [
-        _DifferenceBar(str(record["role"]), more, _array_in_words(record), number)
-        for number, record in enumerate(table.records())
-        if _is_number(more := record["difference"]) and more
-    ]
-    if bars:
-        yield Chart(
-            "peak-differences",
-            "Arrays at the peak, NEW - OLD",
-            "Each part of a bar is one kind of array: to the right more bytes of it are live at the peak, to the left fewer.",
-            "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS]),
-            _by_kind(table, bars, "bytes", is_signed=True),
-            table.name,
-            height=bars_height(1),
-        )
-
-
-def _array_in_words(record: dict[str, Value]) -> str:
-    sizes = (format_value(record[name], "bytes") for name in ("old_bytes", "new_bytes"))
-    return f"{record['shape']} {' → '.join(sizes)}"
-
-
-def _signed_axis(bars: Sequence[_DifferenceBar], unit: Unit) -> Layout:
-    """An axis with what is less to the left of 0, and with the same ticks on both sides."""
-    less, more = (_sums([bar for bar in bars if bar.more * sign > 0]) for sign in (-1, 1))
-    found = amounts_axis([abs(length) for length in (*less, *more)], unit, "NEW - OLD")
-    ticks = list(zip(found["tickvals"], found["ticktext"], strict=True))[:: 2 if less and more else 1]
-    mirrored = [(-value, f"-{text}") for value, text in reversed(ticks) if value]
-    both = [*(mirrored if less else []), *(ticks if more else ticks[:1])]
-    return found | {"tickvals": [value for value, _ in both], "ticktext": [text for _, text in both], "zeroline": True}
-
-
-def _sums(bars: Sequence[_DifferenceBar]) -> list[int | float]:
-    """How long the bars of each kind are together, for an axis."""
-    found: dict[str, int | float] = {}
-    for bar in bars:
-        found[bar.kind] = found.get(bar.kind, 0) + bar.more
-    return list(found.values())
-
-
-def _is_number(value: Value) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
