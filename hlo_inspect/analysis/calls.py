@@ -126,25 +126,24 @@ class CallGraph:
         self._module = module
         self.loops = find_loops(module)
         self._loops = {place(loop.instruction): loop for loop in self.loops}
-        self._follows_fusions = any(c.instructions and not c.is_entry for c in module.computations.values())
+        self._follows_fusions = any(not c.is_entry for c in module.holding)
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
 
     def _reached(self) -> dict[str, list[Call]]:
         reached: dict[str, list[Call]] = {}
+        calling = _CALLING if self._follows_fusions else _CALLING - _FUSING
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
             computation = self._module.computations.get(waiting.pop())
             if computation is not None and computation.name not in reached:
-                calls = [call for i in computation.instructions if i.opcode in _CALLING for call in self._calls(i)]
+                calls = [call for i in computation.instructions.with_opcodes(calling) for call in self._calls(i)]
                 reached[computation.name] = calls
                 waiting += [call.callee for call in calls]
         return reached
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
         """The computations that an instruction runs, and how often."""
-        if instruction.opcode in _FUSING and not self._follows_fusions:
-            return
         named = f"{instruction.name} (line {instruction.line})"
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:

@@ -136,8 +136,8 @@ def _starting_computations(module: Module) -> set[str]:
     """The computations in which TPU starts an asynchronous collective fusion."""
     return {
         i.computation.name
-        for i in module.instructions
-        if i.opcode == "custom-call" and ASYNC_START_TARGET in (i.attr("custom_call_target") or "")
+        for i in module.with_opcodes({"custom-call"})
+        if ASYNC_START_TARGET in (i.attr("custom_call_target") or "")
     }
 
 

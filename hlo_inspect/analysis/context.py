@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
-    from hlo_inspect.analysis.fusions import CustomCall, Fusion
+    from hlo_inspect.analysis.fusions import CustomCall, Fusion, FusionKind
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
@@ -305,6 +305,12 @@ class Context:
         return find_fusions(self.module)
 
     @cached_property
+    def fusion_kinds(self) -> list[FusionKind]:
+        from hlo_inspect.analysis.fusions import fusion_kinds
+
+        return fusion_kinds(self.module)
+
+    @cached_property
     def custom_calls(self) -> list[CustomCall]:
         from hlo_inspect.analysis.fusions import find_custom_calls
 
@@ -348,7 +354,7 @@ class Context:
 
         cost = self.cost if "cost" in self.also else None
         overview = self.optimizer if "optimizer" in self.also else None
-        return find_program(self.module, self.interface, self.views, self._named_phases(cost), self.fusions, cost, overview)
+        return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import TupleShape, total
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
 
-
 _FUSION = frozenset({"fusion"})
+_PRINTED = lazy_pattern(
+    r"""[^"'()/]*+(?:/\*index=\d++\*/[^"'()/]*+)*+\), kind=(k[A-Za-z]++), calls=%?([A-Za-z_][\w.\-]*+)""", re.ASCII
+)
+"""The operands of a fusion, its kind and what it calls, where it has no other attributes but metadata."""
 
 
 class Fusion(NamedTuple):
@@ -38,7 +44,7 @@ class Fusion(NamedTuple):
     @property
     def is_multi_output(self) -> bool:
         """Whether the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
-        return isinstance(self.instruction.shape, TupleShape) and self.root_opcode in (None, "tuple")
+        return isinstance(self.instruction.shape, TupleShape) and _gives_tuple(self.callee)
 
     @property
     def operand_bytes(self) -> int | None:
@@ -62,6 +68,37 @@ class Fusion(NamedTuple):
 def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     return [Fusion(i, i.attr("kind") or "", module) for i in module.with_opcodes(_FUSION)]
+
+
+class FusionKind(NamedTuple):
+    """How many fusions of a kind there are, and how many of these are multi-output."""
+
+    kind: str
+    members: int
+    multi_output: int
+
+
+def fusion_kinds(module: Module) -> list[FusionKind]:
+    """The kinds of fusions, in the order of the text. What is printed as most fusions are is made no instruction for it."""
+    kinds: Counter[str] = Counter()
+    multi_output: Counter[str] = Counter()
+    for computation in module.holding:
+        for index, kept in enumerate(computation.kept or ()):
+            if kept.opcode == "fusion":
+                printed = _PRINTED.fullmatch(kept.text) if isinstance(kept, KeptRow) else None
+                kind, callee = _kind_and_callee(computation.instructions[index]) if printed is None else printed.groups("")
+                kinds[kind] += 1
+                multi_output[kind] += isinstance(kept.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
+    return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]
+
+
+def _kind_and_callee(fusion: Instruction) -> tuple[str, str]:
+    return fusion.attr("kind") or "", fusion.callee("calls") or ""
+
+
+def _gives_tuple(callee: Computation | None) -> bool:
+    """Whether the root of a fused computation is a tuple, as far as is known."""
+    return callee is None or callee.root_opcode in (None, "tuple")
 
 
 def fused_opcodes(callees: Iterable[Computation]) -> Counter[str]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.analysis.op_names import BACKWARD, RECOMPUTE
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
@@ -53,7 +52,6 @@ def find_program(
     interface: Interface,
     views: Views,
     phases: Iterable[str],
-    fusions: Iterable[Fusion],
     cost: ModuleCost | None,
     overview: Overview | None,
 ) -> Program:
@@ -70,7 +68,7 @@ def find_program(
         return Program("forward and backward pass", has_matmuls=has_matmuls)
     if module.problems.hold_a_cut:  # what is missing may be the backward pass, or the updates of weights
         return Program("program", has_matmuls=has_matmuls)
-    only = _only_operation(module, fusions)
+    only = _only_operation(module)
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
     writes = list(_writes(views)) if module.wants.graph and _WRITING & module.opcode_counts.keys() else []
@@ -91,7 +89,7 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
     return True if matmuls.least else (False if matmuls.is_exact else None)
 
 
-def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
+def _only_operation(module: Module) -> str | None:
     """The opcode of the only instruction of the entry that computes something. Of a fusion it is that of the only instruction
     in it that computes something, or of its root where that reduces; one that multiplies matrices and does more has none.
     """
@@ -103,13 +101,14 @@ def _only_operation(module: Module, fusions: Iterable[Fusion]) -> str | None:
     (only,) = computing
     if only != "fusion":
         return only
-    fusion = next((one for one in fusions if one.instruction.computation.is_entry), None)
-    if fusion is None or fusion.callee is None:
+    callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.instructions.with_opcodes({"fusion"})]
+    callee = callees[0] if callees else None
+    if callee is None:
         return None
-    fused = _computing(fusion.callee)
+    fused = _computing(callee)
     if len(fused) == 1 or not _MATMULS.isdisjoint(fused):
         return fused[0] if len(fused) == 1 else None
-    return fusion.root_opcode if fusion.root_opcode in _REDUCTIONS else only
+    return callee.root_opcode if callee.root_opcode in _REDUCTIONS else only
 
 
 def _computing(computation: Computation) -> list[str]:

@@ -165,8 +165,11 @@ class View:
         known = self._instructions.get(index)
         if known is None:
             line = self.lines[index]
-            known = self._kept.get((line, self.names[index]))
-            known = known or Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
+            kept = self._kept.get((line, self.names[index]))
+            if kept is not None:
+                known = self.computation.instructions[kept]
+            else:
+                known = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
             self._instructions[index] = known
         return known
 
@@ -184,8 +187,8 @@ class View:
         return "" if metadata is None else metadata.op_name
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, str], Instruction]:
-        return {(instruction.line, instruction.name): instruction for instruction in self.computation.instructions}
+    def _kept(self) -> dict[tuple[int, str], int]:
+        return self.computation.instructions.indexes()
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""

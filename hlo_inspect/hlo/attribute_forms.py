@@ -95,16 +95,16 @@ class FormTable(Generic[V]):
             if len(self._forms) < MAX_FORMS:
                 self._forms[text] = form
         if places and places[-1].startswith("{"):
-            places[-1] = self._kept(places[-1])
+            places[-1] = self.shared(places[-1])
         return form, tuple(places)
 
-    def _kept(self, place: str) -> str:
-        """The text of a place, metadata nearly always: one object for all that are equal, while there is room for more."""
-        known = self._texts.get(place)
+    def shared(self, text: str) -> str:
+        """A text, metadata nearly always: one object for all that are equal, while there is room for more."""
+        known = self._texts.get(text)
         if known is None:
-            known = place
+            known = text
             if len(self._texts) < MAX_FORMS:
-                self._texts[place] = place
+                self._texts[text] = text
         return known
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
@@ -10,6 +10,7 @@ from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
@@ -72,9 +73,8 @@ class Keeper:
             if self._reads_every_line and not opened.in_place:
                 self._roots = self._roots or RootCheck(self.module)
                 self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
-            kept = computation.instructions
-            if kept and kept[-1].line == line and kept[-1].name == row[1]:
-                kept[-1].is_root = True
+            if computation.kept and (computation.kept[-1].line, computation.kept[-1].name) == (line, row[1]):
+                computation.instructions[-1].is_root = True
             elif self._wants.entry and computation.is_entry:
                 self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
@@ -87,14 +87,14 @@ class Keeper:
         module = self.module
         module.computation_count += 1
         has_scalars = computation.packed_scalars is not None
-        if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
+        if self._reads_every_line or computation.kept or has_scalars or computation.is_entry:
             if computation.name in module.computations:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
                 computation.rename(f"{computation.name} (line {computation.line})")
             module.computations[computation.name] = computation
         elif computation.root_opcode is not None:
             module.root_opcodes[computation.name] = computation.root_opcode
-        if computation.instructions and not computation.is_entry:
+        if computation.kept and not computation.is_entry:
             self.holders.add(computation.name)
         if not in_place and (module.entry is None or not module.entry.is_entry):
             module.entry = computation  # without an ENTRY the last one is it
@@ -130,7 +130,7 @@ class Keeper:
             return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
         names.begin(last)
-        kept = {instruction.line for instruction in last.instructions}
+        kept = {one.line for one in last.kept or ()}
         for rows in opened.candidate:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
@@ -151,7 +151,7 @@ class Keeper:
             return False
         note_devices(self.module, tail, 0, len(tail))
         rows = Rows((name,), column, (tail,), range(line, line + 1))
-        self._take(opened, rows)
+        self._take(opened, rows, is_printed=False)
         if self._wants.checked and not self._names.knows_callees(tail):
             self._names.note_callees(rows)
         if self._roots is not None:
@@ -185,7 +185,7 @@ class Keeper:
             if name is not None:
                 opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1])
             if opened is not None and first < end:
-                self._take(opened, _rows(run, part, heads, line))
+                self._take(opened, _rows(run, part, heads, line), is_printed=True)
             if opened is not None and is_closed:
                 self.end(opened)
                 opened = None
@@ -217,8 +217,8 @@ class Keeper:
             if self._roots is not None:
                 self._roots.check_callers(_rows(run, part, heads, line))
 
-    def _take(self, opened: OpenComputation, rows: Rows) -> None:
-        """Takes rows of a computation."""
+    def _take(self, opened: OpenComputation, rows: Rows, *, is_printed: bool) -> None:
+        """Takes rows of a computation; `is_printed` says that `fast_path` read them."""
         computation, wants, heads = opened.computation, self._wants, rows.column
         if computation.is_entry:
             tails = "\n".join(rows.tails)
@@ -240,8 +240,12 @@ class Keeper:
         opened.last = (rows[len(rows) - 1], rows.lines[-1])
         if wants.operands:
             opened.define(rows)
-        for index in self._wanted_rows(computation, rows):
-            self._keep(opened, rows[index], rows.lines[index])
+        wanted = self._wanted_rows(computation, rows)
+        if is_printed:
+            self._keep_printed(opened, rows, wanted)
+        else:
+            for index in wanted:
+                self._keep(opened, rows[index], rows.lines[index])
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
@@ -313,7 +317,21 @@ class Keeper:
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
-        computation.instructions = extended(computation.instructions, (instruction,))
+        computation.keep(instruction)
+
+    def _keep_printed(self, opened: OpenComputation, rows: Rows, wanted: Iterable[int]) -> None:
+        """Keeps rows whose brackets are known to be closed: as text, but for those whose operands have to be looked up now."""
+        computation, marked = opened.computation, rows.column.marked
+        share, is_whole = self.module.values.forms.shared, self._wants.graph
+        for index in wanted:
+            head, tail, line = rows.column.heads[index], rows.tails[index], rows.lines[index]
+            if head.opcode in self._wants.operands or "'" in tail:  # which `fast_path` takes for no quote
+                self._keep(opened, rows[index], line)
+                continue
+            end = len(tail) if is_whole else tail.rfind(", metadata={")
+            text, metadata = (tail, "") if is_whole or end < 0 else (tail[:end], share(tail[end:]))
+            name = rows.names[index]
+            computation.keep(KeptRow(index in marked, name, head.opcode, head, text, metadata, line))
 
     def _note_unknown(self, rows: Rows) -> None:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -15,10 +15,10 @@ from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
+from hlo_inspect.hlo.kept_rows import KeptInstructions, KeptRow, PackedRows, packed
 from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.rows import NO_ROWS, Rows
-from hlo_inspect.hlo.scalar_rows import PackedRows, packed
+from hlo_inspect.hlo.rows import NO_ROWS, Rows, extended
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
@@ -55,7 +55,7 @@ class Computation:
 
     `values`: what the attributes of the module's instructions mean.
     `opcodes`: one opcode per instruction where every line was read, else nothing.
-    `instructions`: those that were kept.
+    `kept`: the rows of `instructions`, those that were kept.
     `reads`: of the entry, where asked for, which parameters something reads.
     `is_cut_off`: its end is not in the text.
     `packed_scalars`: the rows of `scalars`, with their lines.
@@ -68,13 +68,22 @@ class Computation:
     values: ValueTable = field(default_factory=ValueTable)
     opcodes: Sequence[str] = ()
     root_opcode: str | None = None
-    instructions: Sequence[Instruction] = ()
+    kept: list[Instruction | KeptRow] | None = None
     reads: ParameterReads | None = None
     is_cut_off: bool = False
     rows: Rows = NO_ROWS
     packed_scalars: PackedRows | None = None
     _shared: SharedByComputations = field(default_factory=SharedByComputations)
     _enclosing: EnclosingComputation | None = None
+
+    @property
+    def instructions(self) -> KeptInstructions:
+        """The kept instructions."""
+        return KeptInstructions(self.enclosing, self.kept or [])
+
+    def keep(self, *more: Instruction | KeptRow) -> None:
+        """Keeps more instructions, in the order of the text."""
+        self.kept = extended(self.kept or (), more)
 
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
@@ -123,14 +132,14 @@ class Computation:
     @property
     def parameters(self) -> dict[int, Instruction]:
         """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
-        numbered = [(i.parameter_number, i) for i in self.instructions if i.opcode == "parameter"]
+        numbered = [(i.parameter_number, i) for i in self.instructions.with_opcodes({"parameter"})]
         return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 
     @property
     def root(self) -> Instruction | None:
         """The kept root: the one marked so, else the last instruction."""
-        marked = [i for i in self.instructions if i.is_root]
-        return marked[-1] if marked else None
+        marked = [index for index, kept in enumerate(self.kept or ()) if kept.is_root]
+        return self.instructions[marked[-1]] if marked else None
 
 
 class LogEntry(NamedTuple):
@@ -215,12 +224,18 @@ class Module:
         self.problems.add(Problem(code, message, self.location(line), subject))
 
     @cached_property
+    def holding(self) -> tuple[Computation, ...]:
+        """The computations in which an instruction was kept."""
+        return tuple([computation for computation in self.computations.values() if computation.kept])
+
+    @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
         """Every kept instruction, in the order of the text."""
-        return tuple(i for computation in self.computations.values() for i in computation.instructions)
+        return tuple(i for computation in self.holding for i in computation.instructions)
 
-    def with_opcodes(self, opcodes: frozenset[str]) -> Iterable[Instruction]:
-        return (i for i in self.instructions if i.opcode in opcodes)
+    def with_opcodes(self, opcodes: Set[str]) -> Iterator[Instruction]:
+        """The kept instructions of some opcodes; no others are made of their text."""
+        return chain.from_iterable(computation.instructions.with_opcodes(opcodes) for computation in self.holding)
 
     @cached_property
     def opcode_counts(self) -> Counter[str]:

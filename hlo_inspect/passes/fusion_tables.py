@@ -8,7 +8,7 @@ from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
@@ -23,9 +23,9 @@ from hlo_inspect.report.model import Column, Table, Unit
 class _FusionStep(NamedTuple):
     """What fusions run, compute and move in one step."""
 
-    runs: Bounds = NOTHING
-    flops: Bounds = NOTHING
-    size: Bounds = NOTHING
+    runs: Bounds
+    flops: Bounds
+    size: Bounds
 
     def times(self, count: int) -> _FusionStep:
         """The same of so many fusions."""
@@ -166,8 +166,7 @@ def by_kind(context: Context, *, with_cost: bool) -> Table:
     """One row a kind: with what its fusions cost in one step, or counted as they are printed."""
     if with_cost:
         return _by_kind_of_step(sorted(_rows(context), key=_weight, reverse=True))
-    kinds = [_OfKind(fusions) for fusions in group_rows(context.fusions, attrgetter("kind"))]
-    kinds.sort(key=lambda kind: len(kind.fusions), reverse=True)
+    kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
     return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
 
 
@@ -177,20 +176,24 @@ def _by_kind_of_step(rows: Sequence[_FusionRow]) -> Table:
 
 
 class _OfKind(NamedTuple):
-    """The fusions of a kind; the instructions that they fuse, their bytes and their figures of one step, where asked for."""
+    """The fusions of a kind; the instructions that they fuse, their bytes and their figures of one step."""
 
-    fusions: Sequence[Fusion]
-    instructions: int | None = None
-    operand_bytes: int | None = None
-    result_bytes: int | None = None
-    of_step: _FusionStep = _FusionStep()
+    kind: str
+    members: int
+    multi_output: int
+    instructions: int | None
+    operand_bytes: int | None
+    result_bytes: int | None
+    of_step: _FusionStep
 
 
 def _sum_of_kind(rows: Sequence[_FusionRow]) -> _OfKind:
     alike = Counter([row.form.of_step for row in rows])  # most are like some others
     times = [of_step.times(count) for of_step, count in alike.items()]
     return _OfKind(
-        [row.fusion for row in rows],
+        rows[0].form.kind,
+        len(rows),
+        sum(row.fusion.is_multi_output for row in rows),
         total(row.form.instructions for row in rows),
         total(row.form.operand_bytes for row in rows),
         total(row.result_bytes for row in rows),
@@ -199,9 +202,9 @@ def _sum_of_kind(rows: Sequence[_FusionRow]) -> _OfKind:
 
 
 _KIND = (
-    Column("kind", get=lambda kind: kind.fusions[0].kind or "(none printed)"),
-    Column("count", "count", summed=True, get=lambda kind: len(kind.fusions)),
-    Column("multi_output", "count", summed=True, detail=3, get=lambda kind: sum(f.is_multi_output for f in kind.fusions)),
+    Column("kind", get=lambda kind: kind.kind or "(none printed)"),
+    Column("count", "count", summed=True, get=attrgetter("members")),
+    Column("multi_output", "count", summed=True, detail=3, get=attrgetter("multi_output")),
 )
 _KIND_OF_STEP = (
     *_KIND,

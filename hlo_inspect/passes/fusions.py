@@ -28,8 +28,8 @@ class Fusions(Pass):
     """
 
     name = "fusions"
-    wants = Wants(opcodes=OPCODES, operands=OPCODES, checked=True)
-    table_wants = WANTS
+    wants = Wants(opcodes=OPCODES, checked=True)
+    table_wants = WANTS | Wants(operands=OPCODES)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
@@ -39,12 +39,12 @@ class Fusions(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        fusions, calls = context.fusions, context.custom_calls
-        kinds = Counter(fusion.kind for fusion in fusions)
+        found, calls = context.fusion_kinds, context.custom_calls
+        kinds = dict.fromkeys(KINDS, 0) | {one.kind: one.members for one in found}
         targets = Counter(call.target for call in calls)
-        facts: dict[str, Value] = {"fusions.count": len(fusions)}
-        facts |= {f"fusions.kind.{kind}": kinds[kind] for kind in sorted(KINDS | set(kinds))}
-        facts["fusions.multi_output_count"] = sum(fusion.is_multi_output for fusion in fusions)
+        facts: dict[str, Value] = {"fusions.count": sum(one.members for one in found)}
+        facts |= {f"fusions.kind.{kind}": count for kind, count in sorted(kinds.items())}
+        facts["fusions.multi_output_count"] = sum(one.multi_output for one in found)
         facts["custom_calls.count"] = len(calls)
         facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
         return Section(facts, _tables(context))

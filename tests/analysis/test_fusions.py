@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import fused_opcodes
+from hlo_inspect.analysis.fusions import find_fusions, fused_opcodes, fusion_kinds
+from hlo_inspect.hlo.wants import Wants
+from tests.hlo.reading import module
 
 Entry = Callable[..., Context]
 
@@ -55,6 +57,30 @@ def test_one_output(entry: Entry) -> None:
     assert (fusion.outputs, fusion.is_multi_output) == (1, False)
     assert fusion.callee is not None
     assert len(fusion.callee.opcodes) == 4
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ("kind=kInput, calls=%two", ("kInput", 1, 1)),
+        ("kind=kInput, calls=%gone", ("kInput", 1, 1)),
+        ("kind=kLoop, calls=%with_index", ("kLoop", 1, 0)),
+        ('kind=kLoop, calls=two, metadata={op_name="kind=kInput"}', ("kLoop", 1, 1)),
+        ("calls=%with_index", ("", 1, 0)),
+        ("calls=%with_index, kind=kOutput", ("kOutput", 1, 0)),
+        ('kind=kLoop, frontend_attributes={kind="x\'y"}, calls=%with_index', ("kLoop", 1, 0)),
+        ('kind=kCustom, calls=%two, backend_config={"a":1}', ("kCustom", 1, 1)),
+        ("kind=kCustom", ("kCustom", 1, 1)),
+    ],
+)
+def test_kinds(attributes: str, kind: tuple[str, int, int]) -> None:
+    """Those of fusions that stay text are those of the instructions."""
+    rows = [P, f"ROOT %f = (f32[4]{{0}}, pred[4]{{0}}) fusion(%p, /*index=1*/%p), {attributes}"]
+    text = f"HloModule m\n\n{TWO}\n{WITH_INDEX}\nENTRY %e (p: f32[4]) -> f32[4] {{\n  " + "\n  ".join(rows) + "\n}\n"
+    found = module(text, Wants(frozenset({"fusion"}), checked=True))
+    assert fusion_kinds(found) == [kind]
+    assert [(fusion.kind, int(fusion.is_multi_output)) for fusion in find_fusions(found)] == [(kind[0], kind[2])]
+    assert fusion_kinds(found) == [kind]
 
 
 def test_two_outputs(entry: Entry) -> None:

@@ -8,6 +8,7 @@ from hlo_inspect.hlo import open_computation
 from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants
@@ -131,6 +132,28 @@ def test_lines_and_operand_shapes_of_what_is_kept() -> None:
     assert [str(shape) for shape in by_name["start"].operand_shapes] == ["f32[8]"]
     assert [str(shape) for shape in by_name["g"].operand_shapes] == ["f32[8]"]
     assert by_name["r"].operand_shapes == ()
+
+
+def test_an_instruction_is_made_when_it_is_asked_for() -> None:
+    found = module(TEXT, Wants(frozenset({"all-reduce", "fusion"}), checked=True))
+    inner, fused = found.computations["inner"], found.computations["fused"]
+    assert [one.name for one in found.holding] == ["inner", "fused", "main"]
+    assert [i.tail for i in found.with_opcodes({"all-reduce"})] == ["%a), replica_groups={{0,1}}, to_apply=%add"]
+    assert inner.kept == [inner.instructions[0]] == [*inner.instructions[:1]]
+    assert [type(one) for one in fused.kept or ()] == [KeptRow]
+    fusion = fused.instructions[0]
+    assert fused.kept == [fusion]
+    assert (fusion.name, fusion.line, fusion.is_root, str(fusion.shape)) == ("f", 17, True, "f32[8]")
+    assert (fusion.attr("kind"), fusion.called, fusion.operands) == ("kLoop", [("calls", "fused", "inner")], (("n", (), ""),))
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", ', metadata={op_name="jit(step)/add" stack_frame_id=7}', ", metadata={}, frontend_attributes={}"]
+)
+def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
+    tail = f"%n), kind=kLoop, calls=%inner{metadata}"
+    found = module(TEXT.replace("%n), kind=kLoop, calls=%inner", tail), Wants(frozenset({"fusion"}), checked=True))
+    assert found.computations["fused"].instructions[0].tail == tail
 
 
 def test_the_reducer_of_a_collective_can_be_told() -> None:
