@@ -137,7 +137,7 @@ class CallGraph:
         while waiting:
             computation = self._module.computations.get(waiting.pop())
             if computation is not None and computation.name not in reached:
-                calls = [call for i in computation.instructions.with_opcodes(calling) for call in self._calls(i)]
+                calls = [call for i in computation.with_opcodes(calling) for call in self._calls(i)]
                 reached[computation.name] = calls
                 waiting += [call.callee for call in calls]
         return reached

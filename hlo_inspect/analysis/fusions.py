@@ -83,10 +83,10 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
     for computation in module.holding:
-        for index, kept in enumerate(computation.kept or ()):
+        for index, kept in enumerate(computation.kept):
             if kept.opcode == "fusion":
                 printed = _PRINTED.fullmatch(kept.text) if isinstance(kept, KeptRow) else None
-                kind, callee = _kind_and_callee(computation.instructions[index]) if printed is None else printed.groups("")
+                kind, callee = _kind_and_callee(computation.instruction(index)) if printed is None else printed.groups("")
                 kinds[kind] += 1
                 multi_output[kind] += isinstance(kept.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
     return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]

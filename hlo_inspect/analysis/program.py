@@ -101,7 +101,7 @@ def _only_operation(module: Module) -> str | None:
     (only,) = computing
     if only != "fusion":
         return only
-    callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.instructions.with_opcodes({"fusion"})]
+    callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.with_opcodes({"fusion"})]
     callee = callees[0] if callees else None
     if callee is None:
         return None

@@ -167,7 +167,7 @@ class View:
             line = self.lines[index]
             kept = self._kept.get((line, self.names[index]))
             if kept is not None:
-                known = self.computation.instructions[kept]
+                known = self.computation.instruction(kept)
             else:
                 known = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
             self._instructions[index] = known
@@ -188,7 +188,7 @@ class View:
 
     @cached_property
     def _kept(self) -> dict[tuple[int, str], int]:
-        return self.computation.instructions.indexes()
+        return {(kept.line, kept.name): index for index, kept in enumerate(self.computation.kept)}
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""

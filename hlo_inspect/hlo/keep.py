@@ -74,7 +74,7 @@ class Keeper:
                 self._roots = self._roots or RootCheck(self.module)
                 self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
             if computation.kept and (computation.kept[-1].line, computation.kept[-1].name) == (line, row[1]):
-                computation.instructions[-1].is_root = True
+                computation.instruction(-1).is_root = True
             elif self._wants.entry and computation.is_entry:
                 self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
@@ -130,7 +130,7 @@ class Keeper:
             return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
         names.begin(last)
-        kept = {one.line for one in last.kept or ()}
+        kept = {one.line for one in last.kept}
         for rows in opened.candidate:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
@@ -317,7 +317,7 @@ class Keeper:
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
-        computation.keep(instruction)
+        computation.kept = extended(computation.kept, (instruction,))
 
     def _keep_printed(self, opened: OpenComputation, rows: Rows, wanted: Iterable[int]) -> None:
         """Keeps rows whose brackets are known to be closed: as text, but for those whose operands have to be looked up now."""
@@ -331,7 +331,8 @@ class Keeper:
             end = len(tail) if is_whole else tail.rfind(", metadata={")
             text, metadata = (tail, "") if is_whole or end < 0 else (tail[:end], share(tail[end:]))
             name = rows.names[index]
-            computation.keep(KeptRow(index in marked, name, head.opcode, head, text, metadata, line))
+            kept = KeptRow(index in marked, name, head.opcode, head, text, metadata, line)
+            computation.kept = extended(computation.kept, (kept,))
 
     def _note_unknown(self, rows: Rows) -> None:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):

@@ -7,9 +7,9 @@ from __future__ import annotations
 import marshal
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
@@ -37,44 +37,9 @@ class KeptRow(NamedTuple):
     def shape(self) -> Shape | None:
         return self.head.shape
 
-
-class KeptInstructions(Sequence[Instruction]):
-    """The kept instructions of one computation, in the order of the text. An instruction is made when it is first asked for,
-    and takes the place of its row in `kept`.
-    """
-
-    __slots__ = ("_enclosing", "_kept")
-
-    def __init__(self, enclosing: Callable[[], EnclosingComputation], kept: list[Instruction | KeptRow]) -> None:
-        self._enclosing = enclosing
-        self._kept = kept
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @overload
-    def __getitem__(self, index: int) -> Instruction: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Instruction]: ...
-    def __getitem__(self, index: int | slice) -> Instruction | list[Instruction]:
-        if isinstance(index, slice):
-            return [self._at(one) for one in range(*index.indices(len(self)))]
-        return self._at(index)
-
-    def _at(self, index: int) -> Instruction:
-        kept = self._kept[index]
-        if isinstance(kept, KeptRow):
-            row = "ROOT " if kept.is_root else "", kept.name, "", kept.text + kept.metadata
-            kept = self._kept[index] = Instruction(self._enclosing(), row, kept.head, kept.line)
-        return kept
-
-    def with_opcodes(self, opcodes: Container[str]) -> list[Instruction]:
-        """Those of some opcodes; no others are made."""
-        return [self._at(index) for index, kept in enumerate(self._kept) if kept.opcode in opcodes]
-
-    def indexes(self) -> dict[tuple[int, str], int]:
-        """The index of each by line and name."""
-        return {(kept.line, kept.name): index for index, kept in enumerate(self._kept)}
+    def instruction(self, computation: EnclosingComputation) -> Instruction:
+        row = "ROOT " if self.is_root else "", self.name, self.head.text, self.text + self.metadata
+        return Instruction(computation, row, self.head, self.line)
 
 
 class PackedRows(NamedTuple):

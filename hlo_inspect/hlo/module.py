@@ -15,10 +15,10 @@ from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.kept_rows import KeptInstructions, KeptRow, PackedRows, packed
+from hlo_inspect.hlo.kept_rows import KeptRow, PackedRows, packed
 from hlo_inspect.hlo.measurements import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.rows import NO_ROWS, Rows, extended
+from hlo_inspect.hlo.rows import NO_ROWS, Rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants
@@ -68,7 +68,7 @@ class Computation:
     values: ValueTable = field(default_factory=ValueTable)
     opcodes: Sequence[str] = ()
     root_opcode: str | None = None
-    kept: list[Instruction | KeptRow] | None = None
+    kept: Sequence[Instruction | KeptRow] = ()
     reads: ParameterReads | None = None
     is_cut_off: bool = False
     rows: Rows = NO_ROWS
@@ -76,14 +76,24 @@ class Computation:
     _shared: SharedByComputations = field(default_factory=SharedByComputations)
     _enclosing: EnclosingComputation | None = None
 
-    @property
-    def instructions(self) -> KeptInstructions:
-        """The kept instructions."""
-        return KeptInstructions(self.enclosing, self.kept or [])
+    def instruction(self, index: int) -> Instruction:
+        """A kept instruction. It is made when it is first asked for, and takes the place of its row."""
+        kept = self.kept[index]
+        if isinstance(kept, Instruction):
+            return kept
+        made = kept.instruction(self.enclosing())
+        if isinstance(self.kept, list):  # it is, since it holds something
+            self.kept[index] = made
+        return made
 
-    def keep(self, *more: Instruction | KeptRow) -> None:
-        """Keeps more instructions, in the order of the text."""
-        self.kept = extended(self.kept or (), more)
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The kept instructions, in the order of the text."""
+        return [self.instruction(index) for index in range(len(self.kept))]
+
+    def with_opcodes(self, opcodes: Set[str]) -> list[Instruction]:
+        """The kept instructions of some opcodes; no others are made of their rows."""
+        return [self.instruction(index) for index, kept in enumerate(self.kept) if kept.opcode in opcodes]
 
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
@@ -132,14 +142,14 @@ class Computation:
     @property
     def parameters(self) -> dict[int, Instruction]:
         """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
-        numbered = [(i.parameter_number, i) for i in self.instructions.with_opcodes({"parameter"})]
+        numbered = [(i.parameter_number, i) for i in self.with_opcodes({"parameter"})]
         return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 
     @property
     def root(self) -> Instruction | None:
         """The kept root: the one marked so, else the last instruction."""
-        marked = [index for index, kept in enumerate(self.kept or ()) if kept.is_root]
-        return self.instructions[marked[-1]] if marked else None
+        marked = [index for index, kept in enumerate(self.kept) if kept.is_root]
+        return self.instruction(marked[-1]) if marked else None
 
 
 class LogEntry(NamedTuple):
@@ -235,7 +245,7 @@ class Module:
 
     def with_opcodes(self, opcodes: Set[str]) -> Iterator[Instruction]:
         """The kept instructions of some opcodes; no others are made of their text."""
-        return chain.from_iterable(computation.instructions.with_opcodes(opcodes) for computation in self.holding)
+        return chain.from_iterable(computation.with_opcodes(opcodes) for computation in self.holding)
 
     @cached_property
     def opcode_counts(self) -> Counter[str]:

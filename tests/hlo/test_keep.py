@@ -139,10 +139,10 @@ def test_an_instruction_is_made_when_it_is_asked_for() -> None:
     inner, fused = found.computations["inner"], found.computations["fused"]
     assert [one.name for one in found.holding] == ["inner", "fused", "main"]
     assert [i.tail for i in found.with_opcodes({"all-reduce"})] == ["%a), replica_groups={{0,1}}, to_apply=%add"]
-    assert inner.kept == [inner.instructions[0]] == [*inner.instructions[:1]]
-    assert [type(one) for one in fused.kept or ()] == [KeptRow]
-    fusion = fused.instructions[0]
-    assert fused.kept == [fusion]
+    assert inner.kept == inner.instructions == [inner.instruction(0)]
+    assert [type(one) for one in fused.kept] == [KeptRow]
+    fusion = fused.instruction(0)
+    assert fused.kept == fused.instructions == [fusion]
     assert (fusion.name, fusion.line, fusion.is_root, str(fusion.shape)) == ("f", 17, True, "f32[8]")
     assert (fusion.attr("kind"), fusion.called, fusion.operands) == ("kLoop", [("calls", "fused", "inner")], (("n", (), ""),))
 
@@ -153,7 +153,7 @@ def test_an_instruction_is_made_when_it_is_asked_for() -> None:
 def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
     tail = f"%n), kind=kLoop, calls=%inner{metadata}"
     found = module(TEXT.replace("%n), kind=kLoop, calls=%inner", tail), Wants(frozenset({"fusion"}), checked=True))
-    assert found.computations["fused"].instructions[0].tail == tail
+    assert found.computations["fused"].instruction(0).tail == tail
 
 
 def test_the_reducer_of_a_collective_can_be_told() -> None:

@@ -378,12 +378,14 @@ HLO = str(Path(source.__file__).parent)
 
 
 def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
-    """So that the way of a line can be followed: of all files of `hlo` no more than these are called, however often."""
+    """So that the way of a line can be followed: of all files of `hlo` no more than these are called, however often. What only
+    fills a new object is not counted.
+    """
     called: set[str] = set()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(HLO) and not code.co_name.startswith("<"):
+        if event == "call" and code.co_filename.startswith(HLO) and not code.co_name.startswith(("<", "__init__")):
             called.add(f"{code.co_filename}:{code.co_qualname}")
 
     sys.setprofile(note)
@@ -392,7 +394,7 @@ def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
     finally:
         sys.setprofile(None)
     assert report.facts["collectives.count"] == 1
-    assert 40 < len(called) <= 150
+    assert 40 < len(called) <= 135
 
 
 def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
