@@ -53,16 +53,18 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
 
 
 def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, opened: Opened) -> None:
-    page = opened(written(DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt", "--diff"))
+    path = written(DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt", "--diff")
+    page = opened(path)
     assert page.get_by_role("heading", level=1).locator("visible=true").inner_text() == "What changed in jit_step"
     draw(page, "picture/differences-by-kind")
     draw(page, "picture/before-and-after")
-    bars = page.locator("[id='picture/before-and-after'] .bars .point")
-    labels = page.locator("[id='picture/before-and-after'] .measures button")
-    assert labels.count() > 2
-    labels.nth(1).click()
-    page.wait_for_function("() => document.querySelectorAll(\"[id='picture/before-and-after'] .bars .point\").length > 0")
-    assert bars.count() % 2 == 0  # one before and one after
+    page.locator("[id='picture/before-and-after'] .measures button", has_text="Instructions").click()
+    opcodes = [
+        row for row in PageData(path.read_text(encoding="utf-8")).table("facts").rows if str(row[0]).startswith("opcode.")
+    ]
+    bars = "() => document.querySelectorAll(\"[id='picture/before-and-after'] .bars .point\").length"
+    assert len(opcodes) > 10
+    page.wait_for_function(f"{bars} === {2 * len(opcodes)}")  # one before and one after
     page.get_by_role("link", name="NEW: jit_step").first.click()
     page.wait_for_function("() => document.querySelector('main[data-view=\"new\"]').checkVisibility()")
 
