@@ -31,6 +31,8 @@ _REDUCTIONS = frozenset({"reduce", "reduce-window", "all-reduce", "reduce-scatte
 _COMPUTES_NOTHING = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "reshape", "partition-id", "replica-id"}
 )
+_RUN_OTHERS = frozenset({"call", "conditional", "while"})
+"""What computes nothing by itself: what it runs may be a whole network."""
 _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
 """How names of modules begin whose op_names tell a backward pass."""
 
@@ -100,7 +102,7 @@ def _only_operation(module: Module) -> str | None:
         return None
     (only,) = computing
     if only != "fusion":
-        return only
+        return None if only in _RUN_OTHERS else only
     callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.with_opcodes({"fusion"})]
     callee = callees[0] if callees else None
     if callee is None:

@@ -169,6 +169,40 @@ ENTRY e {
     assert program(alone) == Program("operation", opcode="convolution")
 
 
+def test_a_loop_is_no_operation() -> None:
+    """Fifty steps of a sampler run a network in each."""
+    text = """HloModule jit_sample
+
+body {
+  s = (s32[], f32[8,4]{1,0}, f32[4,4]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,4]{1,0} get-tuple-element(s), index=1
+  w = f32[4,4]{1,0} get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], f32[8,4]{1,0}, f32[4,4]{1,0}) tuple(next, d, w)
+}
+
+condition {
+  s.1 = (s32[], f32[8,4]{1,0}, f32[4,4]{1,0}) parameter(0)
+  i.1 = s32[] get-tuple-element(s.1), index=0
+  limit = s32[] constant(50)
+  ROOT less = pred[] compare(i.1, limit), direction=LT
+}
+
+ENTRY e {
+  x.2 = f32[8,4]{1,0} parameter(0)
+  w.2 = f32[4,4]{1,0} parameter(1)
+  zero = s32[] constant(0)
+  t.2 = (s32[], f32[8,4]{1,0}, f32[4,4]{1,0}) tuple(zero, x.2, w.2)
+  loop = (s32[], f32[8,4]{1,0}, f32[4,4]{1,0}) while(t.2), condition=condition, body=body
+  ROOT r = f32[8,4]{1,0} get-tuple-element(loop), index=1
+}
+"""
+    assert program(text) == Program("forward pass", has_matmuls=True)
+
+
 CACHE = """HloModule jit_decode, input_output_alias={{ {{0}}: (1, {{}}, may-alias) }}
 
 ENTRY e {{
