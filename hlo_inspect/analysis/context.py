@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.time.kernel_costings import Costing
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
-    from hlo_inspect.analysis.time.step_times import StepTimes
+    from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.analysis.view import View, Views
     from hlo_inspect.hlo.device_groups import NamedMesh
@@ -468,16 +468,17 @@ class Context:
     def costings(self) -> list[Costing]:
         """What each kernel costs in one step, the costliest first."""
         from hlo_inspect.analysis.time.kernel_costings import find_costings
-        from hlo_inspect.analysis.time.step_times import RowTimes, row_times
 
-        times, timelines = self.kernel_times, self.timelines
-        if times is None or timelines is None:
-            return find_costings(self.kernels, None)
+        return find_costings(self.kernels, self.times_in_step.of if self.times_in_step is not None else None)
 
-        def times_of(kernel: Kernel) -> RowTimes:
-            return row_times(kernel, times, self.collective_time_of(kernel), timelines)
+    @cached_property
+    def times_in_step(self) -> TimesInStep | None:
+        """The times of kernels as they are in the step, with a profile."""
+        from hlo_inspect.analysis.time.step_times import TimesInStep
 
-        return find_costings(self.kernels, times_of)
+        if self.kernel_times is None or self.timelines is None:
+            return None
+        return TimesInStep(self.kernel_times, self.timelines, self.collective_time_of)
 
     @cached_property
     def costing_groups(self) -> list[Costing]:

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
 from hlo_inspect.analysis.time.resources import resource_seconds
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, row_times
+from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
 from hlo_inspect.passes.grouping import group_rows
@@ -46,19 +46,23 @@ class TimePart(NamedTuple):
 
 
 def time_parts(context: Context) -> list[TimePart]:
-    """The parts of the step; they add up to it."""
-    times, timelines = context.kernel_times, context.timelines
-    if times is None or timelines is None:
+    """The parts of the step; they add up to it. Kernels that say and take the same have one object."""
+    times, timelines, in_step = context.kernel_times, context.timelines, context.times_in_step
+    if times is None or timelines is None or in_step is None:
         return []
-    parts = []
+    parts: list[TimePart] = []
+    known: dict[tuple[object, ...], TimePart] = {}
     for kernel in context.own_kernels:
-        time, labels, runs = times.of(kernel), kernel.labels, timelines.estimate.timeline.runs(place(kernel.instruction))
-        bound, estimate, *_ = row_times(kernel, times, None, timelines)
-        fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
-        of_model = Seconds(min(fixed, estimate.least - bound.least), kernel.runs.bounds.reason)
-        parts.append(
-            TimePart(None, time.bound_by, None, labels.phase, labels.scope, labels.source, bound, estimate, estimate, of_model)
-        )
+        labels, row = kernel.labels, in_step.of(kernel)
+        said = (labels.phase, labels.scope, labels.source)
+        part = known.get((id(row), id(kernel.parts), *said))
+        if part is None:
+            time, runs = times.of(kernel), timelines.estimate.timeline.runs(place(kernel.instruction))
+            fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
+            of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.bounds.reason)
+            part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
+            known[id(row), id(kernel.parts), *said] = part
+        parts.append(part)
     collectives = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
         of_one = (context, timelines, collective, time_of)
@@ -80,20 +84,14 @@ def total_seconds(times: Iterable[Seconds]) -> Seconds:
 
 
 class _Share(NamedTuple):
-    """Parts of a step together, with the whole step at least and by the model."""
+    """Parts of a step together, what they add to it and the whole step, both at least and by the model."""
 
     label: str
     parts: Sequence[TimePart]
+    bound: Seconds
+    estimate: Seconds
     whole_bound: Seconds
     whole_estimate: Seconds
-
-    @property
-    def bound(self) -> Seconds:
-        return total_seconds(part.bound for part in self.parts)
-
-    @property
-    def estimate(self) -> Seconds:
-        return total_seconds(part.estimate for part in self.parts)
 
 
 def share_of(part: Seconds, whole: Seconds) -> float | None:
@@ -102,8 +100,13 @@ def share_of(part: Seconds, whole: Seconds) -> float | None:
 
 
 def _shares(parts: Sequence[TimePart], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole = total_seconds(part.bound for part in parts), total_seconds(part.estimate for part in parts)
-    return [_Share(label(group[0]), group, *whole) for group in group_rows(parts, label)]
+    whole = _both(parts)
+    return [_Share(label(group[0]), group, *_both(group), *whole) for group in group_rows(parts, label)]
+
+
+def _both(parts: Sequence[TimePart]) -> tuple[Seconds, Seconds]:
+    """What parts add to the step, at least and by the model."""
+    return total_seconds([part.bound for part in parts]), total_seconds([part.estimate for part in parts])
 
 
 _KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
@@ -125,9 +128,10 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     """The step: kernels by what bounds them, what each run of a kernel costs besides its work, and what of the collectives
     along each axis nothing hides.
     """
-    work = [part._replace(estimate=_without(part.estimate, part.fixed)) for part in parts]
+    distinct = {id(part): part for part in parts}
+    work = {key: part._replace(estimate=_without(part.estimate, part.fixed)) for key, part in distinct.items()}
     fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(part.fixed for part in parts), NO_SECONDS)
-    rows = _shares([*work, fixed], lambda part: FIXED if part is fixed else _kind_of_part(part))
+    rows = _shares([*(work[id(part)] for part in parts), fixed], lambda part: FIXED if part is fixed else _kind_of_part(part))
     rows = [row for row in rows if row.bound.least or row.estimate.least]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (

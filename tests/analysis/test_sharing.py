@@ -34,6 +34,7 @@ from hlo_inspect.analysis.phases.value_graph import MOVES as MOVING
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
+from hlo_inspect.analysis.time.step_times import TimesInStep
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.reader import read_modules
@@ -202,6 +203,7 @@ TABLES = (
     (FormTable, "_forms"),
     (ColumnTable, "_known"),
     (KernelTimes, "_alike"),
+    (TimesInStep, "_alike"),
     (Labeller, "_known"),
     (Labeller, "_named"),
     (Speller, "_forms"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.time.steps import Place, WaitStep
+from hlo_inspect.analysis.time.steps import Place, Step, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
 from hlo_inspect.analysis.time.timelines import TimedStep
 from hlo_inspect.analysis.view import Views
@@ -28,6 +28,7 @@ class IndependentComputes:
         self._step = step
         self._views = views
         self._rows: dict[str, Mapping[Place, int]] = {}
+        self._computing: dict[str, list[tuple[int, str, int]]] = {}
 
     def of(self, collective: Collective) -> IndependentCompute | None:
         """`None` where the computation of the collective does not run in the order of a schedule."""
@@ -39,10 +40,18 @@ class IndependentComputes:
         view, rows = self._views.of(start[0]), self._rows_of(start[0])
         done = next((one.done for one in steps if isinstance(one, WaitStep) and one.place == start), start)
         tied = _reached(rows[start], view.operand_rows) | _reached(rows[done], view.users.__getitem__)
-        free = [(timeline.computing(one), one.place[2]) for one in steps if rows[one.place] not in tied]
+        free = [(ticks, name) for ticks, name, row in self._computing_in(start[0], steps) if row not in tied]
         ticks, name = max(free, default=(0, ""))
         runs = timeline.site(start).runs
         return IndependentCompute(sum(one for one, _ in free) * runs / TICKS, name if ticks else "")
+
+    def _computing_in(self, computation: str, steps: Sequence[Step]) -> list[tuple[int, str, int]]:
+        """Ticks of the compute stream, name and row of each step of a computation."""
+        known = self._computing.get(computation)
+        if known is None:
+            rows, computing = self._rows_of(computation), self._step.timeline.computing
+            known = self._computing[computation] = [(computing(one), one.place[2], rows[one.place]) for one in steps]
+        return known
 
     def _rows_of(self, computation: str) -> Mapping[Place, int]:
         known = self._rows.get(computation)
@@ -57,7 +66,8 @@ def _reached(row: int, following: Callable[[int], Iterable[int | None]]) -> set[
     """A row, and those that are reached from it."""
     reached, waiting = {row}, [row]
     while waiting:
-        new = {one for one in following(waiting.pop()) if one is not None and one not in reached}
-        reached |= new
-        waiting += new
+        for one in following(waiting.pop()):
+            if one is not None and one not in reached:
+                reached.add(one)
+                waiting.append(one)
     return reached

@@ -62,10 +62,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     those of all runs of a kernel, where there is an accelerator.
     """
     figures_of = _Figures()
-    rows = [
-        Costing((one,), countable(one.runs.bounds), figures_of(one), None if times is None else times(one))
-        for one in kernels.found
-    ]
+    rows = [Costing((one,), *figures_of(one), None if times is None else times(one)) for one in kernels.found]
     if kernels.beside:
         figures = tuple(sum_of_step(kernels.beside, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
@@ -74,15 +71,15 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
 
 
 class _Figures:
-    """The figures of kernels, once for those that share what they cost and how often they run."""
+    """The runs and figures of kernels, once for those that share what they cost and how often they run."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Bounds, ...]] = {}
+        self._known: dict[int, tuple[Bounds, tuple[Bounds, ...]]] = {}
 
-    def __call__(self, kernel: Kernel) -> tuple[Bounds, ...]:
+    def __call__(self, kernel: Kernel) -> tuple[Bounds, tuple[Bounds, ...]]:
         known = self._known.get(id(kernel.parts))
         if known is None or kernel.is_unknown:
-            known = tuple(map(kernel.of_step, _FIGURES))
+            known = countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES))
             if not kernel.is_unknown:
                 self._known[id(kernel.parts)] = known
         return known
@@ -99,7 +96,7 @@ def _weighed(rows: list[Costing]) -> list[Costing]:
         time = 0.0 if row.time is None else row.time.bound.least
         return (bool(row.kernels), time, row.size.least, row.flops.least)
 
-    return [row._replace(share=share(row)) for row in sorted(rows, key=order, reverse=True)]
+    return [Costing(row.kernels, row.runs, row.figures, row.time, share(row)) for row in sorted(rows, key=order, reverse=True)]
 
 
 def join_costings(rows: Sequence[Costing]) -> list[Costing]:

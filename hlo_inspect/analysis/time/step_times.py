@@ -16,6 +16,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_tim
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
+from hlo_inspect.hlo.instruction import Instruction
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
@@ -187,20 +188,51 @@ class RowTimes(NamedTuple):
 NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
 
 
-def row_times(kernel: Kernel, times: KernelTimes, collective: CollectiveTime | None, timelines: Timelines) -> RowTimes:
+class TimesInStep:
     """The times of all runs of a kernel as they are in the step: of one that runs beside the compute stream what nothing
-    hides; those of a `collective` are those of its links, hidden or not.
+    hides; those of a collective, which `collective_of` tells, are those of its links, hidden or not.
+
+    Kernels of the compute stream that take as long and run as often have one `RowTimes`.
     """
-    own = times.of(kernel)
-    bound_gap, estimate_gap, bound_by = own.bound_gap, own.estimate_gap, own.bound_by
-    if collective is not None:
-        bound_by = "collective" if collective.bound_s else None
-        bound_gap = "" if collective.bound_s is not None else collective.reason
-        estimate_gap = "" if collective.estimate_s is not None else collective.reason
-    unknown_runs = next(_unknown_runs([kernel]), "")
-    return RowTimes(
-        Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
-        Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs),
-        None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.at_least, unknown_runs),
-        bound_by,
-    )
+
+    def __init__(
+        self, times: KernelTimes, timelines: Timelines, collective_of: Callable[[Kernel], CollectiveTime | None]
+    ) -> None:
+        self._times = times
+        self._timelines = timelines
+        self._collective_of = collective_of
+        self._known: dict[Instruction, RowTimes] = {}
+        self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
+
+    def of(self, kernel: Kernel) -> RowTimes:
+        """The times of a kernel."""
+        known = self._known.get(kernel.instruction)
+        if known is None:
+            known = self._known[kernel.instruction] = self._find_alike(kernel)
+        return known
+
+    def _find_alike(self, kernel: Kernel) -> RowTimes:
+        collective = self._collective_of(kernel)
+        bound, estimate = (step.runs_of(kernel) for step in (self._timelines.bound, self._timelines.estimate))
+        if collective is not None or bound is None or estimate is None:
+            return self._find(kernel, collective)
+        key = (id(self._times.of(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
+        known = self._alike.get(key)
+        if known is None:
+            known = self._alike[key] = self._find(kernel, None)
+        return known
+
+    def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
+        own, timelines = self._times.of(kernel), self._timelines
+        bound_gap, estimate_gap, bound_by = own.bound_gap, own.estimate_gap, own.bound_by
+        if collective is not None:
+            bound_by = "collective" if collective.bound_s else None
+            bound_gap = "" if collective.bound_s is not None else collective.reason
+            estimate_gap = "" if collective.estimate_s is not None else collective.reason
+        unknown_runs = next(_unknown_runs([kernel]), "")
+        return RowTimes(
+            Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
+            Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs),
+            None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.at_least, unknown_runs),
+            bound_by,
+        )

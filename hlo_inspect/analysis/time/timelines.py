@@ -76,6 +76,11 @@ class TimedStep:
         runs = self._computed.get(at)
         return self._exposed.get(at, 0.0) if runs is None else runs * self.timeline.ticks(at) / TICKS
 
+    def runs_of(self, kernel: Kernel) -> int | None:
+        """How often a kernel of the compute stream runs; `None` of any other one."""
+        at = place(kernel.instruction)
+        return None if self.collective_at(at) is not None else self._computed.get(at)
+
     def site_of(self, collective: Collective) -> Site:
         """All runs of a collective."""
         at = place(collective.start)
