@@ -84,10 +84,14 @@ class Column(NamedTuple):
         return Column(name, self.unit, self.summed, detail=9, optional=True, bound_of=self.name, get=get)
 
 
-@lru_cache(maxsize=1 << 10)
 def _without_getter(column: Column) -> Column:
-    """The column of a finished table. Tables of all modules have the same few."""
-    return column._replace(get=None)
+    """The column of a finished table. Tables of all modules have the same few; what gets their values may hold a module."""
+    return _shared(column._replace(get=None))
+
+
+@lru_cache(maxsize=1 << 10)
+def _shared(column: Column) -> Column:
+    return column
 
 
 class LeftOut(NamedTuple):
