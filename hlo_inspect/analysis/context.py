@@ -416,7 +416,7 @@ class Context:
     def _labeller(self) -> Labeller:
         from hlo_inspect.analysis.cost.labels import Labeller
 
-        return Labeller(self.provenances, self.phases.of)
+        return Labeller(self.provenances, self.phases.of_row)
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:

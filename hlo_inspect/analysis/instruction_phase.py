@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
-from hlo_inspect.hlo.instruction import Instruction
 
 PHASE_ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
 """The phases as they follow each other in a step."""
@@ -29,5 +27,3 @@ class InstructionPhase(NamedTuple):
 
 
 NO_PHASE = InstructionPhase()
-
-PhaseOf = Callable[[Instruction], InstructionPhase]

@@ -18,6 +18,7 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
 from hlo_inspect.hlo.shapes import Shape, subshape
+from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
@@ -30,9 +31,11 @@ _ELEMENT = lazy_pattern(
 )
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
 _FUSED = lazy_pattern(
-    rf'[^"()/]*+{_INDICES}\)(?:, kind=k[A-Za-z]++)?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII
+    rf'[^"()/]*+{_INDICES}\)(?:, kind=(k[A-Za-z]++))?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII
 )
-"""What a fusion calls, as printers write it."""
+"""The kind of a fusion and what it calls, as printers write it."""
+_BEGIN = ", metadata="
+_METADATA = lazy_pattern(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)')
 
 
 class View:
@@ -182,9 +185,29 @@ class View:
 
     def op_name(self, index: int) -> str:
         """The op_name in the metadata of a row; empty where there is none."""
-        instruction = self.instruction_at(index)
-        metadata = None if instruction is None else instruction.attr("metadata")
+        metadata = self.metadata(index)
         return "" if metadata is None else metadata.op_name
+
+    def metadata(self, index: int) -> Metadata | None:
+        """The metadata of a row, `None` where it has none that can be read."""
+        tail = self.tails[index]
+        at = tail.find(_BEGIN)
+        if at >= 0 and _opens_nothing(tail[:at]):
+            plain = _METADATA.match(tail, at)
+            if plain is not None:
+                value = self.computation.values.read("metadata", plain[1])
+                return value if isinstance(value, Metadata) else None
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("metadata")
+
+    def fusion_kind(self, index: int) -> str | None:
+        """The kind of a fusion, `None` where it has none that can be read."""
+        plain = _FUSED.match(self.tails[index])
+        if plain is not None and plain[1]:
+            kind: str = plain[1]
+            return kind
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("kind")
 
     @cached_property
     def _kept(self) -> dict[tuple[int, str], int]:
@@ -195,9 +218,16 @@ class View:
         known = self._called.get(index)
         if known is None:
             plain = _FUSED.match(self.tails[index]) if self.opcodes[index] == "fusion" else None
-            known = [Callee("calls", "fused", plain[1])] if plain is not None else self.instruction(index).called
+            known = [Callee("calls", "fused", plain[2])] if plain is not None else self.instruction(index).called
             self._called[index] = known
         return known
+
+
+def _opens_nothing(text: str) -> bool:
+    """Whether surely no string, comment or brace is open at the end of a text."""
+    if '"' in text or "'" in text or text.count("/") != 2 * text.count("/*index="):
+        return False
+    return text.count("{") == text.count("}")
 
 
 class Views:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis import op_names
+from hlo_inspect.analysis import op_names, view
 from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.canonical.text import CanonicalText
@@ -178,6 +178,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
+        monkeypatch.setattr(view, "_opens_nothing", lambda _: False)
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)

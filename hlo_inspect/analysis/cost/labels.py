@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
-from hlo_inspect.analysis.instruction_phase import PhaseOf, PhaseSource
+from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.provenance import Provenance, Provenances
 from hlo_inspect.analysis.view import View
@@ -43,6 +44,9 @@ def scope_label(provenance: Provenance | None) -> str:
     return provenance.folded or NO_SCOPE
 
 
+PhaseOf = Callable[[View, int], InstructionPhase | None]
+
+
 class Labeller:
     """Labels rows by what their attributes say, and by what more `phase_of` knows of their phases."""
 
@@ -62,13 +66,8 @@ class Labeller:
 
     def named(self, view: View, index: int) -> Labels:
         """The labels of a row with the phase that its own name tells."""
-        is_fusion = view.opcodes[index] in _FUSIONS
-        try:
-            instruction = view.instruction(index)
-        except tokens.ScanError:
-            return Labels(NOT_PRINTED if is_fusion else NOT_FUSED, UNKNOWN, NOT_PRINTED)
-        kind = ((view.called(index) and instruction.attr("kind")) or NOT_PRINTED) if is_fusion else NOT_FUSED
-        metadata = instruction.attr("metadata")
+        kind = _kind(view, index) if view.opcodes[index] in _FUSIONS else NOT_FUSED
+        metadata = view.metadata(index)
         if metadata is None:
             return Labels(kind, UNKNOWN, NOT_PRINTED)
         known = self._named.get((kind, metadata))
@@ -80,10 +79,15 @@ class Labeller:
 
     def _with_phase(self, view: View, index: int) -> Labels:
         named = self.named(view, index)
-        try:
-            found = self._phase_of(view.instruction(index)) if self._phase_of is not None else None
-        except tokens.ScanError:
-            return named
+        found = self._phase_of(view, index) if self._phase_of is not None else None
         if found is None:
             return named
         return Labels(named.kind, found.phase, named.source, named.op_name, named.scope, found.phase_from, found.runs)
+
+
+def _kind(view: View, index: int) -> str:
+    """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation."""
+    try:
+        return (view.called(index) and view.fusion_kind(index)) or NOT_PRINTED
+    except tokens.ScanError:
+        return NOT_PRINTED

@@ -16,7 +16,6 @@ from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -74,12 +73,16 @@ class Phases:
             self._known[key] = found
         return found
 
-    def of_row(self, view: View, row: int) -> str:
-        """The phase of a row, `unknown` where its operands are not closed."""
-        try:
-            return self.of(view.instruction(row)).phase
-        except tokens.ScanError:
-            return UNKNOWN
+    def of_row(self, view: View, row: int) -> InstructionPhase | None:
+        """The phase of a row, `None` where its operands are not closed."""
+        metadata, name = view.metadata(row), view.computation.name
+        named = self._named.get((name, metadata)) if metadata is not None else None
+        key = (name, view.lines[row], view.names[row])
+        known = named if named is not None and key not in self._are_collectives else self._known.get(key)
+        if known is not None:
+            return known
+        instruction = view.instruction_at(row)
+        return self.of(instruction) if instruction is not None else None
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
