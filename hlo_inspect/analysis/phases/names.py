@@ -113,9 +113,12 @@ class NamedPhases:
     def own(self, instruction: Instruction) -> OwnName:
         """What an instruction's metadata says by itself."""
         try:
-            metadata = instruction.attr("metadata")
+            return self.own_name(instruction.attr("metadata"))
         except tokens.ScanError:
             return _NO_NAME
+
+    def own_name(self, metadata: Metadata | None) -> OwnName:
+        """What metadata says by itself."""
         if metadata is None:
             return _NO_NAME
         known = self._known.get(metadata)

@@ -75,12 +75,14 @@ class Phases:
 
     def of_row(self, view: View, row: int) -> InstructionPhase | None:
         """The phase of a row, `None` where its operands are not closed."""
-        metadata, name = view.metadata(row), view.computation.name
-        named = self._named.get((name, metadata)) if metadata is not None else None
-        key = (name, view.lines[row], view.names[row])
-        known = named if named is not None and key not in self._are_collectives else self._known.get(key)
+        computation = view.computation.name
+        key = (computation, view.lines[row], view.names[row])
+        known = self._known.get(key)
         if known is not None:
             return known
+        named, is_named = self._named.get((computation, self.names.own_name(view.metadata(row))), (None, False))
+        if is_named and key not in self._are_collectives:
+            return named
         instruction = view.instruction_at(row)
         return self.of(instruction) if instruction is not None else None
 
