@@ -126,18 +126,19 @@ class CallGraph:
         self._module = module
         self.loops = find_loops(module)
         self._loops = {place(loop.instruction): loop for loop in self.loops}
-        self._follows_fusions = any(not c.is_entry for c in module.holding)
         self.calls = self._reached()
         self.order = _callers_first(self.calls)
 
     def _reached(self) -> dict[str, list[Call]]:
         reached: dict[str, list[Call]] = {}
-        calling = _CALLING if self._follows_fusions else _CALLING - _FUSING
+        holders = {computation.name for computation in self._module.holding if not computation.is_entry}
+        calling = _CALLING if holders else _CALLING - _FUSING
+        callees = None if self._module.wants.graph else holders  # nobody asks for calls of those in which nothing was kept
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
             computation = self._module.computations.get(waiting.pop())
             if computation is not None and computation.name not in reached:
-                calls = [call for i in computation.with_opcodes(calling) for call in self._calls(i)]
+                calls = [call for i in computation.with_opcodes(calling, callees) for call in self._calls(i)]
                 reached[computation.name] = calls
                 waiting += [call.callee for call in calls]
         return reached

@@ -125,7 +125,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
     """Each of the computations `holders` -> the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
-    for instruction in module.with_opcodes(frozenset({"async-start", "fusion"})) if holders else ():
+    for instruction in module.with_opcodes({"async-start", "fusion"}, holders) if holders else ():
         name = instruction.callee("calls")
         if name in holders:
             callers.setdefault(name, instruction)

@@ -7,10 +7,11 @@ from __future__ import annotations
 import marshal
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import count
 from typing import NamedTuple
 
+from hlo_inspect.hlo.fast_path import CALLS
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.shapes import Shape
@@ -36,6 +37,11 @@ class KeptRow(NamedTuple):
     @property
     def shape(self) -> Shape | None:
         return self.head.shape
+
+    def may_call(self, callees: Set[str]) -> bool:
+        """Whether it may call one of some computations; what does not name any in the common way may call all."""
+        names = CALLS.findall(self.text)
+        return not names or not callees.isdisjoint(names)
 
     def instruction(self, computation: EnclosingComputation) -> Instruction:
         row = "ROOT " if self.is_root else "", self.name, self.head.text, self.text + self.metadata

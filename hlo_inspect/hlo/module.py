@@ -91,9 +91,15 @@ class Computation:
         """The kept instructions, in the order of the text."""
         return [self.instruction(index) for index in range(len(self.kept))]
 
-    def with_opcodes(self, opcodes: Set[str]) -> list[Instruction]:
-        """The kept instructions of some opcodes; no others are made of their rows."""
-        return [self.instruction(index) for index, kept in enumerate(self.kept) if kept.opcode in opcodes]
+    def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> list[Instruction]:
+        """The kept instructions of some opcodes; no others are made of their rows. `callees` leaves out some that call none of
+        these computations.
+        """
+        return [
+            self.instruction(index)
+            for index, kept in enumerate(self.kept)
+            if kept.opcode in opcodes and (callees is None or isinstance(kept, Instruction) or kept.may_call(callees))
+        ]
 
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
@@ -243,9 +249,9 @@ class Module:
         """Every kept instruction, in the order of the text."""
         return tuple(i for computation in self.holding for i in computation.instructions)
 
-    def with_opcodes(self, opcodes: Set[str]) -> Iterator[Instruction]:
-        """The kept instructions of some opcodes; no others are made of their text."""
-        return chain.from_iterable(computation.with_opcodes(opcodes) for computation in self.holding)
+    def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> Iterator[Instruction]:
+        """The kept instructions of some opcodes in all computations, as `Computation.with_opcodes` has them."""
+        return chain.from_iterable(computation.with_opcodes(opcodes, callees) for computation in self.holding)
 
     @cached_property
     def opcode_counts(self) -> Counter[str]:

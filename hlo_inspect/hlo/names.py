@@ -64,6 +64,8 @@ class NameCheck:
 
     def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
         """The parts of a run, by number, that may define a name twice or use one that they do not define."""
+        if len(run.parts) == 1:  # it is looked at for itself
+            return
         opcodes: list[str] = []
         for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
             opcodes += ("", *column.opcodes) if name is not None else column.opcodes

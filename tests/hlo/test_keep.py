@@ -156,6 +156,17 @@ def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
     assert found.computations["fused"].instruction(0).tail == tail
 
 
+def test_callers_are_told_by_their_text() -> None:
+    """What names its callees in braces, or none, may call any; what was made before is not looked at again."""
+    calls = ["calls=%inner", "calls={%inner}", "calls=%plain", "kind=kLoop"]
+    rows = [f"  %f{number} = f32[8]{{0}} fusion(%a), {call}\n" for number, call in enumerate(calls)]
+    text = f"HloModule m\n\nENTRY %e (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{''.join(rows)}}}\n"
+    found = module(text, Wants(frozenset({"fusion"}), checked=True))
+    assert [one.name for one in found.with_opcodes({"fusion"}, {"inner"})] == ["f0", "f1", "f3"]
+    assert [one.name for one in found.with_opcodes({"fusion"}, {"plain"})] == ["f0", "f1", "f2", "f3"]
+    assert not list(found.with_opcodes({"add"}, {"inner"}))
+
+
 def test_the_reducer_of_a_collective_can_be_told() -> None:
     """Whether its computation is kept or skipped."""
     found = module(TEXT, Wants(COLLECTIVES))
