@@ -22,6 +22,7 @@ Parts = Iterator[str | Amount]
 _AXES = 4
 """So many mesh axes are named with their bytes."""
 
+_HOST_WORDS = {"send": "to", "recv": "from"}
 _KINDS = {"training step": "train step"}
 _OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optimizers"}
 
@@ -150,7 +151,7 @@ def _time(context: Context) -> Parts:
     if found.estimate_step.least > least:
         yield ", by the model "
         yield Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
-    if not found.estimate_exposed.reason:
+    if context.collectives and not found.estimate_exposed.reason:
         yield ", of it at most " if found.estimate_step.reason else ", of it "
         yield Amount(found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0, "share")
         yield " exposed collectives"
@@ -190,6 +191,8 @@ def _collectives(context: Context) -> Parts:
         yield "; " if sites or index else ""
         yield _amount(count, "count")
         yield f" {kind}"
+        with_host = [one.inner.attr("is_host_transfer") for one in context.collectives if one.kind == kind]
+        yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
 
 
 def _axes(context: Context) -> Parts:

@@ -333,3 +333,28 @@ def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
     assert [one for one in hlo_inspect.inspect(path, "summary").headline if one.label == "time"] == []
     unmarked = hlo_inspect.inspect(DATA / "gpu/bf16_master.after.txt", "summary", also=("cost",))
     assert [one for one in unmarked.headline if one.label == "time"] == []
+
+
+def test_what_is_sent_to_the_host_and_no_share_of_collectives_where_there_are_none() -> None:
+    text = """HloModule jit_f, is_scheduled=true
+
+ENTRY %main (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  %y = f32[64,64]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %z = f32[64,64]{1,0} add(%y, %x)
+  %token = token[] after-all()
+  %send = (f32[64,64]{1,0}, u32[], token[]) send(%y, %token), channel_id=1, is_host_transfer=true
+  %done = token[] send-done(%send), channel_id=1, is_host_transfer=true
+  ROOT %w = f32[64,64]{1,0} multiply(%z, %z)
+}
+"""
+    asked: Any = {"profile": "h100-sxm", "also": ("cost",)}
+    found = lines(hlo_inspect.inspect(text, **asked))
+    assert found["collectives"] == "1 send to the host"
+    between_devices = lines(hlo_inspect.inspect(text.replace(", is_host_transfer=true", ""), **asked))
+    assert between_devices["collectives"] == "1 send"
+    alone = text.replace("send(%y, %token), channel_id=1, is_host_transfer=true", "custom-call(%y, %token)")
+    alone = alone.replace("token[] send-done(%send), channel_id=1, is_host_transfer=true", "token[] after-all(%token)")
+    found = lines(hlo_inspect.inspect(alone, **asked))
+    assert found["collectives"] == "none"
+    assert "exposed" not in found["time"]
