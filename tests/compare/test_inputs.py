@@ -1,0 +1,71 @@
+"""How two inputs are read: of one module each once, of several with their names first; what cannot be read is said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.inspection import comparisons
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.inspection.inspection import Inspection
+
+MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] {opcode}(p)\n}}\n\n"
+
+
+def folder(path: Path, modules: dict[str, str], *, junk: bool = False) -> str:
+    """A directory with a file for each module, by name its opcode, and one that is no dump."""
+    path.mkdir()
+    for name, opcode in modules.items():
+        (path / f"module_0001.{name}.after_optimizations.txt").write_text(MODULE.format(name=name, opcode=opcode))
+    if junk:
+        (path / "module_0009.junk.after_optimizations.txt").write_text("no module\n")
+    return str(path)
+
+
+def pairs(found: Comparisons, old: str, new: str) -> list[tuple[str | None, str | None]]:
+    compared = found.of(ComparedInput(old), ComparedInput(new))
+    return [(one.old.name if one.old else None, one.new.name if one.new else None) for one in compared]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"a": "sine"}, {"z": "cosine"}, [("a", "z")]),  # one of each is a pair, whatever its name
+        ({"a": "sine", "b": "tanh"}, {"b": "tanh"}, [("b", "b"), ("a", None)]),
+        ({"b": "tanh"}, {"a": "sine", "b": "tanh", "c": "negate"}, [("b", "b"), (None, "a"), (None, "c")]),
+        (
+            {"a": "sine", "b": "tanh", "c": "negate"},
+            {"c": "negate", "b": "tanh", "a": "sine"},
+            [("a", "a"), ("b", "b"), ("c", "c")],
+        ),
+    ],
+)
+def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: dict[str, str], expected: object) -> None:
+    found = Comparisons()
+    assert pairs(found, folder(tmp_path / "old", old, junk=True), folder(tmp_path / "new", new)) == expected
+    assert [error.location.path for error in found.errors if error.location] == [
+        str(tmp_path / "old/module_0009.junk.after_optimizations.txt")
+    ]
+
+
+def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
+    found = Comparisons()
+    new = folder(tmp_path / "new", dict.fromkeys("abc", "sine"), junk=True)
+    assert pairs(found, folder(tmp_path / "old", {}, junk=True), new) == []
+    assert len(found.errors) == 2
+
+
+@pytest.mark.parametrize(("names", "readings"), [("a", 1), ("ab", 2)])
+def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch, names: str, readings: int) -> None:
+    read: list[str] = []
+    opened = comparisons._ReadTwice._reports
+
+    def counted(side: comparisons._ReadTwice, inspection: Inspection) -> object:
+        read.append(str(side._open()))
+        return opened(side, inspection)
+
+    monkeypatch.setattr(comparisons._ReadTwice, "_reports", counted)
+    texts = ["".join(MODULE.format(name=name, opcode=opcode) for name in names) for opcode in ("sine", "tanh")]
+    assert len(pairs(Comparisons(), texts[0], texts[1])) == len(names)
+    assert [read.count(text) for text in texts] == [readings, readings]
