@@ -191,7 +191,8 @@ class CallGraph:
             for call in self.calls[name]:
                 if call.callee in counts:
                     counts[call.callee] = _with_call(counts[call.callee], caller, call)
-        return counts
+        known: dict[Runs, Runs] = {}
+        return {name: known.setdefault(runs, runs) for name, runs in counts.items()}
 
     # -- loops ----------------------------------------------------------------------------------------------------------
 

@@ -48,8 +48,8 @@ NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
 """The phase of a collective; where calls of its computation are in several phases, how often it runs in each."""
 _Size = tuple[str, int | None]
-_Sizes = tuple[str, str, int | None, int | None]
-"""Computation, kind, operand and wire bytes: what collectives agree on that count together under any label."""
+_Sizes = tuple[str, int | None, int | None]
+"""Kind, operand and wire bytes: what collectives of a computation agree on that count together under any label."""
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or how many of its collectives are of one kind and operand size."""
 
@@ -75,9 +75,9 @@ class ExecutedCollectives:
         self._axes = axes
         self._phases = phases
         self._in_totals = [not c.is_point_to_point for c in collectives]
+        self._computations = [c.inner.computation.name for c in collectives]
         numbers: dict[_Sizes, int] = {}
-        sizes = ((c.inner.computation.name, c.kind, c.operand_bytes, c.wire_bytes) for c in collectives)
-        self._numbers = [numbers.setdefault(one, len(numbers)) for one in sizes]
+        self._numbers = [numbers.setdefault((c.kind, c.operand_bytes, c.wire_bytes), len(numbers)) for c in collectives]
         self._sizes = list(numbers)
 
     # each way of dividing them is a walk of its own: one for all ways holds figures of all at once for every computation
@@ -118,17 +118,18 @@ class ExecutedCollectives:
         """The `chosen` collectives by their labels, in the order in which labels occur. There is a label for each collective;
         `split` are more, which run so often in one run of the program.
         """
-        labelled = list(compress(zip(self._numbers, labels, strict=True), chosen))
-        first_of = dict(zip(reversed(labelled), reversed(list(compress(self._collectives, chosen))), strict=True))
-        held: defaultdict[str, dict[_Alike, int]] = defaultdict(dict)
-        first: dict[_Alike, Collective] = {}
-        for (number, label), count in Counter(labelled).items():
-            computation, kind, operand_bytes, sent = self._sizes[number]
-            alike = _Alike(label, kind, operand_bytes, sent)
-            first.setdefault(alike, first_of[number, label])
-            held[computation][alike] = count
-        met = dict.fromkeys(label for _, label in labelled)
-        own = _own_figures(held, first)
+        held: defaultdict[str, list[tuple[_Alike, int]]] = defaultdict(list)
+        known: dict[tuple[int, _Label], _Alike] = {}
+        met: dict[_Label, None] = {}
+        counts = Counter(compress(zip(self._computations, self._numbers, labels, strict=True), chosen))
+        for (computation, number, label), count in counts.items():
+            alike = known.get((number, label))
+            if alike is None:
+                alike = known[number, label] = _Alike(label, *self._sizes[number])
+                met[label] = None
+            held[computation].append((alike, count))
+        del counts
+        own = _own_figures(held, self._first_unknown(labels, chosen))
         entry = next(iter(self._graph.order), "")
         beside = dict(own.get(entry, {}))
         for c, label, runs in split:
@@ -144,35 +145,48 @@ class ExecutedCollectives:
                 differing.setdefault(of, amount.reason)
         return {label: _executed(label, bounds, differing.get(label, "")) for label in met}
 
+    def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_Alike, Collective]:
+        """The first of the chosen collectives of each kind whose bytes are not all known."""
+        if not any(None in sizes for sizes in self._sizes):
+            return {}
+        found: dict[_Alike, Collective] = {}
+        for c, label in compress(zip(self._collectives, labels, strict=True), chosen):
+            if c.operand_bytes is None or c.wire_bytes is None:
+                found.setdefault(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), c)
+        return found
 
-def _own_figures(held: Mapping[str, Mapping[_Alike, int]], first: Mapping[_Alike, Collective]) -> dict[str, dict[_Key, Bounds]]:
+
+def _own_figures(
+    held: Mapping[str, Sequence[tuple[_Alike, int]]], unknown: Mapping[_Alike, Collective]
+) -> dict[str, dict[_Key, Bounds]]:
     """The figures of each computation; those that hold the same share them, as most do in a large module."""
     known: dict[tuple[tuple[_Alike, int], ...], dict[_Key, Bounds]] = {}
     own: dict[str, dict[_Key, Bounds]] = {}
     for name, counts in held.items():
-        key = tuple(counts.items())
+        key = tuple(counts)
         if key not in known:
-            known[key] = _own(counts, first)
+            known[key] = _own(counts, unknown)
         own[name] = known[key]
     return own
 
 
-def _own(counts: Mapping[_Alike, int], first: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
+def _own(counts: Sequence[tuple[_Alike, int]], unknown: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
     """The figures of one computation."""
     figures: dict[_Key, Bounds] = {}
-    for alike, count in counts.items():
-        for figure, amount in _figures(alike, count, first[alike]):
+    for alike, count in counts:
+        for figure, amount in _figures(alike, count, unknown.get(alike)):
             before = figures.get((alike.label, figure))
             figures[alike.label, figure] = amount if before is None else before.plus(amount)
     return figures
 
 
-def _figures(alike: _Alike, count: int, first: Collective) -> Iterator[tuple[str | _Size, Bounds]]:
-    """What so many collectives add, the first of which is `first`."""
+def _figures(alike: _Alike, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
+    """What so many collectives add. Where bytes are not known, `first` is the first of them."""
+    why_unknown = first.why_unknown if first is not None else ""
     yield (alike.kind, alike.operand_bytes), Bounds.exactly(count)
     yield "count", Bounds.exactly(count)
     for name, size in (("operand_bytes", alike.operand_bytes), ("wire_bytes", alike.wire_bytes)):
-        yield name, Bounds(0, None, first.why_unknown) if size is None else Bounds.exactly(size * count)
+        yield name, Bounds(0, None, why_unknown) if size is None else Bounds.exactly(size * count)
 
 
 def _executed(label: Hashable, bounds: Mapping[_Key, Bounds], differing: str) -> Executed:

@@ -185,9 +185,11 @@ def groups(context: Context) -> Table:
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
         label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
         labels.append(known.setdefault(label, label))
-    sources = {id(c): phase.phase_from for c, phase in zip(context.collectives, context.phases.of_collectives, strict=True)}
+    sources: dict[_Equal, set[str]] = {}
+    for label, told_by in zip(labels, context.phases.of_collectives, strict=True):
+        sources.setdefault(label, set()).add(told_by.phase_from)
     at = next(at for at, column in enumerate(_GROUPS, 1) if column.name == "phase")
-    told = phase_source(lambda row: joined_sources(sources[id(c)] for c in row.members))
+    told = phase_source(lambda row: joined_sources(sources[row.label]))
     columns = with_times((*_GROUPS[:at], told, *_GROUPS[at:]), context, _members)
     title = "Collectives of one step, equal ones together, by bytes sent"
     return Table.of("collective_groups", title, columns, _together(context, labels))

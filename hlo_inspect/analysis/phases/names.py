@@ -85,7 +85,15 @@ class NamedPhases:
                         handed = handed_on[phase]
                         added = runs.times(call.times)
                         inside[handed] = inside[handed].plus(added) if handed in inside else added
-        return {name: [NamedContext(*one) for one in around.items()] for name, around in found.items()}
+        known: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # computations have a few, most of them the same
+        return {
+            name: known.setdefault(tuple(around.items()), [NamedContext(*one) for one in around.items()])
+            for name, around in found.items()
+        }
+
+    def is_collective(self, at: tuple[str, int, str]) -> bool:
+        """Whether the instruction at a place is a collective, or wraps one."""
+        return at in self._of_collectives
 
     def handed_on(self, caller: Instruction, around: str) -> str:
         """The phase that a call gives to relative names: its own, of one that says nothing that of the call around it."""

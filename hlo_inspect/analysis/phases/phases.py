@@ -7,7 +7,7 @@ is first needed, and not where names tell everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
@@ -47,7 +47,6 @@ class Phases:
         self._calls = calls
         self._graph = graph
         self._collectives = collectives
-        self._are_collectives = {place(one) for collective in collectives for one in (collective.inner, collective.start)}
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
         self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what their names say
         self._contexts: dict[int, NamedContext] = {}
@@ -59,7 +58,7 @@ class Phases:
         if known is not None:
             return known
         alike = key[0], self.names.own(instruction)
-        is_collective = key in self._are_collectives
+        is_collective = self.names.is_collective(key)
         named = self._named.get(alike) if not is_collective else None
         if named is None:
             named = self._by_names(instruction)
@@ -105,7 +104,7 @@ class Phases:
         row = frames[0].view.index(instruction.name) if frames else None
         if graph is None or row is None:
             return UNKNOWN
-        is_collective = place(instruction) in self._are_collectives
+        is_collective = self.names.is_collective(place(instruction))
         return graph.of_collective(frames[0], row) if is_collective else graph.of_row(frames[0], row)
 
     def _with_other_phase(self, graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
@@ -136,7 +135,7 @@ class Phases:
         row = frames[0].view.index(instruction.name) if frames else None
         if row is None:
             return None
-        is_collective = place(instruction) in self._are_collectives
+        is_collective = self.names.is_collective(place(instruction))
         is_sure = self.names.is_sure(instruction)
         found: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
@@ -180,10 +179,16 @@ class Phases:
         return {(*place(call.instruction), call.callee): call.times for made in self._calls.calls.values() for call in made}
 
 
+@cache
+def _phase(phase: str, source: PhaseSource) -> InstructionPhase:
+    """A phase that no other use and no calls in several phases add to: one object of those that there are."""
+    return InstructionPhase(phase, source if phase != UNKNOWN else "")
+
+
 def _most_run(found: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
     """The phase that runs an instruction most, of equal ones the first of a step."""
     if len(found) == 1:
-        return InstructionPhase(found[0][0], source if found[0][0] != UNKNOWN else "", "")
+        return _phase(found[0][0], source)
     runs: dict[str, Bounds] = {}
     for phase, amount in found:
         runs[phase] = runs[phase].plus(amount) if phase in runs else amount
