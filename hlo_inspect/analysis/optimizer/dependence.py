@@ -103,14 +103,18 @@ class InputDependence:
 class AtomDependence:
     """What atoms hold at any depth: `values` of the training state, old and new, and the `inputs` behind opaque leaves.
 
-    `inputs_of` gives the inputs behind an opaque leaf, as bits. The parts of an atom have smaller numbers than itself.
+    `inputs_of` gives the inputs behind an opaque leaf, as bits, with `reads_inputs` also that of a leaf that is an input and no
+    value of the training state. The parts of an atom have smaller numbers than itself.
     """
 
-    def __init__(self, forms: NormalForms, values: Iterable[int], inputs_of: Callable[[int], int]) -> None:
+    def __init__(
+        self, forms: NormalForms, values: Iterable[int], inputs_of: Callable[[int], int], *, reads_inputs: bool = False
+    ) -> None:
         self._forms = forms
         self._bits = {atom: 1 << n for n, atom in enumerate(values)}
         self._atoms = list(self._bits)
         self._inputs_of = inputs_of
+        self._reads_inputs = reads_inputs
         self._values: list[int] = []
         self._inputs: list[int] = []
         self._scalar: list[bool] = []
@@ -171,7 +175,8 @@ class AtomDependence:
             atom = atoms[number]
             values, inputs, scalar = self._bits.get(number, 0), 0, True
             if atom.node is not None:
-                inputs = self._inputs_of(number) if atom.op == "opaque" else 0
+                is_read = atom.op == "opaque" or (self._reads_inputs and atom.op == "input" and not values)
+                inputs = self._inputs_of(number) if is_read else 0
                 scalar = sizes[atom.node] == 1
             for part in atom.parts:
                 for monomial in part:

@@ -25,9 +25,13 @@ MAX_STATES = 64  # of one array
 
 
 class Matcher:
-    """Matches the arrays of one step with the rules."""
+    """Matches the arrays of one step with the rules.
 
-    def __init__(self, flow: Dataflow, step: TrainingStep) -> None:
+    With `gradients_are_inputs` the step is an update alone: its gradients are handed in.
+    """
+
+    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
+        self._gradients_are_inputs = gradients_are_inputs
         self.flow = flow
         self.step = step
         self.input_dependence = step.input_dependence
@@ -43,7 +47,10 @@ class Matcher:
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
-        self.values = NewValues(flow, self.forms, self.input_dependence, self.moving, self.counters + self.accumulators)
+        beside = self.counters + self.accumulators
+        self.values = NewValues(
+            flow, self.forms, self.input_dependence, self.moving, beside, reads_inputs=gradients_are_inputs
+        )
         self.dependence = self.values.dependence
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
@@ -59,7 +66,7 @@ class Matcher:
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
-        candidates = [array for array in self.moving if self.values.feeds_itself(array)]
+        candidates = self._changed_by_gradients()
         possible = {id(array) for array in candidates}
         for array in self.moving:
             if not any(id(one) in possible for one in (array, *array.same_value)) and self.values.is_state(array):
@@ -90,6 +97,34 @@ class Matcher:
         found += self._gradientless(without_gradient, found)
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found, key=lambda weight: order[id(weight.array)])
+
+    def _changed_by_gradients(self) -> list[StateArray]:
+        """The arrays that can be weights: those that feed themselves, or to which something of two or more states is added that is
+        made of what is handed in.
+        """
+        if not self._gradients_are_inputs:
+            return [array for array in self.moving if self.values.feeds_itself(array)]
+        kept = [array for array in self.moving if array.shape.elements != 1 and self.values.is_kept(array)]
+        return [
+            array
+            for array in kept
+            if len(self._states_of(array)) > 1
+            and any(self.values.inputs_behind(one) & self._handed_in for one in self._chain_of(array))
+        ]
+
+    @property
+    def holds_gradients(self) -> bool:
+        """Whether an array is changed by something that is computed from it."""
+        return any(self.values.feeds_itself(array) for array in self.moving)
+
+    @cached_property
+    def _handed_in(self) -> int:
+        """The inputs, as bits, that can be gradients which are handed in: arrays of which no output is the new value."""
+        if not self._gradients_are_inputs:
+            return 0
+        sizes, sources = self.flow.graph.sizes, self.flow.graph.sources
+        others = [array.source for array in self.step.arrays] + [one for node, one in sources.items() if sizes[node] == 1]
+        return ~reduce(or_, map(self.input_dependence.bit, others), 0)
 
     def _without_unread(self, arrays: list[StateArray]) -> list[StateArray]:
         """Leaves out what is only written: a value in the place of an input that the step never looks at."""
@@ -159,7 +194,7 @@ class Matcher:
             UpdateContext(
                 self.dependence,
                 self.reductions,
-                self.values.own(array),
+                self.values.own(array) | self._handed_in,
                 self._hidden(array),
                 self.values.running_products,
                 self._arrays,
@@ -206,6 +241,8 @@ class Matcher:
         if claim is None:
             self._unclaimed[array.new] = (update.refused_states, hidden)
         is_learnt = self._is_gradient(update, claim)
+        if self._gradients_are_inputs and not is_learnt:
+            return None
         if is_learnt is False and claim is not None and self.backward_passes.is_in(update, self._chain(array)):
             claim = None  # a gradient between matrices
         if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
@@ -237,8 +274,8 @@ class Matcher:
         shows it for all.
         """
         rule = claim.rule if claim is not None and len(claim.roles) > 1 else ""
-        if rule in self._learnt_by:
-            return True
+        if rule in self._learnt_by or self._gradients_are_inputs:
+            return bool(rule)
         found = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
         if rule and found:
             self._learnt_by.add(rule)

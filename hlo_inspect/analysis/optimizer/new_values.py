@@ -16,7 +16,8 @@ class NewValues:
     """The new values of the arrays that are `moving`.
 
     `by_atom` are these arrays by the atoms of their old and new values; `dependence` is that of atoms on such values, and on
-    those of the arrays `beside` them. `copies` and `running_products` are explained where they are found.
+    those of the arrays `beside` them; with `reads_inputs` what is handed in counts as what is computed does. `copies` and
+    `running_products` are explained where they are found.
     """
 
     def __init__(
@@ -26,6 +27,8 @@ class NewValues:
         input_dependence: InputDependence,
         moving: Sequence[StateArray],
         beside: Iterable[StateArray],
+        *,
+        reads_inputs: bool = False,
     ) -> None:
         self._forms = forms
         self._input_dependence = input_dependence
@@ -36,7 +39,8 @@ class NewValues:
             self.by_atom.setdefault(forms.leaf(array.old), array)
         others = [forms.leaf(array.old) for array in beside]
         inputs_of = partial(_inputs_of, flow, forms, input_dependence)
-        self.dependence = AtomDependence(forms, dict.fromkeys([*self.by_atom, *others]), inputs_of)
+        values = dict.fromkeys([*self.by_atom, *others])
+        self.dependence = AtomDependence(forms, values, inputs_of, reads_inputs=reads_inputs)
         self._new = self.dependence.bits(atom for atom, array in self.by_atom.items() if forms.leaf(array.new) == atom)
         self._inputs: dict[int, int] = {}
         self._values: dict[int, int] = {}
@@ -131,8 +135,10 @@ class NewValues:
 
 
 def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
-    """The inputs behind an opaque leaf; all that there can be, -1, behind what could not be followed."""
+    """The inputs behind an opaque leaf, or an input itself; all that there can be, -1, behind what could not be followed."""
     node = forms.atoms[leaf].node
+    if node in flow.graph.sources:
+        return dependence.bit(flow.graph.sources[node])
     place = flow.graph.places.get(node) if node is not None else None
     if place is None or node in flow.graph.broken:
         return -1

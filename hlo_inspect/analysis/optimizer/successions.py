@@ -246,11 +246,13 @@ class Successions:
         pairs: dict[int, list[tuple[bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
+            handed_in = self._handed_in(self._nodes[number])
             for node, factor in sums.held(self._nodes[number]).items():
                 source = self._by_node.get(node)
                 if source is None or source in self._taken or self._inputs[source] != self._texts[number]:
                     continue
                 kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
+                kind = MULTIPLIED if source == handed_in else kind
                 order = (source in returned, factor.computed, abs(1.0 - factor.value), self._aliases[number] != source)
                 pairs.setdefault(kind, []).append((*order, number, source))
                 holders[source] += 1
@@ -260,6 +262,19 @@ class Successions:
                 for *order, number, source in pairs[kind]
             )
             self._assign([(number, source) for *_, number, source in best])
+
+    def _handed_in(self, node: int) -> Input | None:
+        """The input `g` of an average `k * m + (1 - k) * g`, as far as the text says which is which."""
+        graph = self._graph
+        if graph.ops[node] != "add":
+            return None
+        products = [graph.args[arg] if graph.ops[arg] == "multiply" else () for arg in graph.args[node]]
+        for kept, added in (products, reversed(products)):
+            for g, share in zip(added, reversed(added), strict=True):
+                is_rest = graph.ops[share] == "subtract" and graph.value(graph.args[share][0]) == 1.0
+                if is_rest and graph.args[share][1] in kept:
+                    return self._by_node.get(g)
+        return None
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
         """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""

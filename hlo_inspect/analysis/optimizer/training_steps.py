@@ -59,6 +59,11 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
     matcher = Matcher(found.flow, step)
     found.matchers.append(matcher)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
+    if not weights and not matcher.holds_gradients:
+        alone = Matcher(found.flow, step, gradients_are_inputs=True)
+        weights = alone.weights()
+        if weights:
+            found.matchers[-1] = alone
     found.weights += weights
     for loop in _loops_over_steps(found.flow, step) if nesting else ():
         if not weights:

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.optimizer.normal_form import (
     NormalForms,
     Sum,
     added,
+    close,
     is_constant,
     product,
     scaled,
@@ -131,8 +132,9 @@ class Update:
         self._special = self._dependence.bit(self.weight)
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
-        kept, self.rest = self._split(self._with_whole_gradient())
+        kept, rest = self._split(self._with_whole_gradient())
         self.kept = expanded(self, kept)
+        self.rest = self._decayed_whole(rest)
 
     def _with_whole_gradient(self) -> Sum:
         """The new value in which a regularized gradient is one factor, as it is then in the states too."""
@@ -155,6 +157,21 @@ class Update:
             return kept, rest
         rest |= {product(monomial, ((self.weight, 1.0),)): kept[monomial] for monomial in inner}
         return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
+
+    def _decayed_whole(self, form: Sum) -> Sum:
+        """What is added to the weight as one term, where the sum of both is decayed: `(w + s) * k` with a `k` of several scalars,
+        such as `1 - rate * decay`, adds `s * k`.
+        """
+        parts = [self.split_scalars(monomial) for monomial in form]
+        if len(form) != len(self.kept) or len(form) < 2 or ONE not in self.kept or len({others for _, others in parts}) != 1:
+            return form
+        scalars = dict(zip((scalars for scalars, _ in parts), form.values(), strict=True))
+        for step, value in scalars.items():
+            ratio = value / self.kept[ONE]
+            if all(close(scalars.get(product(decay, step), 0.0), ratio * kept) for decay, kept in self.kept.items()):
+                content, factor = self.forms.factored(self.kept)
+                return {product(product(parts[0][1], step), factor): content * ratio}
+        return form
 
     @cached_property
     def is_normalized(self) -> bool:
