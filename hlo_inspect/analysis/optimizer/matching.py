@@ -48,9 +48,7 @@ class Matcher:
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
         beside = self.counters + self.accumulators
-        self.values = NewValues(
-            flow, self.forms, self.input_dependence, self.moving, beside, reads_inputs=gradients_are_inputs
-        )
+        self.values = NewValues(flow, self.forms, self.input_dependence, self.moving, beside, reads_inputs=gradients_are_inputs)
         self.dependence = self.values.dependence
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
@@ -99,8 +97,8 @@ class Matcher:
         return sorted(found, key=lambda weight: order[id(weight.array)])
 
     def _changed_by_gradients(self) -> list[StateArray]:
-        """The arrays that can be weights: those that feed themselves, or to which something of two or more states is added that is
-        made of what is handed in.
+        """The arrays that can be weights: those that feed themselves, or to which something is added that is made of two or
+        more states and of what is handed in.
         """
         if not self._gradients_are_inputs:
             return [array for array in self.moving if self.values.feeds_itself(array)]

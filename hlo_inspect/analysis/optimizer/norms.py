@@ -8,6 +8,7 @@ limit is what the norm is compared with: a factor of 1 is simplified away. By va
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -195,10 +196,13 @@ def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stag
     _, atoms = update.split_scalars(term)
     if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
         return bool(atoms)
-    summed = update.reductions.summed(atoms[0][0]) if len(atoms) == 1 and atoms[0][1] == 1.0 else None
-    if summed is None or not stages:
+    if len(atoms) != 1 or atoms[0][1] != 1.0 or not stages:
         return False
-    return all(_is_sum_of_squares(update, inner, stages - 1) for inner in list(summed)[:CHECKED_TERMS])
+    joined = update.forms.atoms[atoms[0][0]]
+    summed = update.reductions.summed(atoms[0][0])
+    parts = joined.parts if joined.op == "concatenate" else (summed,) if summed is not None else ()
+    inner = [term for part in parts[:CHECKED_TERMS] for term in list(part)[:CHECKED_TERMS]]
+    return bool(inner) and all(_is_sum_of_squares(update, term, stages - 1) for term in inner)
 
 
 def _by_choice(update: Update, select: Atom) -> Clip | None:
@@ -247,16 +251,28 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
 
 
 def _by_factor(update: Update, minimum: Atom) -> Clip | None:
-    """`min(1, limit / (norm + epsilon))`; both numbers may be handed in."""
-    ratios = [part for part in minimum.parts if key_of(part) != key_of({ONE: 1.0})]
-    if len(ratios) != 1 or len(ratios[0]) != 1:
+    """`min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be handed in."""
+    ratios = [part for part in minimum.parts if not is_constant(part)]
+    most = _most(minimum)
+    if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
         return None
     ((whole, limit),) = ratios[0].items()
     scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    found = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit)
+    found = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
     return Clip("norm", None) if found is not None and scalars else found
+
+
+def _most(minimum: Atom) -> float:
+    """The number that is the smaller one where no norm is over its limit."""
+    return min((part.get(ONE, 0.0) for part in minimum.parts if is_constant(part)), default=0.0)
+
+
+def unclipped_factor(update: Update, monomial: Monomial) -> float:
+    """The number that the clippings among the factors of a gradient are where no norm is over its limit."""
+    atoms = [(update.forms.atoms[atom], exponent) for atom, exponent in monomial]
+    return math.prod(_most(a) for a, exponent in atoms if a.op == "minimum" and exponent == 1.0 and _by_factor(update, a))
 
 
 def _by_divisor(update: Update, maximum: Atom) -> Clip | None:

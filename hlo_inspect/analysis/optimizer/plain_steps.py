@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, key_of, product
-from hlo_inspect.analysis.optimizer.norms import clip_of
+from hlo_inspect.analysis.optimizer.norms import clip_of, unclipped_factor
 from hlo_inspect.analysis.optimizer.update import Update
 
 
@@ -13,7 +13,10 @@ def plain_rate(update: Update, form: Sum) -> Sum | None:
     """The factor that all terms of a gradient share; of `acc + (g - acc) / n`, the average of several, that of `acc`."""
     if not is_plain_gradient(update, form):
         return None
-    factors = {monomial: {update.split_scalars(monomial)[0]: -value} for monomial, value in form.items()}
+    factors = {
+        monomial: {update.split_scalars(monomial)[0]: -value * unclipped_factor(update, monomial)}
+        for monomial, value in form.items()
+    }
     kept = [monomial for monomial in form if _is_accumulator(update, monomial, form)]
     if update.is_normalized:  # the other terms have numbers of their own
         kept = [monomial for monomial in form if update.weight not in dict(monomial)]

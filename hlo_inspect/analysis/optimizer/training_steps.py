@@ -59,11 +59,9 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
     matcher = Matcher(found.flow, step)
     found.matchers.append(matcher)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
-    if not weights and not matcher.holds_gradients:
-        alone = Matcher(found.flow, step, gradients_are_inputs=True)
-        weights = alone.weights()
-        if weights:
-            found.matchers[-1] = alone
+    if not weights and len(matcher.moving) > 2 and not matcher.holds_gradients:  # a weight and two states: the update alone
+        found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
+        weights = found.matchers[-1].weights()
     found.weights += weights
     for loop in _loops_over_steps(found.flow, step) if nesting else ():
         if not weights:

@@ -159,8 +159,8 @@ class Update:
         return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
 
     def _decayed_whole(self, form: Sum) -> Sum:
-        """What is added to the weight as one term, where the sum of both is decayed: `(w + s) * k` with a `k` of several scalars,
-        such as `1 - rate * decay`, adds `s * k`.
+        """What is added to the weight as one term, where the sum of both is decayed: `(w + s) * k` with a `k` of several
+        scalars, such as `1 - rate * decay`, adds `s * k`.
         """
         parts = [self.split_scalars(monomial) for monomial in form]
         if len(form) != len(self.kept) or len(form) < 2 or ONE not in self.kept or len({others for _, others in parts}) != 1:

@@ -506,3 +506,42 @@ def test_a_loop_that_leads_the_weights() -> None:
     )
     facts = facts_of(entry_of(*lines, before=body))
     assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
+
+
+def handed_in(*lines: str, outputs: str, states: int, donated: bool = True) -> str:
+    """`step_of` with the gradient, and a scalar `free_s` with its array `free`, as parameters."""
+    text = step_of(*lines, outputs=outputs, states=states, donated=donated)
+    gradient = f"%g = f32[4,4]{{1,0}} parameter({states + 3})\n  %free_s = f32[] parameter({states + 4})\n"
+    gradient += "  %free = f32[4,4]{1,0} broadcast(%free_s), dimensions={}\n"
+    return changed(text, r"%g = [^\n]*\n", gradient)
+
+
+def test_the_gradient_of_an_update_alone_is_handed_in() -> None:
+    """Two moments that make a step of Adam are those of an optimizer, also where no backward pass stands there."""
+    text = handed_in(*ADAM, outputs="new m v", states=2)
+    facts = facts_of(text)
+    names = ("name", "update_count", "learning_rate", "beta1", "beta2", "epsilon")
+    assert [facts[name] for name in names] == ["adam", 1, 0.01, 0.9, 0.5, 1e-8]
+    assert facts_of(changed(text, "sqrt", "cbrt"))["name"] == "none"
+
+
+def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:
+    """`(w + s) * (1 + free)`, with a number that is handed in."""
+    lines = (*ADAM, "less = multiply new free", "after = add new less")
+    facts = facts_of(handed_in(*lines, outputs="after m v", states=2))
+    assert (facts["name"], facts["decayed_count"], facts.get("weight_decay")) == ("adamw", 1, None)
+
+
+def test_of_an_average_with_a_decay_that_is_handed_in_the_rest_is_the_share_of_the_gradient() -> None:
+    """`free * m1 + (1 - free) * g`: without an alias either could be the old value."""
+    decays = ("rest_s = f32[] subtract(%one_s, %free_s)", "rest = f32[4,4]{1,0} broadcast(%rest_s), dimensions={}")
+    lines = (*decays, "a = multiply m1 free", "b = multiply g rest", *ADAM[2:])
+    text = handed_in(*lines, outputs="new m v", states=2, donated=False)
+    (row,) = overview_of(text).rows
+    assert (row.rule, row.roles["first_moment"].source[1], row.roles["second_moment"].source[1]) == ("adam", 1, 2)
+
+
+def test_what_moves_by_one_state_and_something_handed_in_may_be_anything() -> None:
+    """A mass that is pushed moves as momentum does."""
+    text = handed_in("a = multiply m1 nine", "m = add a g", "u = multiply m rate", "new = add w u", outputs="new m", states=1)
+    assert facts_of(text)["name"] == "none"

@@ -126,3 +126,27 @@ def test_a_rate_of_which_a_factor_is_an_element_of_constants() -> None:
         states=2,
     )
     assert rules_of(text.replace("ENTRY", product)) == ["adam"]
+
+
+def test_a_clip_of_the_norm_is_the_smaller_one_of_two_quotients() -> None:
+    """`2 * min(1 / norm, 1 / 2)` of Keras clips at 2; the squares of several arrays are stacked before they are added up."""
+    text = step_of(
+        "gg = f32[4,4]{1,0} multiply(%g, %g)",
+        "hh = f32[9,4]{1,0} multiply(%h, %h)",
+        "g_sum = f32[] reduce(%gg, %zero_s), dimensions={0,1}, to_apply=%add",
+        "h_sum = f32[] reduce(%hh, %zero_s), dimensions={0,1}, to_apply=%add",
+        "g_one = f32[1]{0} reshape(%g_sum)",
+        "h_one = f32[1]{0} reshape(%h_sum)",
+        "stack = f32[2]{0} concatenate(%g_one, %h_one), dimensions={0}",
+        "squares = f32[] reduce(%stack, %zero_s), dimensions={0}, to_apply=%add",
+        "norm = f32[] sqrt(%squares)",
+        "inverse = f32[] divide(%one_s, %norm)",
+        "least = f32[] minimum(%inverse, %half_s)",
+        "factor = f32[] multiply(%least, %two_s)",
+        "factors = f32[4,4]{1,0} broadcast(%factor), dimensions={}",
+        "clipped = f32[4,4]{1,0} multiply(%g, %factors)",
+        "step = f32[4,4]{1,0} multiply(%clipped, %rate)",
+        "new = f32[4,4]{1,0} add(%w, %step)",
+    )
+    facts = facts_of(text)
+    assert (facts["name"], facts["learning_rate"], facts["clip_norm"]) == ("sgd", 0.01, 2.0)
