@@ -32,12 +32,12 @@ _ABSENT = "no update has it"
 class Optimizer(Pass):
     """The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.
 
-    Data flow alone decides: names of instructions and op_names are not looked at. An update is recognised when a rule explains
-    the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. A weight that the
-    forward pass reads and that has no gradient is `frozen`: it is returned as it came, or updated by decay alone. Of a module that
-    holds the update alone, to which gradients are handed in, rules with two states are looked for: a step along something that is
-    handed in may be anything. Constants are recovered from the places that the rule gives them. A value is null where it is computed, absent, or not the same in all
-    updates that have it.
+    Data flow alone decides: names of instructions and op_names are not looked at. An update is recognised when a rule
+    explains the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. A weight
+    that the forward pass reads and that has no gradient is `frozen`: it is returned as it came, or updated by decay alone. Of
+    a module that holds the update alone, to which gradients are handed in, rules with two states are looked for: a step along
+    something that is handed in may be anything. Constants are recovered from the places that the rule gives them. A value is
+    null where it is computed, absent, or not the same in all updates that have it.
     """
 
     name = "optimizer"

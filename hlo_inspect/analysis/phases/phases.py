@@ -80,7 +80,7 @@ class Phases:
         if known is not None:
             return known
         named, is_named = self._named.get((computation, self.names.own_name(view.metadata(row))), (None, False))
-        if is_named and key not in self._are_collectives:
+        if is_named and not self.names.is_collective(key):
             return named
         instruction = view.instruction_at(row)
         return self.of(instruction) if instruction is not None else None
