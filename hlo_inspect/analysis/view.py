@@ -54,6 +54,7 @@ class View:
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
         self._instructions: dict[int, Instruction] = {}
         self._called: dict[int, list[Callee]] = {}
+        self._metadata: dict[int, Metadata | None] = {}
 
     @cached_property
     def root(self) -> int | None:
@@ -190,6 +191,11 @@ class View:
 
     def metadata(self, index: int) -> Metadata | None:
         """The metadata of a row, `None` where it has none that can be read."""
+        if index not in self._metadata:
+            self._metadata[index] = self._read_metadata(index)
+        return self._metadata[index]
+
+    def _read_metadata(self, index: int) -> Metadata | None:
         tail = self.tails[index]
         at = tail.find(_BEGIN)
         if at >= 0 and _opens_nothing(tail[:at]):

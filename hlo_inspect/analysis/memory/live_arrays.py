@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
@@ -26,8 +26,7 @@ _WEIGHTS = frozenset({"weight", "master_weight", "frozen"})
 _FIRST, _LATER = frozenset({FORWARD, LOSS}), frozenset({BACKWARD, RECOMPUTE})
 
 
-@dataclass(frozen=True, slots=True)
-class LiveArray:
+class LiveArray(NamedTuple):
     """What takes `bytes` at the peak. `time` is that of the instruction that makes it, or of one that writes it where the first
     one has no source. `live_from` and `live_to` are times of the schedule, `None` for the constants of computations that are
     applied to elements. `kind` is that of the allocation.
