@@ -169,12 +169,6 @@ class Costs:
         size = Gap(line, f"{name}: the sizes of its operands and results are not known") if cost.bytes is None else cost.bytes
         return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
 
-    def count_calls(self, view: View) -> None:
-        """Counts the custom calls of a computation that were not counted before."""
-        for row, opcode in enumerate(view.opcodes):
-            if opcode == CUSTOM_CALL and (view.computation.name, view.rows[row][1]) not in self.calls:
-                self._custom_call(Operation(view, row))
-
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def knows_fused(self, name: str) -> bool:

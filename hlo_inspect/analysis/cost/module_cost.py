@@ -15,7 +15,6 @@ from hlo_inspect.analysis.cost.computation import Costs, CountedCall, found
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.executed import FigureRuns, figure_runs, step_figures
 from hlo_inspect.analysis.cost.figures import (
-    CUSTOM_CALL,
     FIGURES,
     NO_LINE,
     Figure,
@@ -28,7 +27,6 @@ from hlo_inspect.analysis.cost.figures import (
 )
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.operation import (
-    CALLER_SPELLINGS,
     RUNNERS,
     Counted,
     callee_names,
@@ -178,7 +176,6 @@ def module_cost(
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))), labeller)
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
-    counter.count_calls_alike()
     own = {name: running.figures for name, running in counter.runs.items()}
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
@@ -208,25 +205,17 @@ class _ModuleCounter:
         waiting: list[tuple[Counted, str]] = [("running", entry)]
         opened: set[tuple[Counted, str]] = set()
         while waiting:
-            counted, name = waiting[-1]
-            if (counted, name) not in opened and not self._is_known(counted, name):
-                opened.add((counted, name))
-                needed = _needed(self._views.of(name), counted)
-                waiting += [
-                    c for c in needed if c[1] in self._views.computations and c not in opened and not self._is_known(*c)
-                ]
-                continue
-            waiting.pop()
-            if (counted, name) in opened:
-                opened.remove((counted, name))
+            counted, name = one = waiting[-1]
+            if one in opened:  # all that it needs was counted
+                opened.remove(one)
                 if not self._is_known(counted, name):
                     self._count(counted, self._views.of(name))
-
-    def count_calls_alike(self) -> None:
-        """Counts the custom calls of computations that were not counted themselves, as others are like them."""
-        for name in {**self.costs.fused, **self.costs.applied}:
-            if CUSTOM_CALL in self._views.computations[name].opcodes:
-                self.costs.count_calls(self._views.of(name))
+            elif not self._is_known(counted, name):
+                opened.add(one)
+                needed = _needed(self._views.of(name), counted)
+                waiting += [c for c in needed if c[1] in self._views.computations and c not in opened]
+                continue
+            waiting.pop()
 
     def _is_known(self, counted: Counted, name: str) -> bool:
         """Whether a computation was counted, or one with the same fingerprint."""
@@ -279,12 +268,11 @@ class _ModuleCounter:
 def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
     """The computations whose costs are parts of that of a computation, as far as the text names them."""
     needed: dict[tuple[Counted, str], None] = {}
-    for row, opcode in enumerate(view.opcodes):
-        if opcode in CALLER_SPELLINGS:
-            try:
-                needed |= dict.fromkeys(callees(view, row, counted))
-            except UnknownCostError:  # raised again where the row is counted
-                continue
+    for row in view.rows.column.calling:
+        try:
+            needed.update(dict.fromkeys(callees(view, row, counted)))
+        except UnknownCostError:  # raised again where the row is counted
+            continue
     return needed
 
 
@@ -293,20 +281,21 @@ def xla_order(view: View) -> Iterator[int]:
     uses and last from the root. Control dependencies are ignored.
     """
     count = len(view.rows)
-    operands = [[i for i in view.operand_rows(row) if i is not None] for row in range(count)]
-    used = {i for sources in operands for i in sources} | {view.root}
+    operands = [view.operand_rows(row) for row in range(count)]
+    used = {view.root}.union(*operands)
     state = bytearray(count)  # 1 where the operands are on their way, 2 where all is done
     ends = [i for i in range(count) if i not in used]
     roots = [view.root] if view.root is not None else []
     for end in (*ends, *roots, *range(count)):  # the last for what uses itself, as no program does
         pending = [end]
         while pending:
-            row = pending[-1]
+            row = pending.pop()
             if state[row] == 0:
-                state[row] = 1
-                pending += [i for i in reversed(operands[row]) if state[i] != 2]
-                continue
-            pending.pop()
-            if state[row] == 1:
+                waits_for = [i for i in reversed(operands[row]) if i is not None and state[i] != 2]
+                if waits_for:
+                    state[row] = 1
+                    pending += (row, *waits_for)
+                    continue
+            if state[row] != 2:
                 state[row] = 2
                 yield row

@@ -32,7 +32,20 @@ RUNNERS = frozenset(
 _WRAPPED = {opcode.name: opcode.base for opcode in TABLE.values() if opcode.is_wrapper and opcode.half == "start"}
 CALLERS = RUNNERS | APPLYING | {"fusion"}
 """Opcodes that call computations which add to their cost."""
-CALLER_SPELLINGS = CALLERS | {opcode for opcode, wrapped in _WRAPPED.items() if wrapped in CALLERS}
+
+
+def _counting(runners: Counted) -> dict[str, Counted]:
+    """How what they call counts, by the opcode and its short spellings, where what `RUNNERS` call counts as `runners`."""
+    counted: dict[str, Counted] = dict.fromkeys(APPLYING, "applied")
+    counted |= dict.fromkeys(RUNNERS, runners) | {"fusion": "fused"}
+    return counted | {spelled: counted[opcode] for spelled, opcode in _WRAPPED.items() if opcode in counted}
+
+
+_COUNTED: dict[Counted, dict[str, Counted]] = {
+    "running": _counting("running"),
+    "fused": _counting("applied"),
+    "applied": _counting("applied"),
+}
 
 
 class Operation:
@@ -121,13 +134,8 @@ def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
 
     What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
     """
-    opcode = wrapped(view.opcodes[row])
-    if opcode not in CALLERS:
-        return []
-    counted: Counted = "fused" if opcode == "fusion" else "applied"
-    if opcode in RUNNERS and caller == "running":
-        counted = "running"
-    return [(counted, name) for name in _called(view, row)]
+    counted = _COUNTED[caller].get(view.opcodes[row])
+    return [(counted, name) for name in _called(view, row)] if counted is not None else []
 
 
 def _called(view: View, row: int) -> list[str]:
