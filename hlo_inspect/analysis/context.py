@@ -101,7 +101,7 @@ class Context:
         self.cost_model = cost_model
         self._given_mesh = given_mesh
         self._user_rules = user_rules
-        self._phases_from = phases_from
+        self.phases_from = phases_from
         self._read_graph = read_graph
         self._platform = platform
         self.query = query
@@ -194,7 +194,7 @@ class Context:
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
         """What the graph of values tells of phases, `None` where only names are asked for or the graph cannot be read."""
-        if self._phases_from == "names":
+        if self.phases_from == "names":
             return None
         whole = self if self.module.wants.graph else self._whole()
         if whole is None:
@@ -206,7 +206,7 @@ class Context:
     @property
     def why_no_graph(self) -> str:
         """Why the graph of values tells no phases; empty where names alone were asked for."""
-        if self._phases_from == "names":
+        if self.phases_from == "names":
             return ""
         if self.graph_phases is not None:
             return self.graph_phases.reason

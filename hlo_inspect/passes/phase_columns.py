@@ -24,7 +24,9 @@ def joined_sources(sources: Iterable[str]) -> str:
 
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[str]:
     """Why phases are unknown that neither names nor graph tell."""
-    found = [context.phases.of(instruction) for instruction in instructions]
+    if context.phases_from == "names":
+        return []
+    found = {context.phases.of(instruction) for instruction in instructions}
     if any(one.phase_from == "graph" for one in found) or all(one.phase != UNKNOWN for one in found):
         return []
     why = context.why_no_graph

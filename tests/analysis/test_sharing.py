@@ -206,7 +206,7 @@ TABLES = (
     (KernelTimes, "_alike"),
     (TimesInStep, "_alike"),
     (Labeller, "_known"),
-    (Labeller, "_named"),
+    (Labeller, "_alike"),
     (Speller, "_forms"),
     (CanonicalModule, "_hashes"),
     (Phases, "_named"),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
-from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.op_names import UNKNOWN, Origin
 from hlo_inspect.analysis.provenance import Provenance, Provenances
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
@@ -53,7 +53,7 @@ class Labeller:
     def __init__(self, provenances: Provenances, phase_of: PhaseOf | None = None) -> None:
         self._provenances = provenances
         self._phase_of = phase_of
-        self._named: dict[tuple[str, Metadata], Labels] = {}
+        self._alike: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
         self._known: dict[tuple[str, int], Labels] = {}
 
     def of(self, view: View, index: int) -> Labels:
@@ -61,28 +61,31 @@ class Labeller:
         key = (view.computation.name, index)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._with_phase(view, index)
+            phase = self._phase_of(view, index) if self._phase_of is not None else None
+            known = self._known[key] = self._with_phase(view, index, phase)
         return known
 
     def named(self, view: View, index: int) -> Labels:
         """The labels of a row with the phase that its own name tells."""
+        return self._with_phase(view, index, None)
+
+    def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
+        """The labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
         kind = _kind(view, index) if view.opcodes[index] in _FUSIONS else NOT_FUSED
         metadata = view.metadata(index)
-        if metadata is None:
-            return Labels(kind, UNKNOWN, NOT_PRINTED)
-        known = self._named.get((kind, metadata))
+        known = self._alike.get((kind, metadata, phase))
         if known is None:
-            found = self._provenances.of(metadata)
-            op_name, source = found.origin.op_name, found.origin.source or NOT_PRINTED
-            known = self._named[kind, metadata] = Labels(kind, found.phase, source, op_name, scope_label(found))
+            provenance = self._provenances.of(metadata) if metadata is not None else None
+            known = self._alike[kind, metadata, phase] = _labels(kind, provenance, phase)
         return known
 
-    def _with_phase(self, view: View, index: int) -> Labels:
-        named = self.named(view, index)
-        found = self._phase_of(view, index) if self._phase_of is not None else None
-        if found is None:
-            return named
-        return Labels(named.kind, found.phase, named.source, named.op_name, named.scope, found.phase_from, found.runs)
+
+def _labels(kind: str, provenance: Provenance | None, phase: InstructionPhase | None) -> Labels:
+    """The labels of what is of a kind and comes from there; without a phase in the one that its own name tells."""
+    origin, named = (Origin(), UNKNOWN) if provenance is None else (provenance.origin, provenance.phase)
+    found = phase or InstructionPhase(named)
+    source, scope = origin.source or NOT_PRINTED, scope_label(provenance)
+    return Labels(kind, found.phase, source, origin.op_name, scope, found.phase_from, found.runs)
 
 
 def _kind(view: View, index: int) -> str:

@@ -107,22 +107,23 @@ class ModuleCost:
 
     def _find_by(self, label: Label) -> Tally:
         tally, value_of = Tally(), attrgetter(label)
-        for name, one in self.running.items():
-            labelled = list(zip([cost for _, cost in one.rows], self.labels[name], strict=True))
-            if label == "phase":
-                for cost, labels in labelled:
-                    for phase, runs in labels.phase_runs:
-                        _add_cost(tally, phase, cost, 1, _runs_of_phase(runs))
-                labelled = [(cost, labels) for cost, labels in labelled if not labels.phase_runs]
-            for (cost, value), count in Counter((cost, value_of(labels)) for cost, labels in labelled).items():
+        for name, counts in self._counts_by_labels.items():
+            alike: Counter[tuple[InstructionCost, str]] = Counter()
+            for (cost, labels), count in counts.items():
+                if label != "phase" or not labels.phase_runs:
+                    alike[cost, value_of(labels)] += count
+                    continue
+                for phase, runs in labels.phase_runs:
+                    _add_cost(tally, phase, cost, count, _runs_of_phase(runs))
+            for (cost, value), count in alike.items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
 
     @cached_property
-    def labels(self) -> dict[str, list[Labels]]:
-        """The labels of the rows of each computation of `running`."""
+    def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
+        """How many rows of each computation of `running` have the same cost and labels."""
         of = self.labeller.of
-        return {name: [of(one.view, row) for row, _ in one.rows] for name, one in self.running.items()}
+        return {name: Counter([(cost, of(one.view, row)) for row, cost in one.rows]) for name, one in self.running.items()}
 
     @property
     def named_phases(self) -> Iterator[str]:
