@@ -41,7 +41,8 @@ _METADATA = lazy_pattern(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\
 class View:
     """The rows of one computation, the lines on which they stand, and by row what they say.
 
-    `shapes` are `None` where they cannot be read.
+    `shapes` are `None` where they cannot be read. `root` is the last row that is marked as the root, else the last one; `None`
+    where there are no rows.
     """
 
     def __init__(self, computation: Computation) -> None:
@@ -49,17 +50,13 @@ class View:
         self.rows = rows = computation.rows
         self.names, self.tails, self.lines = rows.names, rows.tails, rows.lines
         self.heads, self.opcodes, self.shapes = rows.column.heads, rows.opcodes, rows.column.shapes
+        self.root = max(rows.column.marked, default=len(rows) - 1 if rows else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
         self._others: set[int] = set()
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
         self._instructions: dict[int, Instruction] = {}
         self._called: dict[int, list[Callee]] = {}
         self._metadata: dict[int, Metadata | None] = {}
-
-    @cached_property
-    def root(self) -> int | None:
-        """The last row that is marked as the root, else the last one; `None` where there are no rows."""
-        return max(self.rows.column.marked, default=len(self.rows) - 1 if self.rows else None)
 
     # -- names ----------------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class Graph:
         self.args.append(args)
         self.attributes.append(attribute)
         self.sizes.append(max([self.sizes[arg] for arg in args], default=1) if size is None else size)
-        self.coarse.append(any(self.coarse[arg] for arg in args))
+        self.coarse.append(any(map(self.coarse.__getitem__, args)))
         return number
 
     def constant(self, value: float, *, is_coarse: bool = False) -> int:

@@ -383,7 +383,7 @@ def is_constant(form: Sum) -> bool:
 
 def key_of(form: Sum) -> Hashable:
     """What two equal sums share: coefficients are cut to six digits, terms with the coefficient 0 left out."""
-    return tuple(sorted((monomial, f"{value:.6g}") for monomial, value in form.items() if value != 0.0))
+    return tuple(sorted([(monomial, f"{value:.6g}") for monomial, value in form.items() if value != 0.0]))
 
 
 def split_zero(form: Sum) -> Sum:

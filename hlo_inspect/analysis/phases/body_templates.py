@@ -53,7 +53,7 @@ class BodyTemplates:
 
 def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:
     """Whether each argument is one node."""
-    return all(type(argument) is int for argument in arguments)
+    return set(map(type, arguments)) <= {int}
 
 
 def _numbered(value: Value, numbers: Mapping[Value, int]) -> Value:
