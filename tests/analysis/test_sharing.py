@@ -291,6 +291,25 @@ def test_the_modules_share_something_and_not_everything() -> None:
     assert sum(shared) > len(shared) // 2
 
 
+@pytest.mark.parametrize("spelled", [str, without_marks])
+def test_texts_with_names_filled_in_tell_the_same_fingerprints(
+    spelled: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def classes(text: str) -> list[tuple[int, bool]]:
+        read = next(iter(read_modules(open_source(io.StringIO(text)), Wants(graph=True))))
+        found = Fingerprints(read.computations)
+        first: dict[int | None, int] = {}
+        numbers = [found.of(name) for name in read.computations]
+        return [
+            (first.setdefault(number, len(first)), found.is_alone(name)) for number, name in zip(numbers, read.computations)
+        ]
+
+    texts = [spelled(module(seed, layers=20)) for seed in range(20)]
+    filled = [classes(text) for text in texts]
+    forget(monkeypatch, Fingerprints, "_templates")
+    assert [classes(text) for text in texts] == filled
+
+
 def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first test would prove nothing of them."""
     copied: list[BodyTemplate] = []
