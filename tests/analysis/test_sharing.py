@@ -299,10 +299,7 @@ def test_texts_with_names_filled_in_tell_the_same_fingerprints(
         read = next(iter(read_modules(open_source(io.StringIO(text)), Wants(graph=True))))
         found = Fingerprints(read.computations)
         first: dict[int | None, int] = {}
-        numbers = [found.of(name) for name in read.computations]
-        return [
-            (first.setdefault(number, len(first)), found.is_alone(name)) for number, name in zip(numbers, read.computations)
-        ]
+        return [(first.setdefault(found.of(name), len(first)), found.is_alone(name)) for name in read.computations]
 
     texts = [spelled(module(seed, layers=20)) for seed in range(20)]
     filled = [classes(text) for text in texts]
