@@ -478,7 +478,7 @@ class Context:
 
         if self.kernel_times is None or self.timelines is None:
             return None
-        return TimesInStep(self.kernel_times, self.timelines, self.collective_time_of)
+        return TimesInStep(self.kernel_times, self.timelines, self._collective_times_by_place)
 
     @cached_property
     def costing_groups(self) -> list[Costing]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.calls import Bounds, place
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -15,6 +15,7 @@ from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
+from hlo_inspect.analysis.time.steps import Place
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 from hlo_inspect.hlo.instruction import Instruction
 
@@ -190,17 +191,15 @@ NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
 
 class TimesInStep:
     """The times of all runs of a kernel as they are in the step: of one that runs beside the compute stream what nothing
-    hides; those of a collective, which `collective_of` tells, are those of its links, hidden or not.
+    hides; those of one of the `collectives`, by place, are those of its links, hidden or not.
 
     Kernels of the compute stream that take as long and run as often have one `RowTimes`.
     """
 
-    def __init__(
-        self, times: KernelTimes, timelines: Timelines, collective_of: Callable[[Kernel], CollectiveTime | None]
-    ) -> None:
+    def __init__(self, times: KernelTimes, timelines: Timelines, collectives: Mapping[Place, CollectiveTime]) -> None:
         self._times = times
         self._timelines = timelines
-        self._collective_of = collective_of
+        self._collectives = collectives
         self._known: dict[Instruction, RowTimes] = {}
         self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
 
@@ -212,7 +211,7 @@ class TimesInStep:
         return known
 
     def _find_alike(self, kernel: Kernel) -> RowTimes:
-        collective = self._collective_of(kernel)
+        collective = self._collectives.get(place(kernel.instruction))
         bound, estimate = (step.runs_of(kernel) for step in (self._timelines.bound, self._timelines.estimate))
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
