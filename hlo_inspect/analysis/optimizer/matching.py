@@ -12,6 +12,7 @@ from hlo_inspect.analysis.optimizer.exclusions import Exclusions
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.new_values import NewValues
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product
+from hlo_inspect.analysis.optimizer.norms import is_norm
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import claims_of
@@ -233,6 +234,8 @@ class Matcher:
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
+        norms = [state for state in update.states if state.array.shape.elements == 1 and _is_norm(update, state)]
+        update = update.without(norms) if norms else update  # a norm that is kept is no state of an optimizer
         hidden = self.backward_passes.hidden
         claim = next(claims_of(update), None)
         self._unclaimed.pop(array.new, None)
@@ -373,6 +376,15 @@ def _without_shared(form: Sum) -> Sum:
     shared = set.intersection(*terms) if terms else set()
     divisor = tuple(sorted((atom, -exponent) for atom, exponent in shared))
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
+
+
+def _is_norm(update: Update, state: State) -> bool:
+    """Whether a state is a norm, added up from what is in its place before the step."""
+    power = next(iter(state.form)) if len(state.form) == 1 else ONE
+    atom = update.forms.atoms[power[0][0]] if len(power) == 1 and power[0][1] == 0.5 else None
+    if atom is None or atom.op != "sum":
+        return is_norm(update, state.form)
+    return is_norm(update, update.forms.power(split(atom.parts[0], state.old)[1], 0.5))
 
 
 def _descends(claim: Claim) -> bool:

@@ -545,3 +545,22 @@ def test_what_moves_by_one_state_and_something_handed_in_may_be_anything() -> No
     """A mass that is pushed moves as momentum does."""
     text = handed_in("a = multiply m1 nine", "m = add a g", "u = multiply m rate", "new = add w u", outputs="new m", states=1)
     assert facts_of(text)["name"] == "none"
+
+
+def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
+    """The norm of the gradients is added up from an argument, clips them, and is returned."""
+    clip = (
+        "last = f32[] parameter(5)",
+        "squares = f32[4,4]{1,0} multiply(%g, %g)",
+        "added = f32[] reduce(%squares, %zero_s), dimensions={0,1}, to_apply=%add",
+        "total = f32[] add(%last, %added)",
+        "norm = f32[] sqrt(%total)",
+        "inverse = f32[] divide(%one_s, %norm)",
+        "least = f32[] minimum(%inverse, %one_s)",
+        "leasts = f32[4,4]{1,0} broadcast(%least), dimensions={}",
+        "clipped = multiply g leasts",
+    )
+    lines = [line.replace(" g", " clipped") for line in ADAM]
+    text = step_of(*clip, *lines, outputs="new m v", states=2)
+    text = changed(text, r"\) tuple\(%new, %m, %v\)", ", f32[]) tuple(%new, %m, %v, %norm)")
+    assert facts_of(text)["name"] == "adam"
