@@ -56,7 +56,8 @@ class NameCheck:
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
         self._names.update(defined)
-        (uses,) = _operand_names(rows.tails, rows.opcodes)
+        (names,) = _operand_names(rows.tails, rows.opcodes)
+        uses = {*names} - {""}
         if not uses <= self._names:
             uses = self._check_operands(rows)
         if self._computation.reads is not None:
@@ -70,10 +71,10 @@ class NameCheck:
         for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
             opcodes += ("", *column.opcodes) if name is not None else column.opcodes
         uses = _operand_names(run.tails, opcodes, len(run.starts))
-        before = len(uses) - len(run.parts)  # 1 where nothing but an empty set belongs to what is before the first part
+        before = len(uses) - len(run.parts)  # 1 where nothing belongs to what is before the first part
         for number, (_, _, first, end, _, _) in enumerate(run.parts):
-            defined = set(run.names[first:end])
-            if len(defined) != end - first or not uses[number + before] <= defined:
+            defined = {"", *run.names[first:end]}
+            if len(defined) - 1 != end - first or not defined.issuperset(uses[number + before]):
                 yield number
 
     def _note_duplicates(self, rows: Rows) -> None:
@@ -175,10 +176,10 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[set[str]]:
-    """The names in the operands of some rows.
+def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
+    """The names in the operands of some rows, with empty ones for rows without operands.
 
-    The first lines of computations, as many as `starts`, have no opcode. There is one set more than these: that of the rows
+    The first lines of computations, as many as `starts`, have no opcode. There is one list more than these: that of the rows
     before the first one comes first.
     """
     texts = _operand_texts(tails, opcodes)
@@ -187,8 +188,9 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
     if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an instruction on several lines, or odd
         texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
-    if joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
-        return [set(_MARKED.findall(text)) for text in joined.split("\n")]
+    is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
+    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
+        return [_MARKED.findall(text) for text in joined.split("\n")]
     joined = joined.replace("%", "")
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
@@ -196,10 +198,7 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
         joined = _PRINTED_SHAPE.sub("", joined)
     if "#" in joined:
         joined = _TUPLE_INDEX.sub("", joined)
-    names = [set(text.split(", ")) for text in joined.split("\n")]
-    for found in names:
-        found.discard("")
-    return names
+    return [text.split(", ") for text in joined.split("\n")]
 
 
 def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
