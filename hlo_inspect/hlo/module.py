@@ -39,11 +39,12 @@ class ParameterReads:
 
 
 class SharedByComputations:
-    """What the computations of a module need to keep scalars: the heads of the module, what their rows have in common, and the
-    scalars that were looked at last, by name and line of their computation.
+    """What the computations of a module have in common: what the attributes of its instructions mean, its heads, the forms of
+    packed scalars, and the scalars that were looked at last, by name and line of their computation.
     """
 
-    def __init__(self, heads: HeadTable | None = None) -> None:
+    def __init__(self, values: ValueTable | None = None, heads: HeadTable | None = None) -> None:
+        self.values = ValueTable() if values is None else values
         self.heads = HeadTable() if heads is None else heads
         self.scalar_forms: dict[bytes, bytes] = {}
         self.unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = {}
@@ -53,7 +54,6 @@ class SharedByComputations:
 class Computation:
     """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
 
-    `values`: what the attributes of the module's instructions mean.
     `opcodes`: one opcode per instruction where every line was read, else nothing.
     `kept`: the rows of `instructions`, those that were kept.
     `reads`: of the entry, where asked for, which parameters something reads.
@@ -65,7 +65,6 @@ class Computation:
     name: str
     line: int
     is_entry: bool
-    values: ValueTable = field(default_factory=ValueTable)
     opcodes: Sequence[str] = ()
     root_opcode: str | None = None
     kept: Sequence[Instruction | KeptRow] = ()
@@ -75,6 +74,11 @@ class Computation:
     packed_scalars: PackedRows | None = None
     _shared: SharedByComputations = field(default_factory=SharedByComputations)
     _enclosing: EnclosingComputation | None = None
+
+    @property
+    def values(self) -> ValueTable:
+        """What the attributes of the module's instructions mean."""
+        return self._shared.values
 
     def instruction(self, index: int) -> Instruction:
         """A kept instruction. It is made when it is first asked for, and takes the place of its row."""
@@ -212,11 +216,11 @@ class Module:
 
     @cached_property
     def _shared(self) -> SharedByComputations:
-        return SharedByComputations(self.heads)
+        return SharedByComputations(self.values, self.heads)
 
     def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
         """A computation that shares the tables of the module, and is not in `computations` yet."""
-        return Computation(name, line, is_entry, self.values, _shared=self._shared)
+        return Computation(name, line, is_entry, _shared=self._shared)
 
     @cached_property
     def heads(self) -> HeadTable:
