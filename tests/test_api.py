@@ -392,7 +392,7 @@ def only_counted() -> Iterator[None]:
 
 def left(kinds: str) -> Counter[str]:
     """What is still there of the classes of a package."""
-    return Counter(type(one).__name__ for one in gc.get_objects() if type(one).__module__.startswith(kinds))
+    return Counter(type(one).__name__ for one in gc.get_objects() if str(type(one).__module__).startswith(kinds))
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES.names if name not in {"show", "workload"}])
