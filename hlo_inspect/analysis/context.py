@@ -61,6 +61,7 @@ _OF_MACHINE = (
     "kernel_times",
     "timelines",
     "step_times",
+    "times_in_step",
     "costings",
     "costing_groups",
     "_collective_times_by_place",

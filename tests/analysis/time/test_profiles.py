@@ -192,6 +192,18 @@ def test_a_program_with_and_without_changes() -> None:
     assert before.memory_bandwidth == 3352e9
 
 
+def test_kernels_take_on_each_profile_what_it_says() -> None:
+    """Also after they were asked for on another one. The kernel reads and writes 32 bytes."""
+    (module,) = read_modules(open_source(PLAIN), Cost.wants)
+    first = Context(module, AskedMachine((load_profile("h100-sxm"), load_profile("tpu-v5e"))))
+    assert first.costings
+    for one in first.on_each_profile():
+        (costing,) = one.costings
+        assert one.profile is not None
+        assert costing.time is not None
+        assert costing.time.bound.exact == pytest.approx(64 / one.profile.memory_bandwidth)
+
+
 @pytest.mark.parametrize(
     "text",
     [
