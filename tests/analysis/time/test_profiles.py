@@ -200,6 +200,7 @@ def test_kernels_take_on_each_profile_what_it_says() -> None:
     for one in first.on_each_profile():
         (costing,) = one.costings
         assert one.profile is not None
+        assert one.profile.memory_bandwidth is not None
         assert costing.time is not None
         assert costing.time.bound.exact == pytest.approx(64 / one.profile.memory_bandwidth)
 
