@@ -43,6 +43,7 @@ UNCHANGED = frozenset(
 
 UNCHANGED_TARGETS = frozenset(
     {
+        "AwsNeuronTransferWithStaticRing",
         "LayoutConstraint",
         "MoveToDevice",
         "MoveToHost",

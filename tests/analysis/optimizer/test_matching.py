@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.analysis.optimizer import matching, normal_form
 from hlo_inspect.analysis.optimizer.graph import Input
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep, find_state_arrays
@@ -564,3 +565,14 @@ def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
     text = step_of(*clip, *lines, outputs="new m v", states=2)
     text = changed(text, r"\) tuple\(%new, %m, %v\)", ", f32[]) tuple(%new, %m, %v, %norm)")
     assert facts_of(text)["name"] == "adam"
+
+
+def test_what_neuron_transfers_is_what_it_was() -> None:
+    """The custom call says how an array is moved, and returns it: the weight to the forward pass, the gradient to its norm."""
+    call = 'f32[4,4]{1,0} custom-call(%{}), custom_call_target="AwsNeuronTransferWithStaticRing"'
+    text = step_of(f"moved = {call.format('g')}", "u = multiply moved rate", "v = add w u", f"new = {call.format('v')}")
+    text = changed(text, "%h = ", f"%sent = {call.format('w')}\n  %h = ")
+    text = changed(text, r"dot\(%x, %w\)", "dot(%x, %sent)")
+    facts = facts_of(text)
+    assert (facts["name"], facts["learning_rate"]) == ("sgd", 0.01)
+    assert hlo_inspect.inspect(text, ("cost",)).facts["cost.unknown_custom_calls"] == 0

@@ -1,7 +1,8 @@
 """Custom calls that do no work: they say how a value is laid out, sharded or placed, or where something starts and ends.
 
 Sources: `xla/service/spmd/shardy/constants.h`, `xla/service/memory_annotations.h`, `xla/hlo/ir/hlo_instructions.h`,
-`xla/service/collective_ops_utils.h`, `xla/hlo/transforms/despecializer.cc`, `xla/service/memory_space_assignment/slice.h`.
+`xla/service/collective_ops_utils.h`, `xla/hlo/transforms/despecializer.cc`, `xla/service/memory_space_assignment/slice.h`;
+`transfer_with_static_ring` of transformers-neuronx.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _SHARDINGS = """
 """
 _PLACES = """
     LayoutConstraint annotate_device_placement MoveToHost MoveToDevice PinToDevice PinToDeviceSram Pin Unpin CreateBuffer
-    AllocateBuffer ConcatBitcast ZeroCrop
+    AllocateBuffer ConcatBitcast ZeroCrop AwsNeuronTransferWithStaticRing
 """
 _BORDERS = """
     AsyncCollectiveStart AsyncCollectiveDone PrepareAsyncCallStart PrepareAsyncCallDone NopReturnToken __nop SliceId
