@@ -568,11 +568,11 @@ def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
 
 
 def test_what_neuron_transfers_is_what_it_was() -> None:
-    """The custom call says how an array is moved, and returns it: the weight to the forward pass, the gradient to its norm."""
-    call = 'f32[4,4]{1,0} custom-call(%{}), custom_call_target="AwsNeuronTransferWithStaticRing"'
-    text = step_of(f"moved = {call.format('g')}", "u = multiply moved rate", "v = add w u", f"new = {call.format('v')}")
-    text = changed(text, "%h = ", f"%sent = {call.format('w')}\n  %h = ")
-    text = changed(text, r"dot\(%x, %w\)", "dot(%x, %sent)")
-    facts = facts_of(text)
+    """The custom call says how an array is moved, and returns it: the weight to the forward pass, and what the step returns."""
+    call = 'f32[4,4]{1,0} custom-call(%OPERAND), custom_call_target="AwsNeuronTransferWithStaticRing"'
+    sent, moved, new = (call.replace("OPERAND", name) for name in ("w", "g", "v"))
+    text = step_of(f"moved = {moved}", "u = multiply moved rate", "v = add w u", f"new = {new}")
+    text = changed(text, "%h = ", f"%sent = {sent}\n  %h = ")
+    facts = facts_of(changed(text, r"dot\(%x, %w\)", "dot(%x, %sent)"))
     assert (facts["name"], facts["learning_rate"]) == ("sgd", 0.01)
     assert hlo_inspect.inspect(text, ("cost",)).facts["cost.unknown_custom_calls"] == 0
