@@ -21,6 +21,7 @@ from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
 MAX_DEPTH = 500  # of calls in calls
 CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
+MAX_NESTING = 64  # of tuples in tuples: in a text without ids an element can be one of itself
 MAX_FAULTS = 1000
 LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
 MAX_VISITS = 4  # of each row, beside these
@@ -304,7 +305,9 @@ class Frames:
 
     def _element(self, place: Place) -> Place | None:
         number = self._frames[place[0]].view.element_number(place[1])
-        return self.operand(place, 0, (number, *place[2])) if number is not None else None
+        if number is None or len(place[2]) >= MAX_NESTING:
+            return None
+        return self.operand(place, 0, (number, *place[2]))
 
     def _member(self, place: Place) -> Place | None:
         index = place[2]

@@ -7,6 +7,7 @@ import pytest
 from hlo_inspect import Report, inspect
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms
+from tests.analysis.optimizer.programs import entry_of, facts_of
 
 F = "f32[64]{0}"
 
@@ -68,3 +69,12 @@ def test_a_sum_with_itself_many_times_over_is_walked_once() -> None:
     forms = NormalForms(graph)
     assert forms.form(total) == {((forms.leaf(0), 1.0),): 2.0**1000}
     assert not forms.is_cut_short
+
+
+def test_an_element_of_itself_ends() -> None:
+    """Printed without ids all elements have one name, and each seems to be taken of the one before, the first of itself."""
+    lines = (
+        "get-tuple-element = f32[4] get-tuple-element(get-tuple-element), index=0",
+        "ROOT t = (f32[4]) tuple(get-tuple-element)",
+    )
+    assert facts_of(entry_of("p = f32[4] parameter(0)", *lines))["name"] == "none"
