@@ -156,7 +156,7 @@ class AtomDependence:
         return self._inputs[atom]
 
     def are_scalars(self, atom: int) -> bool:
-        """Whether every leaf of an atom has one element, or one is taken of it and it holds constants alone."""
+        """Whether every leaf of an atom has one element, or one is taken of it and nothing in it is computed or a state."""
         self._extend()
         return self._scalar[atom]
 

@@ -28,7 +28,8 @@ MAX_STATES = 64  # of one array
 class Matcher:
     """Matches the arrays of one step with the rules.
 
-    With `gradients_are_inputs` the step is an update alone: its gradients are handed in.
+    With `gradients_are_inputs` the step is an update alone: its gradients are handed in, and only rules with two states say so.
+    `changed` are the arrays that gradients change, as far as `weights` has looked.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
@@ -51,6 +52,7 @@ class Matcher:
         beside = self.counters + self.accumulators
         self.values = NewValues(flow, self.forms, self.input_dependence, self.moving, beside, reads_inputs=gradients_are_inputs)
         self.dependence = self.values.dependence
+        self.changed: list[StateArray] = []
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
@@ -65,7 +67,7 @@ class Matcher:
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
-        candidates = self._changed_by_gradients()
+        candidates = self.changed = self._changed_by_gradients()
         possible = {id(array) for array in candidates}
         for array in self.moving:
             if not any(id(one) in possible for one in (array, *array.same_value)) and self.values.is_state(array):
@@ -110,11 +112,6 @@ class Matcher:
             if len(self._states_of(array)) > 1
             and any(self.values.inputs_behind(one) & self._handed_in for one in self._chain_of(array))
         ]
-
-    @property
-    def holds_gradients(self) -> bool:
-        """Whether an array is changed by something that is computed from it."""
-        return any(self.values.feeds_itself(array) for array in self.moving)
 
     @cached_property
     def _handed_in(self) -> int:
@@ -234,16 +231,14 @@ class Matcher:
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
-        norms = [state for state in update.states if state.array.shape.elements == 1 and _is_norm(update, state)]
-        update = update.without(norms) if norms else update  # a norm that is kept is no state of an optimizer
+        norms = [state for state in update.states if _is_norm_of_clip(update, state)]
+        update = update.without(norms) if norms else update
         hidden = self.backward_passes.hidden
         claim = next(claims_of(update), None)
         self._unclaimed.pop(array.new, None)
         if claim is None:
             self._unclaimed[array.new] = (update.refused_states, hidden)
         is_learnt = self._is_gradient(update, claim)
-        if self._gradients_are_inputs and not is_learnt:
-            return None
         if is_learnt is False and claim is not None and self.backward_passes.is_in(update, self._chain(array)):
             claim = None  # a gradient between matrices
         if is_learnt is False and (claim is not None or self.backward_passes.is_anywhere(update) is False):
@@ -254,6 +249,8 @@ class Matcher:
             claim = None
         if claim is not None and not self._agrees(claim, update):
             claim = None
+        if claim is None and self._gradients_are_inputs:
+            return None
         if claim is None:
             seen = self.backward_passes.is_in(update, self._chain(array))
             is_learnt = True if is_learnt or seen or self.backward_passes.is_anywhere(update) else seen
@@ -272,7 +269,7 @@ class Matcher:
 
     def _is_gradient(self, update: Update, claim: Claim | None) -> bool | None:
         """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule, one
-        shows it for all.
+        shows it for all, and where gradients are inputs the rule alone.
         """
         rule = claim.rule if claim is not None and len(claim.roles) > 1 else ""
         if rule in self._learnt_by or self._gradients_are_inputs:
@@ -378,8 +375,16 @@ def _without_shared(form: Sum) -> Sum:
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 
 
-def _is_norm(update: Update, state: State) -> bool:
-    """Whether a state is a norm, added up from what is in its place before the step."""
+def _is_norm_of_clip(update: Update, state: State) -> bool:
+    """Whether a state is nothing but the norm, added up from what is in its place before the step, by which gradients are kept
+    within a limit. A norm that a step is divided by is a state of the optimizer.
+    """
+    if state.array.shape.elements != 1:
+        return False
+    forms = (update.form, *(other.form for other in update.states if other is not state))
+    holding = {atom for form in forms for monomial in form for atom, _ in monomial if update.holds(atom, state.new)}
+    if not all(map(update.is_bound, holding)):
+        return False
     power = next(iter(state.form)) if len(state.form) == 1 else ONE
     atom = update.forms.atoms[power[0][0]] if len(power) == 1 and power[0][1] == 0.5 else None
     if atom is None or atom.op != "sum":

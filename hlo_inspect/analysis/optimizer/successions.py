@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from heapq import heapify, heappop, heappush
+from operator import or_
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
@@ -246,7 +248,7 @@ class Successions:
         pairs: dict[int, list[tuple[bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
-            handed_in = self._handed_in(self._nodes[number])
+            handed_in = self._handed_in(number)
             for node, factor in sums.held(self._nodes[number]).items():
                 source = self._by_node.get(node)
                 if source is None or source in self._taken or self._inputs[source] != self._texts[number]:
@@ -263,18 +265,40 @@ class Successions:
             )
             self._assign([(number, source) for *_, number, source in best])
 
-    def _handed_in(self, node: int) -> Input | None:
-        """The input `g` of an average `k * m + (1 - k) * g`, as far as the text says which is which."""
+    def _handed_in(self, number: int) -> Input | None:
+        """Of an output `k * a + (1 - k) * b` the input that is averaged, not the old average: the one that is no alias, or on
+        which more outputs depend.
+        """
+        averaged = self._averaged(self._nodes[number])
+        if averaged is None:
+            return None
+        alias = self._aliases[number]
+        if alias in averaged:
+            return averaged[0] if alias == averaged[1] else averaged[1]
+        reached = self._reached(averaged)
+        return max(averaged, key=reached.__getitem__) if reached[averaged[0]] != reached[averaged[1]] else averaged[1]
+
+    def _averaged(self, node: int) -> tuple[Input, Input] | None:
+        """The inputs `a` and `b` of `k * a + (1 - k) * b`."""
         graph = self._graph
         if graph.ops[node] != "add":
             return None
         products = [graph.args[arg] if graph.ops[arg] == "multiply" else () for arg in graph.args[node]]
-        for kept, added in (products, reversed(products)):
-            for g, share in zip(added, reversed(added), strict=True):
-                is_rest = graph.ops[share] == "subtract" and graph.value(graph.args[share][0]) == 1.0
-                if is_rest and graph.args[share][1] in kept:
-                    return self._by_node.get(g)
+        for first, second in (products, reversed(products)):
+            for b, rest in zip(second, reversed(second), strict=True):
+                is_rest = graph.ops[rest] == "subtract" and graph.value(graph.args[rest][0]) == 1.0
+                others = [a for a, k in zip(first, reversed(first), strict=True) if is_rest and k == graph.args[rest][1]]
+                if others and others[0] in self._by_node and b in self._by_node:
+                    return self._by_node[others[0]], self._by_node[b]
         return None
+
+    def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
+        """How many outputs depend on each of some inputs."""
+        bits = {node: 1 << number for number, (node, one) in enumerate(self._by_node.items()) if one in sources}
+        below: dict[int, int] = {}
+        for node in self._graph.below(self._nodes):
+            below[node] = reduce(or_, (below[arg] for arg in self._graph.args[node]), bits.get(node, 0))
+        return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
         """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""

@@ -524,6 +524,8 @@ def test_the_gradient_of_an_update_alone_is_handed_in() -> None:
     names = ("name", "update_count", "learning_rate", "beta1", "beta2", "epsilon")
     assert [facts[name] for name in names] == ["adam", 1, 0.01, 0.9, 0.5, 1e-8]
     assert facts_of(changed(text, "sqrt", "cbrt"))["name"] == "none"
+    rising = changed(text, r"add\(%w, %u\)", "subtract(%w, %u)")
+    assert facts_of(rising)["update_count"] == 0  # what goes up is no update
 
 
 def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:
@@ -533,12 +535,13 @@ def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:
     assert (facts["name"], facts["decayed_count"], facts.get("weight_decay")) == ("adamw", 1, None)
 
 
-def test_of_an_average_with_a_decay_that_is_handed_in_the_rest_is_the_share_of_the_gradient() -> None:
-    """`free * m1 + (1 - free) * g`: without an alias either could be the old value."""
-    decays = ("rest_s = f32[] subtract(%one_s, %free_s)", "rest = f32[4,4]{1,0} broadcast(%rest_s), dimensions={}")
-    lines = (*decays, "a = multiply m1 free", "b = multiply g rest", *ADAM[2:])
-    text = handed_in(*lines, outputs="new m v", states=2, donated=False)
-    (row,) = overview_of(text).rows
+@pytest.mark.parametrize("donated", [False, True])
+@pytest.mark.parametrize("shares", ["a = multiply m1 free|b = multiply g rest", "a = multiply m1 rest|b = multiply g free"])
+def test_the_old_value_of_an_average_with_a_decay_that_is_handed_in(shares: str, *, donated: bool) -> None:
+    """Of `free * m1 + (1 - free) * g`, or with the shares in turn, other states take in the gradient too."""
+    rest = ("rest_s = f32[] subtract(%one_s, %free_s)", "rest = f32[4,4]{1,0} broadcast(%rest_s), dimensions={}")
+    lines = (*rest, *shares.split("|"), *ADAM[2:])
+    (row,) = overview_of(handed_in(*lines, outputs="new m v", states=2, donated=donated)).rows
     assert (row.rule, row.roles["first_moment"].source[1], row.roles["second_moment"].source[1]) == ("adam", 1, 2)
 
 
@@ -565,6 +568,26 @@ def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
     text = step_of(*clip, *lines, outputs="new m v", states=2)
     text = changed(text, r"\) tuple\(%new, %m, %v\)", ", f32[]) tuple(%new, %m, %v, %norm)")
     assert facts_of(text)["name"] == "adam"
+    divided = changed(text, r"minimum\(%inverse, %one_s\)", "multiply(%inverse, %one_s)")
+    assert facts_of(divided)["name"] != "adam"  # the norm of all steps is a state
+
+
+def test_the_norm_of_all_gradients_so_far_is_a_state() -> None:
+    """AdaGrad-Norm is no SGD: its step is divided by the norm that it keeps."""
+    text = step_of(
+        "last = f32[] parameter(3)",
+        "squares = f32[4,4]{1,0} multiply(%g, %g)",
+        "added = f32[] reduce(%squares, %zero_s), dimensions={0,1}, to_apply=%add",
+        "before = f32[] multiply(%last, %last)",
+        "total = f32[] add(%before, %added)",
+        "norm = f32[] sqrt(%total)",
+        "norms = f32[4,4]{1,0} broadcast(%norm), dimensions={}",
+        "unit = divide g norms",
+        "u = multiply unit rate",
+        "new = add w u",
+    )
+    text = changed(text, r"\(f32\[4,4\]\{1,0\}\) tuple\(%new\)", "(f32[4,4]{1,0}, f32[]) tuple(%new, %norm)")
+    assert rules_of(text) == ["unknown"]
 
 
 def test_what_neuron_transfers_is_what_it_was() -> None:
