@@ -6,8 +6,8 @@ shape an instruction writes a part of. A program of which one instruction comput
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,10 +31,13 @@ _REDUCTIONS = frozenset({"reduce", "reduce-window", "all-reduce", "reduce-scatte
 _COMPUTES_NOTHING = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "reshape", "partition-id", "replica-id"}
 )
+_REORDERING = frozenset({"bitcast", "copy", "reshape", "transpose"})
 _RUN_OTHERS = frozenset({"call", "conditional", "while"})
 """What computes nothing by itself: what it runs may be a whole network."""
 _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
 """How names of modules begin whose op_names tell a backward pass."""
+
+_Dimensions = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,10 @@ def find_program(
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
     writes = list(_writes(views)) if module.wants.graph and _WRITING & module.opcode_counts.keys() else []
-    cache = tuple(leaf for leaf in _replaced(interface) if any(write.is_to(leaf.shape) for write in writes))
-    if cache and has_matmuls is not False:
-        is_one = any(write.is_one_position for write in writes if any(write.is_to(leaf.shape) for leaf in cache))
+    caches = _caches(_replaced(interface), writes, views)
+    if caches and has_matmuls is not False:
+        is_one = any(write.is_one_position for _, to_cache in caches for write in to_cache)
+        cache = tuple(leaf for leaf, _ in caches)
         return Program("decode step" if is_one else "inference step", cache, has_matmuls=has_matmuls)
     is_forward = has_matmuls and names_tell and overview is not None and not overview.rows
     return Program("forward pass" if is_forward else "program", has_matmuls=has_matmuls)
@@ -133,16 +137,41 @@ def _replaced(interface: Interface) -> list[ParameterLeaf]:
     ]
 
 
+def _caches(
+    leaves: Sequence[ParameterLeaf], writes: Sequence[_Write], views: Views
+) -> list[tuple[ParameterLeaf, list[_Write]]]:
+    """The arrays that something writes to, or to one element of their first dimension, and what does: in the order of their
+    dimensions, or in one that the module brings such arrays into.
+    """
+    reordered = _reordered(views) if leaves and writes else {}
+    found = []
+    for leaf in leaves:
+        dimensions = leaf.shape.dimensions
+        orders = [dimensions, *reordered.get(dimensions, ())]
+        written = {*orders, *(order[1:] for order in orders), *reordered.get(dimensions[1:], ())}
+        found.append((leaf, [write for write in writes if write.whole in written]))
+    return [(leaf, of_leaf) for leaf, of_leaf in found if of_leaf]
+
+
+def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
+    """By the dimensions of arrays the other orders of the same ones that these are brought into, or from."""
+    orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
+    for name in views.computations:
+        view = views.of(name)
+        for row in [row for row, opcode in enumerate(view.opcodes) if opcode in _REORDERING]:
+            before, after = _dimensions(view.operand_shape(row, 0)), _dimensions(view.shapes[row])
+            if before is not None and after is not None and before != after and Counter(before) == Counter(after):
+                orders[before].add(after)
+                orders[after].add(before)
+    return orders
+
+
 @dataclass(frozen=True, slots=True)
 class _Write:
     """An instruction that writes a part of an array: the sizes of the array and of the part, of a scatter without its order."""
 
-    whole: tuple[int | None, ...]
-    part: tuple[int | None, ...]
-
-    def is_to(self, shape: ArrayShape) -> bool:
-        """Whether it writes to an array of this shape, or to one element of its first dimension, transposed or not."""
-        return Counter(self.whole) in (Counter(shape.dimensions), Counter(shape.dimensions[1:]))
+    whole: _Dimensions
+    part: _Dimensions
 
     @property
     def is_one_position(self) -> bool:
@@ -167,5 +196,5 @@ def _write(view: View, row: int, opcode: str) -> Iterator[_Write]:
         yield _Write(whole, part)
 
 
-def _dimensions(shape: Shape | None) -> tuple[int | None, ...] | None:
+def _dimensions(shape: Shape | None) -> _Dimensions | None:
     return shape.dimensions if isinstance(shape, ArrayShape) else None

@@ -71,7 +71,7 @@ def _named(context: Context) -> str:
     program = context.program
     if program.opcode == "custom-call":
         targets = {call.target for call in context.custom_calls}
-        return f"one custom call of {targets.pop()}" if len(targets) == 1 else "one custom call"
+        return f"one custom call of {targets.pop()}" if len(targets) == 1 and all(targets) else "one custom call"
     if program.opcode:
         return f"one reduction, {program.opcode}," if program.kind == "reduction" else f"one {program.opcode}"
     if program.kind == "program" and program.has_matmuls is not None:
@@ -113,7 +113,7 @@ def _compute(context: Context) -> Parts:
     if unknown:
         targets = {call.target for call in unknown}
         yield "; FLOPs of "
-        yield targets.pop() if len(targets) == 1 else Amount(len(unknown), "count", "custom call")
+        yield targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
         yield " not known"
 
 

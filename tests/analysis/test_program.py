@@ -241,6 +241,25 @@ def test_a_cache_may_be_written_in_another_order_of_its_dimensions() -> None:
     assert (found.kind, [leaf.number for leaf in found.cache]) == ("decode step", [1])
 
 
+def test_a_write_to_an_array_of_other_dimensions_is_none_to_a_cache() -> None:
+    """One that the module does not make of the donated array, although it has as many elements in each of its dimensions."""
+    text = """HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY e {
+  a = f32[8,16]{1,0} parameter(0)
+  b = f32[16,8]{1,0} parameter(1)
+  x = f32[16,1]{1,0} parameter(2)
+  position = s32[] parameter(3)
+  zero = s32[] constant(0)
+  n = f32[8,16]{1,0} negate(a)
+  new = f32[16,8]{1,0} dynamic-update-slice(b, x, zero, position)
+  d = f32[16,16]{1,0} dot(new, n), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[8,16]{1,0}, f32[16,16]{1,0}) tuple(n, d)
+}
+"""
+    assert program(text) == Program("forward pass", has_matmuls=True)
+
+
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"
 
 

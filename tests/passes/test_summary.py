@@ -282,6 +282,9 @@ def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     found = hlo_inspect.inspect(alone, "summary", also=("cost",))
     assert lines(found)[""].startswith("one custom call of mine on 1 parameter")
     assert lines(found)["compute"] == "64 B accessed; FLOPs of mine not known"
+    found = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary", also=("cost",))
+    assert lines(found)[""].startswith("one custom call on 1 parameter")
+    assert lines(found)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:

@@ -165,6 +165,7 @@ class ParameterRelations:
         moved = self._moving.of(fused) if fused is not None else None
         if fused is None or moved is None:
             return None
+        # The rows passed are not in `made`: each has a step back, and arrays are in it by where such steps end (`_made_at`).
         opcode = fused.rows.opcodes[moved.row]
         if opcode == "parameter":
             number = self._views.of(fused.name).parameter_number(moved.row)

@@ -11,7 +11,7 @@ from typing import Literal, cast
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import ELEMENTWISE
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_SPACES = 16
@@ -72,6 +72,7 @@ _WITHOUT_MARKS = ELEMENTWISE | {
     "get-tuple-element", "iota", "pad", "parameter", "reduce", "reshape", "reverse", "slice", "transpose", "tuple",
 }  # fmt: skip
 """What compilers fuse or apply and say nothing more of."""
+_FUSING_OR_APPLYING = opcodes_that_call("fused", "applied")
 _LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
 """How GPU calls the computation of a fusion: by what it does."""
@@ -85,18 +86,30 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, views, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, views, "gpu", "fingerprint_before_lhs")
-    found = next(_marked(_telling(module)), ("cpu", "no mark of another platform"))
+    found = next(_marked(_telling(module, views)), ("cpu", "no mark of another platform"))
     return _platform(module, views, *found)
 
 
-def _telling(module: Module) -> Iterator[str]:
-    """The tails of the rows that may have marks: those of the entry, and of computations that hold more than what is fused
-    everywhere.
+def _telling(module: Module, views: Views) -> Iterator[str]:
+    """The tails of the rows that may have marks: all except those of computations that are at most fused or applied and that
+    hold no more than what is fused everywhere.
     """
-    for computation in module.computations.values():
+    called = _called(module, views)
+    for name, computation in module.computations.items():
         rows = computation.rows
-        if computation is module.entry or not _WITHOUT_MARKS.issuperset(rows.opcodes):
+        if computation is module.entry or name in called or not _WITHOUT_MARKS.issuperset(rows.opcodes):
             yield from rows.tails
+
+
+def _called(module: Module, views: Views) -> set[str]:
+    """The names of the computations that something runs and neither fuses nor applies."""
+    callers = (
+        views.of(name).instruction_at(row)
+        for name, computation in module.computations.items()
+        for row in computation.rows.column.calling
+        if computation.rows.opcodes[row] not in _FUSING_OR_APPLYING
+    )
+    return {callee.name for caller in callers if caller is not None for callee in caller.called}
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
@@ -125,10 +138,10 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
         return Platform(name, mark, 4, chip.table_alignment, reuses_allocations=not chip.is_recent)
     if name == "gpu":
         return Platform(name, mark)
-    is_old = any("parallel_fusion" in computation for computation in module.computations) or _calls_onednn(module)
+    is_old = any("parallel_fusion" in computation for computation in module.computations) or _calls_onednn(module, views)
     return Platform(name, mark, keeps_trace=False, cpu_alignment=16 if is_old else 64)
 
 
-def _calls_onednn(module: Module) -> bool:
+def _calls_onednn(module: Module, views: Views) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    return any("__onednn$matmul" in tail for tail in _telling(module))
+    return any("__onednn$matmul" in tail for tail in _telling(module, views))

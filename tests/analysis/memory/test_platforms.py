@@ -57,6 +57,45 @@ def test_marks_of_what_is_fused(read: Callable[..., Context], inside: str, platf
 
 
 @pytest.mark.parametrize(
+    "caller",
+    [
+        "call(%x), to_apply=%run",
+        "async-done(%started), calls=%run",
+        "conditional(%p, %x, %x), true_computation=%run, false_computation=%other",
+        "while(%x), condition=%still, body=%run",
+    ],
+)
+def test_marks_of_what_is_called(read: Callable[..., Context], caller: str) -> None:
+    """One row may be all that a computation holds that is called, run by a loop or a branch."""
+    text = f"""HloModule m, is_scheduled=true
+
+%run (a: f32[8]) -> f32[8] {{
+  %a = f32[8]{{0}} parameter(0)
+  ROOT %n = f32[8]{{0}} negate(%a), backend_config={{"operation_queue_id":"0"}}
+}}
+
+%other (b: f32[8]) -> f32[8] {{
+  ROOT %b = f32[8]{{0}} parameter(0)
+}}
+
+%still (c: f32[8]) -> pred[] {{
+  %c = f32[8]{{0}} parameter(0)
+  ROOT %p.1 = pred[] constant(false)
+}}
+
+ENTRY %main (x: f32[8]) -> f32[8] {{
+  %x = f32[8]{{0}} parameter(0)
+  %p = pred[] constant(true)
+  {"%started = ((f32[8]{0}), f32[8]{0}) async-start(%x), calls=%run" if "async" in caller else ""}
+  ROOT %r = f32[8]{{0}} {caller}
+}}
+"""
+    context = read(text, GRAPH)
+    found = find_platform(context.module, context.views)
+    assert (found.name, found.mark) == ("gpu", "operation_queue_id")
+
+
+@pytest.mark.parametrize(
     ("text", "alignment"),
     [
         (TEXT, 64),
