@@ -162,7 +162,9 @@ class Table(Shown):
     ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
         columns, items = tuple(columns), list(items)
-        rows = tuple(zip(*[map(column.get, items) for column in columns if column.get is not None], strict=True))
+        getters = [column.get for column in columns if column.get is not None]
+        values = [[get(item) for item in items] for get in getters]
+        rows = tuple(zip(*values, strict=True)) if values else ((),) * len(items)
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
