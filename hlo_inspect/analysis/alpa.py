@@ -128,7 +128,7 @@ def _multiplications(call: Instruction) -> float | None:
     if "cublas" not in (call.attr("custom_call_target") or ""):
         return None
     shapes = [call.shape] if CALL in call.name else []
-    shapes += call.operand_shapes
+    shapes += call.operand_shapes or ()
     leaves = [leaf for shape in shapes if shape is not None for _, leaf in array_leaves(shape)]
     matrices = [leaf for leaf in leaves if leaf.dtype == "f32" and len(leaf.dimensions) == 2]
     if len(matrices) < 3:
@@ -139,7 +139,7 @@ def _multiplications(call: Instruction) -> float | None:
 
 def _elements(collective: Instruction, rank: int) -> int | None:
     """The elements of its first operand, where that is an f32 array of so many dimensions."""
-    shapes = collective.operand_shapes if collective.opcode in RESIZING_OPCODES else [collective.shape]
+    shapes = collective.operand_shapes or () if collective.opcode in RESIZING_OPCODES else [collective.shape]
     first = _first_leaf(shapes[0]) if shapes else None
     return first.elements if first is not None and first.dtype == "f32" and len(first.dimensions) == rank else None
 

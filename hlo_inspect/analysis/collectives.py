@@ -222,7 +222,7 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
 
 def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
     """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
-    shapes = instruction.operand_shapes
+    shapes = instruction.operand_shapes or ()
     if len(shapes) > 1 and instruction.has("slice_sizes"):
         shapes = shapes[:1]  # a permute in place names the output and two offsets after its operand
     known = [_bytes(shape) for shape in shapes]

@@ -135,8 +135,11 @@ def find_custom_calls(module: Module) -> list[CustomCall]:
 
 
 def operand_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the arrays of all operands; an operand that is used twice counts twice."""
-    return total([None if shape is None else shape.array_bytes for shape in instruction.operand_shapes])
+    """Bytes of the arrays of all operands; an operand that is used twice counts twice. `None` where the operands were not read,
+    too.
+    """
+    shapes = instruction.operand_shapes
+    return None if shapes is None else total([None if shape is None else shape.array_bytes for shape in shapes])
 
 
 def result_bytes(instruction: Instruction) -> int | None:

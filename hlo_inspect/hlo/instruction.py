@@ -76,7 +76,7 @@ class Callee(NamedTuple):
 
 class Instruction:
     """One instruction. `operand_shapes` are the shapes of its operands as they are printed, else as their definitions print
-    them, where `resolve_operands` was asked for them.
+    them, and `None` where `resolve_operands` was not asked for them.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class Instruction:
         self.shape = head.shape
         self.line = line
         self.is_root = bool(root)
-        self.operand_shapes: tuple[Shape | None, ...] = ()
+        self.operand_shapes: tuple[Shape | None, ...] | None = None
         self._operand_text = tail[:close]
         self._operands: tuple[Operand, ...] | None = None
         self._attributes = tail[close + 1 :]
@@ -140,6 +140,7 @@ class Instruction:
         """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
         text = self._operand_text
         if self.opcode in LITERAL_OPCODES or not text:
+            self.operand_shapes = ()
             return
         heads = list(map(definitions.get, text.replace("%", "").split(", ")))
         if None not in heads or _PRINTED_NAMES.fullmatch(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from hlo_inspect.analysis.context import Context, PhasesFrom
@@ -82,7 +82,7 @@ class ModuleReports:
         self._answering = list(dict.fromkeys((*running, find_pass(MODULE_FACTS))))
         self.specs = tuple(spec for one in self._answering for spec in one.specs)
         profiles = [] if profile is None else [profile] if isinstance(profile, str) else list(profile)
-        self.wants = _wants(running, self.chosen, with_profile=bool(profiles))
+        self.wants = _wants(running, self.chosen, self._also, with_profile=bool(profiles))
         left_out = self.chosen[0].also if self.chosen else ()
         self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
         self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
@@ -215,11 +215,14 @@ def _with_included(passes: Iterable[Pass]) -> list[Pass]:
     return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
 
 
-def _wants(running: Iterable[Pass], chosen: Iterable[Pass], *, with_profile: bool) -> Wants:
-    """What the facts of all passes and the tables of the chosen ones need of a module."""
+def _wants(running: Iterable[Pass], chosen: Iterable[Pass], also: Set[str], *, with_profile: bool) -> Wants:
+    """What the facts of all passes and the tables of the chosen ones need of a module. A chosen pass shows tables as those that
+    it includes have them where it is asked for what its command adds.
+    """
     wants = find_pass(MODULE_FACTS).wants
     for one in running:
         wants |= one.wants
-    for one in chosen:
+    shown = _with_included(one for one in chosen if not also.isdisjoint(one.also))
+    for one in (*chosen, *shown):
         wants |= one.table_wants | one.profile_wants if with_profile else one.table_wants
     return wants

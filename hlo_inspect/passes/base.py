@@ -56,8 +56,9 @@ class Pass(Question):
     """One question about a module, and the command of that name.
 
     `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
-    made where the pass was asked for by its name; `profile_wants` what they need more where a hardware profile is named. What
-    `asks_phases` needs the graph of a module where names leave phases open.
+    made where the pass was asked for by its name, and for those in which a pass that includes it shows them with `also`;
+    `profile_wants` what they need more where a hardware profile is named. What `asks_phases` needs the graph of a module where
+    names leave phases open.
 
     What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
     """

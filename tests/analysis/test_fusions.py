@@ -110,6 +110,15 @@ def test_tuples_and_tokens(entry: Entry) -> None:
     assert (fusion.operand_bytes, fusion.result_bytes, fusion.outputs) == (19, 16, 1)
 
 
+def test_operands_that_were_not_read() -> None:
+    """Their bytes are not known, which is not 0."""
+    text = (
+        f"HloModule m\n\n{ADDED}\nENTRY %e {{\n  {P}\n  {Q}\n  ROOT %f = f32[4] fusion(%p, %q), kind=kLoop, calls=%added\n}}\n"
+    )
+    (fusion,) = find_fusions(module(text, Wants(frozenset({"fusion"}))))
+    assert (fusion.operand_bytes, fusion.result_bytes) == (None, 16)
+
+
 def test_without_operands(entry: Entry) -> None:
     (fusion,) = entry("ROOT %f = f32[4]{0} fusion(), kind=kCustom, calls=%added", before=ADDED).fusions
     assert (fusion.operand_bytes, fusion.result_bytes) == (0, 16)

@@ -73,7 +73,7 @@ def contents(found: Module) -> dict[str, Any]:
         "entry": found.entry.name if found.entry else None,
         "opcodes": {name: sorted(c.opcodes) for name, c in found.computations.items()},
         "instructions": [
-            (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes)), texts(i))
+            (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes or ())), texts(i))
             for c in found.computations.values()
             for i in c.instructions
         ],

@@ -127,7 +127,7 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
     }
     found = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
     found.resolve_operands(definitions)
-    shapes = [None if shape is None else str(shape) for shape in found.operand_shapes]
+    shapes = [None if shape is None else str(shape) for shape in found.operand_shapes or ()]
     assert shapes == ["f32[2]", "f32[5]", "s8[4]", "pred[3]", None, None, None, "f32[7]"]
 
 
@@ -145,7 +145,7 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
 def test_operand_shapes_as_printers_write_them(operands: str, expected: list[str | None]) -> None:
     found = instruction(f"x = f32[] custom-call({operands})")
     found.resolve_operands({"a": HeadTable()["f32[2]{0} negate"], "b": HeadTable()["s8[4] negate"]})
-    assert [None if shape is None else str(shape) for shape in found.operand_shapes] == expected
+    assert [None if shape is None else str(shape) for shape in found.operand_shapes or ()] == expected
 
 
 @pytest.mark.parametrize(

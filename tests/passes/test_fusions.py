@@ -163,6 +163,20 @@ def test_custom_calls_by_target(report: Report) -> None:
     assert rows(report, "custom_calls_by_target", *names) == [("gemm", 2, 2, 80, 48, 32), ("mark", 1, 1, 32, 16, 16)]
 
 
+@pytest.mark.parametrize("name", ["fusions_by_kind", "custom_calls_by_target"])
+@pytest.mark.parametrize(
+    "text", [TEXT, IN_A_LOOP, DATA / "jax_0_5_0" / "scan_fsdp.after.txt", DATA / "cpu" / "collectives.before.txt"]
+)
+def test_the_summary_shows_them_as_fusions_does(text: str | Path, name: str) -> None:
+    """In all columns, those that a narrow page leaves out among them."""
+    page = hlo_inspect.inspect(text, ("summary",), also=("cost", "optimizer"))
+    alone = hlo_inspect.inspect(text, ("fusions",)).table(name)
+    shown = [table for table in page.tables if table.name == name]
+    assert [(one.columns, one.rows, one.total) for one in shown] == [(alone.columns, alone.rows, alone.total)][
+        : len(alone.rows)
+    ]
+
+
 def test_a_computation_that_is_not_in_the_text() -> None:
     text = TEXT.replace("calls=%big", "calls=%gone")
     found = hlo_inspect.inspect(text, ("fusions",))

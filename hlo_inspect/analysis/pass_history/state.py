@@ -108,7 +108,7 @@ def followed_opcode(pattern: str) -> str | None:
 def _collective(one: Collective) -> Followed:
     groups = one.participants.key or one.source_target_pairs
     shape = "" if one.result_shape is None else str(one.result_shape)
-    operands = tuple("?" if shape is None else str(shape) for shape in one.inner.operand_shapes)
+    operands = tuple("?" if shape is None else str(shape) for shape in one.inner.operand_shapes or ())
     return Followed(one.kind, one.inner.name, one.origin.op_name, shape, operands, groups, one.is_async, one.operand_bytes)
 
 
