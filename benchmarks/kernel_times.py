@@ -50,7 +50,7 @@ def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
     """The kernels of a dump of which the compiler says something. Devices that are half a chip have half of the figures."""
     for module in read_modules(open_source(path), WANTS):
         context = Context(module, AskedMachine((profile,)))
-        times = context.kernel_times
+        times = context.on_machine.kernel_times
         if times is None:
             continue
         for kernel in context.own_kernels:

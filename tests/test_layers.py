@@ -84,7 +84,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("neighbourhood",),
     ("memory",),
     ("time",),
-    ("program", "cost_models", "alpa"),
+    ("program", "cost_models", "alpa", "on_machine"),
     ("context",),
     ("pass_history",),
 )

@@ -11,6 +11,7 @@ from weakref import proxy
 
 from hlo_inspect.analysis.calls import CallGraph, place
 from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
+from hlo_inspect.analysis.on_machine import OnMachine
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.labels import Labeller, Labels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
-    from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
     from hlo_inspect.analysis.fusions import CustomCall, Fusion, FusionKind
-    from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
@@ -43,33 +42,13 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.provenance import Provenances
-    from hlo_inspect.analysis.time.collective_times import CollectiveTime
-    from hlo_inspect.analysis.time.kernel_costings import Costing
-    from hlo_inspect.analysis.time.kernel_times import KernelTimes
-    from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
-    from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
-    from hlo_inspect.analysis.time.timelines import Timelines
+    from hlo_inspect.analysis.time.profiles import AskedMachine
     from hlo_inspect.analysis.view import View, Views
     from hlo_inspect.hlo.device_groups import NamedMesh
     from hlo_inspect.hlo.header import ShapeIndex
     from hlo_inspect.hlo.module import Module
 
 PhasesFrom = Literal["graph", "names"]
-
-
-_OF_MACHINE = (
-    "kernel_times",
-    "timelines",
-    "step_times",
-    "times_in_step",
-    "costings",
-    "costing_groups",
-    "_collective_times_by_place",
-    "profile_choice",
-    "collective_times",
-    "collective_seconds",
-)
-"""Analyses that depend on the machine."""
 
 
 class Context:
@@ -97,7 +76,7 @@ class Context:
         query: InstructionQuery = NO_QUERY,
     ) -> None:
         self.module = module
-        self._machine = machine
+        self.on_machine = OnMachine(self, machine)
         self.also = also
         self.cost_model = cost_model
         self._given_mesh = given_mesh
@@ -108,57 +87,26 @@ class Context:
         self.query = query
 
     @cached_property
-    def profile_choice(self) -> ProfileChoice:
-        """The accelerator that times are for, and what told it."""
-        from hlo_inspect.analysis.time.profiles import choose_profile
-
-        return choose_profile(self._asked_machine, self.module, lambda: self._with_graph)
-
-    @cached_property
-    def _with_graph(self) -> Module | None:
+    def with_graph(self) -> Module | None:
         """The module with its graph, where it was read or can be read again with it."""
         if self.module.wants.graph:
             return self.module
         return self._read_graph() if self._read_graph is not None else None
 
-    @property
-    def profile_used(self) -> HardwareProfile | None:
-        """The accelerator that the user names, or for which times were asked for."""
-        return self.profile if self.profile_is_named or "profile_choice" in self.__dict__ else None
-
-    @property
-    def profile_is_named(self) -> bool:
-        """Whether the user names the accelerator, so that commands that do not ask for times show some."""
-        return self._machine is not None and bool(self._machine.profiles)
-
-    @property
-    def _asked_machine(self) -> AskedMachine:
-        from hlo_inspect.analysis.time.profiles import AskedMachine
-
-        return self._machine or AskedMachine()
-
-    @property
-    def profile(self) -> HardwareProfile | None:
-        """The accelerator that times are for, with the changes that are asked for."""
-        return self.profile_choice.profile
-
     def on_each_profile(self) -> list[Context]:
         """The module on each of the profiles that were asked for; itself alone where there are not several."""
-        asked = self._asked_machine.profiles
-        if len(asked) < 2:
-            return [self]
-        return [self, *(self._on(replace(self._asked_machine, profiles=(profile,))) for profile in asked[1:])]
+        asked = self.on_machine.asked
+        return [self, *(self._on(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
 
     def without_changes(self) -> Context:
         """The module on the profile as it is stated, without the changes that were asked for."""
-        return self._on(replace(self._asked_machine, changes=())) if self._asked_machine.changes else self
+        asked = self.on_machine.asked
+        return self._on(replace(asked, changes=())) if asked.changes else self
 
     def _on(self, machine: AskedMachine) -> Context:
         """The module on another machine. What is known of the module itself is shared."""
         other = copy(self)
-        other._machine = machine
-        for name in _OF_MACHINE:
-            other.__dict__.pop(name, None)
+        other.on_machine = OnMachine(other, machine)
         return other
 
     @cached_property
@@ -219,9 +167,9 @@ class Context:
         """The module with its graph, of one that was read without it."""
         from hlo_inspect.analysis.phases.possible_updates import may_update
 
-        if not may_update(self.module.header) or self._with_graph is None:
+        if not may_update(self.module.header) or self.with_graph is None:
             return None
-        return Context(self._with_graph)
+        return Context(self.with_graph)
 
     @cached_property
     def collective_phases(self) -> list[str]:
@@ -441,81 +389,9 @@ class Context:
 
         return find_transfers(self.views, self.call_graph)
 
-    @cached_property
-    def kernel_times(self) -> KernelTimes | None:
-        """The times of kernels, with a profile."""
-        from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, why_no_bytes
-
-        if self.profile is None:
-            return None
-        shardings = (leaf.sharding for leaf in self.interface.parameters)
-        has_shardings = bool(self.module.partitioning_targets) or any(one is not None for one in shardings)
-        devices = devices_of_work(self.shapes_are, self.device_counts.devices, has_shardings)
-        return KernelTimes(self.profile, self.views, why_no_bytes(self.module), devices)
-
-    @cached_property
-    def timelines(self) -> Timelines | None:
-        """What each stream does in one run of the program, with a profile, in a module that was read with its graph."""
-        if self.kernel_times is None:
-            return None
-        from hlo_inspect.analysis.time.program_steps import issued_work
-        from hlo_inspect.analysis.time.timelines import find_timelines
-
-        is_scheduled = self.module.header.is_scheduled
-        work = issued_work(self.module, self.views, self.call_graph, self.kernels, self.collectives, in_order=is_scheduled)
-        return find_timelines(work, self.kernel_times, self._collective_times_by_place, is_scheduled=is_scheduled)
-
-    @cached_property
-    def costings(self) -> list[Costing]:
-        """What each kernel costs in one step, the costliest first."""
-        from hlo_inspect.analysis.time.kernel_costings import find_costings
-
-        return find_costings(self.kernels, self.times_in_step.of if self.times_in_step is not None else None)
-
-    @cached_property
-    def times_in_step(self) -> TimesInStep | None:
-        """The times of kernels as they are in the step, with a profile."""
-        from hlo_inspect.analysis.time.step_times import TimesInStep
-
-        if self.kernel_times is None or self.timelines is None:
-            return None
-        return TimesInStep(self.kernel_times, self.timelines, self._collective_times_by_place)
-
-    @cached_property
-    def costing_groups(self) -> list[Costing]:
-        """The same with kernels together that differ in their names only."""
-        from hlo_inspect.analysis.time.kernel_costings import join_costings
-
-        return join_costings(self.costings)
-
-    @cached_property
-    def step_times(self) -> StepTimes | None:
-        """How long one run of the program takes, with a profile."""
-        if self.kernel_times is None or self.timelines is None:
-            return None
-        from hlo_inspect.analysis.cost.roofline import Seconds
-        from hlo_inspect.analysis.time.collective_totals import ALL
-        from hlo_inspect.analysis.time.step_times import find_step_times
-
-        alone = self.collective_seconds.get(ALL, Seconds(0.0))
-        found = find_step_times(self.cost, self.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
-        return found if self.module.entry is not None else found.without_entry()
-
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""
         return self._collectives_by_place.get(place(kernel.instruction))
-
-    def collective_time_of(self, kernel: Kernel) -> CollectiveTime | None:
-        """The time of the collective that a kernel is, or starts."""
-        return self._collective_times_by_place.get(place(kernel.instruction))
-
-    @cached_property
-    def _collective_times_by_place(self) -> dict[tuple[str, int, str], CollectiveTime]:
-        return {
-            place(instruction): time
-            for collective, time in zip(self.collectives, self.collective_times, strict=True)
-            for instruction in (collective.inner, collective.start)
-        }
 
     @cached_property
     def _collectives_by_place(self) -> dict[tuple[str, int, str], Collective]:
@@ -524,25 +400,6 @@ class Context:
             for collective in self.collectives
             for instruction in (collective.inner, collective.start)
         }
-
-    @cached_property
-    def collective_times(self) -> list[CollectiveTime]:
-        """The time of one run of each of `collectives`; nothing without a profile."""
-        from hlo_inspect.analysis.mesh_axes import most_named
-        from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
-        from hlo_inspect.analysis.time.collective_times import collective_times
-
-        if self.profile is None:
-            return []
-        groups = CollectiveGroups(self.device_counts, most_named(self.module))
-        return collective_times(self.collectives, self.axes, groups, self.profile, self._asked_machine.placement)
-
-    @cached_property
-    def collective_seconds(self) -> dict[str, Seconds]:
-        """The least time of all collectives of one run, together (`collective_totals.ALL`) and by level of links."""
-        from hlo_inspect.analysis.time.collective_totals import collective_seconds
-
-        return collective_seconds(self.collectives, self.collective_times, self.call_graph) if self.collective_times else {}
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

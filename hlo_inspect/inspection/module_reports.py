@@ -124,6 +124,7 @@ class ModuleReports:
         findings = most_severe_first(findings)
         counts = any(one.counts_findings for one in chosen)
         headline = _headline(dict.fromkeys(chosen), sections)
+        profile_used = context.on_machine.profile_used  # last: a pass or a rule may ask for times
         report = Report(
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
@@ -131,7 +132,7 @@ class ModuleReports:
             tables=tables,
             findings=tuple(findings),
             notes=tuple(dict.fromkeys((*notes, *(line for section in sections.values() for line in section.notes)))),
-            profile=context.profile_used.name if context.profile_used is not None else None,
+            profile=profile_used.name if profile_used is not None else None,
             specs=self.specs,
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
             headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline and counts else [])),

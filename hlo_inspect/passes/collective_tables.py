@@ -282,7 +282,8 @@ def by_size(context: Context) -> Table:
         Column("kind", get=lambda row: row.label[0]),
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
     )
-    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives]) if context.profile_is_named else []
+    is_wanted = context.on_machine.profile_is_named
+    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives]) if is_wanted else []
     rows.sort(key=_kind_and_size)
     return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
 
@@ -335,7 +336,7 @@ def with_times(
 ) -> tuple[Column, ...]:
     """The columns, with those of times behind the bytes that are sent."""
     at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
-    if not context.profile_is_named:
+    if not context.on_machine.profile_is_named:
         return tuple(columns)
     from hlo_inspect.passes.collective_times import time_columns
 

@@ -19,7 +19,7 @@ def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]
     """The columns of rows that stand for these collectives, where there is a profile: seconds of all runs of a step, at least
     and by the model; windows and what is exposed at least times; the level of links, and the bus bandwidth of the estimate.
     """
-    if context.timelines is None:
+    if context.on_machine.timelines is None:
         return ()
     return tuple(_columns(_Times(context), members))
 
@@ -28,10 +28,10 @@ class _Times:
     """The times of collectives, each looked up by its place in the module's list."""
 
     def __init__(self, context: Context) -> None:
-        timelines = context.timelines
+        timelines, times = context.on_machine.timelines, context.on_machine.collective_times
         assert timelines is not None  # noqa: S101 - the caller asked
         self.timelines = timelines
-        self._times = {id(one): time for one, time in zip(context.collectives, context.collective_times, strict=True)}
+        self._times = {id(one): time for one, time in zip(context.collectives, times, strict=True)}
         self._context = context
 
     def bound(self, one: Collective) -> Seconds:

@@ -63,7 +63,7 @@ class Cost(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        cost, profile = context.cost, context.profile
+        cost, profile = context.cost, context.on_machine.profile
         facts: dict[str, Value] = {}
         notes: dict[str, str] = {}
         for name, figure in _AS_XLA.items():
@@ -88,7 +88,7 @@ class Cost(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    cost, times = context.cost, context.kernel_times
+    cost, times = context.cost, context.on_machine.kernel_times
     yield cost_table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, times)
     yield by_phase(context)
     yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), times)
@@ -106,7 +106,7 @@ def step_reason(amount: Bounds) -> str:
 
 def _divided(context: Context) -> list[str]:
     """Over how many devices the work is split, in a text whose shapes are those of all of them."""
-    times = context.kernel_times
+    times = context.on_machine.kernel_times
     if times is None or times.devices == 1:
         return []
     regions = ", and those of regions that are written for one device too" if context.shapes_are == "mixed" else ""

@@ -74,4 +74,5 @@ def _time(name: str, time: Callable[[_CostRow], Seconds]) -> tuple[Column, Colum
 
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
-    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", context.cost.by("phase"), context.kernel_times)
+    cost, times = context.cost, context.on_machine.kernel_times
+    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", cost.by("phase"), times)

@@ -23,7 +23,7 @@ def cost_trees(context: Context) -> Iterator[Table]:
     """
     if context.module.entry is None:
         return
-    timelines = context.timelines
+    timelines = context.on_machine.timelines
     parts = time_parts(context) if timelines is not None else []
     if timelines is not None and not timelines.is_scheduled:
         parts = [part for part in parts if part.collective is None]

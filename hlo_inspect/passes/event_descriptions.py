@@ -47,8 +47,8 @@ class _Descriptions:
         return known._replace(event=event)
 
     def _describe(self, event: StreamEvent) -> EventRow:
-        context = self._context
-        collective = context.timelines.estimate.collective_at(event.place) if context.timelines is not None else None
+        context, timelines = self._context, self._context.on_machine.timelines
+        collective = timelines.estimate.collective_at(event.place) if timelines is not None else None
         if collective is not None:
             origin = collective.origin
             phase = context.phases.of(collective.inner).phase

@@ -132,14 +132,14 @@ def _attention(context: Context) -> Parts:
 
 def _time(context: Context) -> Parts:
     """How long a step takes at least and by the model; of a large program its FLOPs and bytes alone."""
-    profile, times = context.profile, context.kernel_times
+    profile, times = context.on_machine.profile, context.on_machine.kernel_times
     if profile is None or times is None:
         return
     alone = {
         "compute": flops_time(context.cost.opcodes, times).least,
         "memory": bytes_time(context.cost.opcodes, times).least,
     }
-    found = context.step_times if context.module.opcode_counts.total() <= _LARGEST_OF_SUMMARY else None
+    found = context.on_machine.step_times if context.module.opcode_counts.total() <= _LARGEST_OF_SUMMARY else None
     least = max(alone.values()) if found is None else found.step.least
     if not least:
         return

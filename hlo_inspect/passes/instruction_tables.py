@@ -121,7 +121,7 @@ class InstructionFigures:
 
     def words(self, place: RowPlace) -> Iterator[tuple[str, Words]]:
         """Work and time of all runs."""
-        row, profile = self.of(place), self._context.profile_used
+        row, profile = self.of(place), self._context.on_machine.profile_used
         if not row:
             return
         yield "costs", self._work(row)

@@ -36,7 +36,7 @@ def kernels_table(context: Context) -> Table:
         Column("line", "number", detail=7, get=lambda row: _first(row, lambda kernel: kernel.instruction.line)),
     )
     title = f"Kernels of one step, by {_order(context)}"
-    return Table.of("kernels", title, columns, context.costings, page_as="kernel_groups")
+    return Table.of("kernels", title, columns, context.on_machine.costings, page_as="kernel_groups")
 
 
 def kernel_groups(context: Context) -> Table:
@@ -52,27 +52,27 @@ def kernel_groups(context: Context) -> Table:
         _SOURCE,
     )
     title = f"Kernels of one step, equal ones together, by {_order(context)}"
-    return Table.of("kernel_groups", title, columns, context.costing_groups)
+    return Table.of("kernel_groups", title, columns, context.on_machine.costing_groups)
 
 
 def _order(context: Context) -> str:
-    return "bytes" if context.profile is None else f"time at least on {context.profile.name}"
+    profile = context.on_machine.profile
+    return "bytes" if profile is None else f"time at least on {profile.name}"
 
 
 def _figures(context: Context) -> Iterator[Column]:
+    has_times = context.on_machine.profile is not None
     yield from bounded("runs", "count", lambda row: row.runs, detail=1)
     yield from bounded("flops", "flops", lambda row: row.flops)
     yield from bounded("matmul_flops", "flops", lambda row: row.matmul_flops, detail=8)
     yield from bounded("bytes", "bytes", lambda row: row.size)
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
-    if context.profile is not None:
+    if has_times:
         yield from bounded_seconds("bound_s", lambda row: row.time and row.time.bound)
         yield from bounded_seconds("estimate_s", lambda row: row.time and row.time.estimate, optional=True)
         yield from bounded_seconds("compiler_s", lambda row: row.time and row.time.compiler, 5, optional=True)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
-    yield Column(
-        "bound_by", detail=9 if context.profile is None else 1, optional=True, get=lambda row: row.time and row.time.bound_by
-    )
+    yield Column("bound_by", detail=1 if has_times else 9, optional=True, get=lambda row: row.time and row.time.bound_by)
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
     yield phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels))
 

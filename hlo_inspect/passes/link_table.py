@@ -65,7 +65,7 @@ def link_table(context: Context) -> Table:
 
 def _alike(context: Context) -> Iterator[_LinkClass]:
     found: dict[tuple[str, str | None, str | None, str], _LinkClass] = {}
-    for collective, axis, time in zip(context.collectives, context.axes, context.collective_times, strict=True):
+    for collective, axis, time in zip(context.collectives, context.axes, context.on_machine.collective_times, strict=True):
         if collective.kind == "recv":  # what the other end sends
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))

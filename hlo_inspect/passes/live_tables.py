@@ -53,7 +53,7 @@ def _parts(context: Context) -> Table:
 
 def _fit(context: Context) -> Iterator[Table]:
     """The memory of the accelerator beside what the program needs, where a profile states it."""
-    profile, needed = context.profile, context.memory.figures["needed_bytes"]
+    profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
     if profile is None or profile.memory_capacity is None or needed is None:
         return
     capacity = int(profile.memory_capacity)

@@ -69,7 +69,7 @@ def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
     if devices is not None and devices > 1:
         yield " on each of "
         yield Amount(devices, "count", "device")
-    profile = context.profile
+    profile = context.on_machine.profile
     capacity = profile.memory_capacity if profile is not None else None
     if profile is None or capacity is None:
         return
@@ -137,7 +137,8 @@ def _peak(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
 def _memories(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
     """What is live at most in HBM and in the memories on the chip, each by itself; their heaps do not peak together."""
     spaces = device.space_peak_bytes()
-    capacity = context.profile.value("on_chip.vmem") if context.profile is not None else None
+    profile = context.on_machine.profile
+    capacity = profile.value("on_chip.vmem") if profile is not None else None
     shown = [space for space in (0, 1, 3) if spaces.get(space)]
     for number, space in enumerate(shown):
         yield "; " if number else ""

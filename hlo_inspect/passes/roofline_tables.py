@@ -52,7 +52,8 @@ def roofline_tables(context: Context) -> Iterator[Table]:
     known which bytes reach memory: the kernels have their places by the bytes that they read and write, and there are no roofs.
     """
     groups = kernel_groups(context)
-    times = context.kernel_times if context.kernel_times is not None and not context.kernel_times.bytes_gap else None
+    times = context.on_machine.kernel_times
+    times = times if times is not None and not times.bytes_gap else None
     points = list(_points(context, groups, times))
     left_out, placed = ([point for point in points if bool(point.left_out) == is_out] for is_out in (True, False))
     if left_out:
@@ -78,7 +79,7 @@ def roofline_tables(context: Context) -> Iterator[Table]:
 
 
 def _points(context: Context, groups: Table, times: KernelTimes | None) -> Iterator[_Point]:
-    for number, (row, of_table) in enumerate(zip(context.costing_groups, groups.rows, strict=True)):
+    for number, (row, of_table) in enumerate(zip(context.on_machine.costing_groups, groups.rows, strict=True)):
         flops: float | None = row.flops.exact
         size = row.size.exact
         if times is not None:

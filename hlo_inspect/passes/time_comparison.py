@@ -76,13 +76,18 @@ def _machines(context: Context) -> list[tuple[str, Context]]:
     """The machines by the names that their columns have."""
     several = context.on_each_profile()
     if len(several) > 1:
-        found = [(one.profile.name if one.profile is not None else "", one) for one in several]
+        found = [(_profile_name(one), one) for one in several]
         repeated = Counter(name for name, _ in found)
         return [(f"{name}_{at}" if repeated[name] > 1 else name, one) for at, (name, one) in enumerate(found, 1)]
     before = context.without_changes()
-    if before is context or context.profile is None:
+    if before is context or context.on_machine.profile is None:
         return []
-    return [(context.profile.name, before), ("changed", context)]
+    return [(_profile_name(context), before), ("changed", context)]
+
+
+def _profile_name(machine: Context) -> str:
+    profile = machine.on_machine.profile
+    return profile.name if profile is not None else ""
 
 
 def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
@@ -104,4 +109,4 @@ def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
 
 def _gap(machine: Context, reason: str) -> str:
     """What a time lacks, in words that are the same for all machines that lack it."""
-    return reason.replace(machine.profile.name, "") if machine.profile is not None else reason
+    return reason.replace(_profile_name(machine), "")

@@ -28,9 +28,9 @@ class TimeEvents(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    timelines = context.timelines
+    timelines = context.on_machine.timelines
     if timelines is None:
-        raise UsageError(f"there is no timeline: {'; '.join(context.profile_choice.notes)}")
+        raise UsageError(f"there is no timeline: {'; '.join(context.on_machine.profile_choice.notes)}")
     if not timelines.is_scheduled:
         raise UsageError(f"there is no timeline of {context.module.name}: the text is no schedule")
     columns = (

@@ -45,17 +45,17 @@ class TimeFacts(NamedTuple):
 def time_facts(context: Context) -> TimeFacts:
     """Every fact of `SPECS`; without a profile nothing is known, and no reason is given."""
     facts: dict[str, Value] = {spec.name: None for spec in SPECS}
-    times = context.step_times
-    if times is None or context.kernel_times is None:
+    times, kernel_times = context.on_machine.step_times, context.on_machine.kernel_times
+    if times is None or kernel_times is None:
         return TimeFacts(facts, {})
     reasons: dict[str, str] = {}
     for name, time in zip(_NAMES, times, strict=True):
         with_lower_bound(facts, name, time.exact, time.least or None)
         reasons[name] = time.reason
-    cycles = compiler_cycles(context.kernels.found, context.kernel_times)
+    cycles = compiler_cycles(context.kernels.found, kernel_times)
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
     reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
-    model = model_seconds(context.cost, context.step_calls, context.kernel_times)
+    model = model_seconds(context.cost, context.step_calls, kernel_times)
     facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
         reasons["time.mfu_bound"] = model.reason or "how long the step takes is not known"
@@ -64,16 +64,16 @@ def time_facts(context: Context) -> TimeFacts:
 
 def profile_notes(context: Context) -> list[str]:
     """What the choice of the profile says of itself."""
-    if context.profile is None:
+    profile, chosen_by, notes = context.on_machine.profile_choice
+    if profile is None:
         return []
-    choice = context.profile_choice
-    told = [] if context.profile_is_named else [f"profile: {context.profile.name}, told by {choice.chosen_by}"]
-    return [*told, *(f"profile: {note}" for note in choice.notes)]
+    told = [] if context.on_machine.profile_is_named else [f"profile: {profile.name}, told by {chosen_by}"]
+    return [*told, *(f"profile: {note}" for note in notes)]
 
 
 def inferred_clock(context: Context) -> str:
     """That no document states the clock by which the compiler's cycles are turned into seconds, where that is so."""
-    profile = context.profile
+    profile = context.on_machine.profile
     if profile is None or profile.clock is None or not profile.clock_is_inferred:
         return ""
     clock = f"{profile.clock / 1e9:g} GHz"

@@ -38,7 +38,7 @@ def time_tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) ->
     """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source.
     `parts_of` gives the parts of the step.
     """
-    times, timelines = context.step_times, context.timelines
+    times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
         return
     if context.module.entry is None:  # nothing says what runs
@@ -66,9 +66,9 @@ def time_tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) ->
 
 def time_headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[HeadlineRow]:
     """How long a step takes, what of it is exposed, what binds. `parts_of` gives the parts of the step."""
-    times, timelines = context.step_times, context.timelines
+    times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
-        reason = "; ".join(context.profile_choice.notes)
+        reason = "; ".join(context.on_machine.profile_choice.notes)
         yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
         return
     if context.module.entry is None:
@@ -100,7 +100,7 @@ def _step(context: Context, times: StepTimes) -> Parts:
 
 
 def _on(context: Context) -> Parts:
-    profile, chosen_by = context.profile, context.profile_choice.chosen_by
+    profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
     if profile is not None:
         yield f", on {profile.name}"
         yield f" ({chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
@@ -190,7 +190,7 @@ def _binding(context: Context, times: StepTimes) -> Parts:
 
 def _compiler(context: Context) -> Parts:
     """The compiler's own estimates, where it states some in cycles."""
-    times = context.kernel_times
+    times = context.on_machine.kernel_times
     if times is None:
         return
     kernels = context.kernels.found

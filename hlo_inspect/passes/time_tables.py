@@ -47,7 +47,8 @@ class TimePart(NamedTuple):
 
 def time_parts(context: Context) -> list[TimePart]:
     """The parts of the step; they add up to it. Kernels that say and take the same have one object."""
-    times, timelines, in_step = context.kernel_times, context.timelines, context.times_in_step
+    on_machine = context.on_machine
+    times, timelines, in_step = on_machine.kernel_times, on_machine.timelines, on_machine.times_in_step
     if times is None or timelines is None or in_step is None:
         return []
     parts: list[TimePart] = []
@@ -63,7 +64,7 @@ def time_parts(context: Context) -> list[TimePart]:
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
             known[id(row), id(kernel.parts), *said] = part
         parts.append(part)
-    collectives = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
+    collectives = zip(context.collectives, context.axes, context.collective_phases, on_machine.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
         of_one = (context, timelines, collective, time_of)
         at_least, likely = bound_site(*of_one), estimate_site(*of_one)
@@ -179,11 +180,12 @@ def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
 
 def busy_resources(context: Context) -> Mapping[str, Seconds]:
     """How long each resource is busy; nothing without a profile."""
-    times, timelines = context.kernel_times, context.timelines
+    on_machine = context.on_machine
+    times, timelines = on_machine.kernel_times, on_machine.timelines
     if times is None or timelines is None:
         return {}
-    collectives = zip(context.collectives, context.collective_times, strict=True)
-    return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, context.collective_seconds)
+    collectives = zip(context.collectives, on_machine.collective_times, strict=True)
+    return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, on_machine.collective_seconds)
 
 
 def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
@@ -223,7 +225,7 @@ class _Exposed(NamedTuple):
 
 def exposed_table(context: Context, timelines: Timelines) -> Table:
     """The collectives that hold the step up longest by the model, with the compute that could hide each."""
-    labels = zip(context.collectives, context.axes, context.collective_phases, context.collective_times, strict=True)
+    labels = zip(context.collectives, context.axes, context.collective_phases, context.on_machine.collective_times, strict=True)
     found = []
     for collective, axis, phase, time in labels:
         of_one = (context, timelines, collective, time)

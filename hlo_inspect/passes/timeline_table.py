@@ -30,7 +30,7 @@ class _Mark(NamedTuple):
 
 def timeline_table(context: Context) -> Iterator[Table]:
     """What each stream does when; nothing without a schedule or without an accelerator."""
-    timelines = context.timelines
+    timelines = context.on_machine.timelines
     if timelines is None or not timelines.is_scheduled or context.module.entry is None:
         return
     rows = [

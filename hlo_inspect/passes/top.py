@@ -48,8 +48,9 @@ class Top(Pass):
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
-        if context.kernel_times is not None:
-            notes += [f"kernels: {reason}" for reason in _about_times(context, context.kernel_times)]
+        times = context.on_machine.kernel_times
+        if times is not None:
+            notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
         notes += phase_notes(context, (kernel.instruction for kernel in kernels))
         return Section(facts, _tables(context), notes)
 

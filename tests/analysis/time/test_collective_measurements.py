@@ -113,7 +113,8 @@ def time_of(row: Measured, folder: Path) -> CollectiveTime:
     )
     (module,) = read_modules(open_source(hlo), Cost.wants)
     placement = given_placement(None, n // row.nodes)
-    (time,) = Context(module, AskedMachine((load_profile(profile),), (), placement)).collective_times
+    context = Context(module, AskedMachine((load_profile(profile),), (), placement))
+    (time,) = context.on_machine.collective_times
     return time
 
 

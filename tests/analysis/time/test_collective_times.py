@@ -49,7 +49,8 @@ def context(text: str, profile: str, topology: str | None = None, per_node: int 
 
 
 def time_of(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> CollectiveTime:
-    (time,) = context(text, profile, topology, per_node).collective_times
+    found = context(text, profile, topology, per_node)
+    (time,) = found.on_machine.collective_times
     return time
 
 
@@ -135,7 +136,8 @@ def test_half_chips_share_the_links_of_their_chip() -> None:
     assert us(time_of(both, "tpu-v4", "2x2").bound_s) == pytest.approx(2 * 3 / 4 * MIB / 100e3)
     one = module(8, "all-reduce", "{{0,2,4,6},{1,3,5,7}}").replace("ROOT c", tiled)
     assert us(time_of(one, "tpu-v4", "2x2").bound_s) == pytest.approx(2 * 2 * 3 / 4 * MIB / 100e3)
-    inside = context(module(8, "all-reduce", "[4,2]<=[8]").replace("ROOT c", tiled), "tpu-v4")
+    found = context(module(8, "all-reduce", "[4,2]<=[8]").replace("ROOT c", tiled), "tpu-v4")
+    inside = found.on_machine
     assert inside.collective_times[0].bound_s is None
     assert "cores of one chip" in inside.collective_times[0].reason
     assert inside.profile is not None
@@ -238,11 +240,12 @@ ENTRY main {
 }
 """
     )
-    found = context(text, "h100-sxm").collective_seconds
-    assert {level: time.exact for level, time in found.items()} == pytest.approx(
+    found = context(text, "h100-sxm")
+    assert {level: time.exact for level, time in found.on_machine.collective_seconds.items()} == pytest.approx(
         {ALL: 5 * MIB / 450e9, "nvlink": 5 * MIB / 450e9}
     )
-    missing = context(module(512, "all-reduce", "[1,512]<=[512]"), "tpu-v5e").collective_seconds
+    unbounded = context(module(512, "all-reduce", "[1,512]<=[512]"), "tpu-v5e")
+    missing = unbounded.on_machine.collective_seconds
     assert (missing[ALL].exact, missing[ALL].least) == (None, 0.0)
     assert missing[ALL].reason.startswith("1 of 1 collectives have no bound: c: ")
 
@@ -254,20 +257,21 @@ def test_the_all_reduces_of_a_real_training_step() -> None:
     """
     found = context(GPT.read_text(), "a100-sxm-80gb")
     by_axis: dict[str | None, list[tuple[float, float]]] = {}
-    for collective, axis, time in zip(found.collectives, found.axes, found.collective_times, strict=True):
+    for collective, axis, time in zip(found.collectives, found.axes, found.on_machine.collective_times, strict=True):
         assert time.level == {"d0": "network", "d1": "nvlink"}[axis or ""]
         by_axis.setdefault(axis, []).append((collective.operand_bytes or 0, us(time.bound_s) or 0.0))
     sizes = {axis: sorted(size for size, _ in sites) for axis, sites in by_axis.items()}
     assert sizes == {"d0": [4, 106_496, 45_399_040], "d1": [8192, 16384, *[8_388_608] * 37, 8_396_800]}
     assert sum(time for _, time in by_axis["d1"]) == pytest.approx(318_799_872 * 1.75 / 300e3)
     assert sum(time for _, time in by_axis["d0"]) == pytest.approx(45_505_540 / 25e3)
-    totals = found.collective_seconds
+    totals = found.on_machine.collective_seconds
     assert totals["nvlink"].exact == pytest.approx(1.8596659e-3, rel=1e-7)
     assert totals["network"].exact == pytest.approx(1.8202216e-3, rel=1e-7)
     assert totals[ALL].exact == pytest.approx(3.6798875e-3, rel=1e-7)
     assert found.cost.step["matmul_flops"].exact == 631_360_192_512
-    assert found.profile is not None
-    assert 631_360_192_512 / (found.profile.rate("matmul", "f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
+    profile = found.on_machine.profile
+    assert profile is not None
+    assert 631_360_192_512 / (profile.rate("matmul", "f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
 
 
 def to_slices(kind: str, sent: int, received: int) -> str:
@@ -293,13 +297,14 @@ ENTRY main {{
 def test_two_slices(kind: str, received: int, crossing: int) -> None:
     """Both ways at once over the 3.125 GB/s that a chip of v5e has between slices; what comes counts where it is sent."""
     found = context(to_slices(kind, MIB, received), "tpu-v5e")
-    sending, receiving = found.collective_times
+    sending, receiving = found.on_machine.collective_times
     assert us(sending.bound_s) == us(receiving.bound_s) == pytest.approx(crossing / 3.125e3)
     assert (sending.level, sending.streams, receiving.streams) == ("dcn", ("dcn",), ("dcn-receive",))
     assert sending.estimate_s is None
     assert "links.dcn.latency nor links.dcn.efficiency" in sending.reason
-    assert found.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
-    nowhere = context(to_slices(kind, MIB, received), "tpu-v2").collective_times[0]
+    assert found.on_machine.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
+    unknown = context(to_slices(kind, MIB, received), "tpu-v2")
+    nowhere = unknown.on_machine.collective_times[0]
     assert (nowhere.bound_s, nowhere.reason) == (None, "s: the profile tpu-v2 states no bandwidth between slices")
 
 
@@ -315,8 +320,9 @@ def test_groups_of_very_many_devices_are_not_all_written_out() -> None:
         f"HloModule m, num_partitions={size}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}\n{ADD}"
         f"ENTRY main {{\n  p = f32[8]{{0}} parameter(0)\n{sums}  ROOT r = f32[8]{{0}} negate(c1)\n}}\n"
     )
-    first, second, *others = context(text, "h100-sxm").collective_times
+    on_nodes, on_torus = context(text, "h100-sxm"), context(text, "tpu-v5e")
+    first, second, *others = on_nodes.on_machine.collective_times
     assert None not in {first.bound_s, second.bound_s}
     assert all("name devices more than 131,072 times" in time.reason for time in others)
     # on a torus without a topology nothing has to be written out
-    assert all(time.bound_s is not None for time in context(text, "tpu-v5e").collective_times)
+    assert all(time.bound_s is not None for time in on_torus.on_machine.collective_times)

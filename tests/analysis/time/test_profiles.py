@@ -12,7 +12,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.time.placement import Placement, given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
 from hlo_inspect.analysis.time.what_if import Bottleneck, bottleneck, changed, given_change
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.reader import read_modules
@@ -36,6 +36,11 @@ def context(text: str, profile: str | None = None) -> Context:
     return Context(module, AskedMachine((load_profile(profile),) if profile else ()))
 
 
+def choice_of(text: str, profile: str | None = None) -> ProfileChoice:
+    found = context(text, profile)
+    return found.on_machine.profile_choice
+
+
 def tpu(cycles: int, space: str = "", more: str = "") -> str:
     return TPU.format(cycles=cycles, space=space, more=more)
 
@@ -53,7 +58,7 @@ GENERATIONS = [
 
 @pytest.mark.parametrize(("text", "profile"), GENERATIONS, ids=[name for _, name in GENERATIONS])
 def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -> None:
-    choice = context(text).profile_choice
+    choice = choice_of(text)
     assert choice.profile is not None
     assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
 
@@ -78,7 +83,7 @@ def of_cycles(space: str, *cycles: int) -> str:
     ],
 )
 def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profile: str | None) -> None:
-    found = context(text).profile
+    found = choice_of(text).profile
     assert (None if found is None else found.name) == profile
 
 
@@ -92,14 +97,14 @@ def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str)
 
 @pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
 def test_dumps_of_a_v5e_are_told(name: str) -> None:
-    profile = context((DATA / f"tpu/{name}.after.txt").read_text()).profile
+    profile = choice_of((DATA / f"tpu/{name}.after.txt").read_text()).profile
     assert profile is not None
     assert profile.name == "tpu-v5e"
 
 
 def test_what_tells_nothing_has_no_profile() -> None:
     for text, why in ((PLAIN, "nothing in the dump tells the accelerator"), (tpu(5000), "a TPU of a generation that nothing")):
-        choice = context(text).profile_choice
+        choice = choice_of(text)
         assert choice.profile is None
         assert why in choice.notes[0]
         assert "--profile" in choice.notes[0]
@@ -135,15 +140,16 @@ def test_the_file_about_the_gpu_beside_a_dump_tells(tmp_path: Path, device: str,
 
 def test_a_gpu_without_a_profile_is_named(tmp_path: Path) -> None:
     (module,) = read_modules(open_source(gpu_dump(tmp_path, "NVIDIA RTX A6000")), Cost.wants)
-    choice = Context(module).profile_choice
+    found = Context(module)
+    choice = found.on_machine.profile_choice
     assert choice.profile is None
     assert choice.notes[0].startswith("there is no profile of NVIDIA RTX A6000, for which the dump was compiled")
 
 
 def test_a_named_profile_wins_over_the_dump() -> None:
-    named = context(tpu(1826, "S(1)"), "tpu-v6e")
+    named = choice_of(tpu(1826, "S(1)"), "tpu-v6e")
     assert named.profile is not None
-    assert (named.profile.name, named.profile_choice.chosen_by) == ("tpu-v6e", "--profile")
+    assert (named.profile.name, named.chosen_by) == ("tpu-v6e", "--profile")
 
 
 def test_half_a_chip_has_half_of_the_figures() -> None:
@@ -154,19 +160,19 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
         (tpu(2125), "tpu-v5p", 229.5e12, 1382.5e9),
         (tpu(2125, "", ',"megacore_config":{}'), "tpu-v5p", 459e12, 2765e9),
     ):
-        found = context(text, name)
+        found = choice_of(text, name)
         assert found.profile is not None
         assert (found.profile.rate("matmul", "bf16"), found.profile.memory_bandwidth) == (matmul, memory)
         is_half = matmul < 459e12 or name == "tpu-7x"
         assert found.profile.cores_per_device == (1 if is_half else 2)
-        assert any("half a chip" in note for note in found.profile_choice.notes) is is_half
+        assert any("half a chip" in note for note in found.notes) is is_half
 
 
 def test_peaks_that_no_maker_states_are_counted() -> None:
     """Of H200 eleven rates, capacity and bandwidth of the memory, bandwidth and count of NVLink; of H100 none."""
-    notes = context(PLAIN, "h200").profile_choice.notes
+    notes = choice_of(PLAIN, "h200").notes
     assert notes == ("15 of its peaks are not from documents of the maker: `hlo-inspect profiles h200` lists them",)
-    assert context(PLAIN, "h100-sxm").profile_choice.notes == ()
+    assert choice_of(PLAIN, "h100-sxm").notes == ()
 
 
 # -- what-if ----------------------------------------------------------------------------------------------------------------
@@ -185,24 +191,24 @@ def test_a_program_with_and_without_changes() -> None:
     (module,) = read_modules(open_source(PLAIN), Cost.wants)
     machine = AskedMachine((load_profile("h100-sxm"),), (given_change("memory.bandwidth=2x"),))
     faster = Context(module, machine)
-    assert faster.profile is not None
-    assert faster.profile.memory_bandwidth == 6704e9
-    before = faster.without_changes().profile
-    assert before is not None
-    assert before.memory_bandwidth == 3352e9
+    before = faster.without_changes()
+    for found, bandwidth in ((faster, 6704e9), (before, 3352e9)):
+        assert found.on_machine.profile is not None
+        assert found.on_machine.profile.memory_bandwidth == bandwidth
 
 
 def test_kernels_take_on_each_profile_what_it_says() -> None:
     """Also after they were asked for on another one. The kernel reads and writes 32 bytes."""
     (module,) = read_modules(open_source(PLAIN), Cost.wants)
     first = Context(module, AskedMachine((load_profile("h100-sxm"), load_profile("tpu-v5e"))))
-    assert first.costings
+    assert first.on_machine.costings
     for one in first.on_each_profile():
-        (costing,) = one.costings
-        assert one.profile is not None
-        assert one.profile.memory_bandwidth is not None
+        (costing,) = one.on_machine.costings
+        profile = one.on_machine.profile
+        assert profile is not None
+        assert profile.memory_bandwidth is not None
         assert costing.time is not None
-        assert costing.time.bound.exact == pytest.approx(64 / one.profile.memory_bandwidth)
+        assert costing.time.bound.exact == pytest.approx(64 / profile.memory_bandwidth)
 
 
 @pytest.mark.parametrize(
