@@ -1,7 +1,8 @@
 """Two inputs compared: their modules in pairs, and what differs between the two of each pair.
 
-Where there are several, the names of all are read too, so that a module can be compared, and forgotten, as soon as its mate is
-read. Those whose names do not tell their mates wait for the end.
+Where a side has several, the names of all are read too, so that a module can be compared, and forgotten, as soon as its mate is
+read. That there are several is known once a second one is read: two modules of one side and one of the other are held until
+then. Modules whose names do not tell their mates wait for the end.
 """
 
 from __future__ import annotations
@@ -63,25 +64,22 @@ class Comparisons:
         """
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
-        sides = self._input(old), self._input(new)
-        first, second = (side.modules() for side in sides)
-        begun = deque(islice(first, 2)), deque(islice(second, 2))
-        if len(begun[0]) == 1 == len(begun[1]):
-            yield _compared(begun[0].pop(), begun[1].pop())
-        elif all(begun):
-            names = [[name for name in side.names() if isinstance(name, str)] for side in sides]
-            yield from self._paired(_all(begun[0], first), _all(begun[1], second), *names)
+        sides = self._side(old), self._side(new)
+        first, second = (_Ahead(side.modules()) for side in sides)
+        if first.is_single() and second.is_single():
+            yield _compared(next(first), next(second))
         else:
-            self.errors += [error for side in sides for error in side.names() if not isinstance(error, str)]
-            return
-        self.errors += [*sides[0].errors, *sides[1].errors]
+            names = [side.names() for side in sides]
+            if first.holds(1) and second.holds(1):
+                yield from self._paired(first, second, *names)
+        self.errors += [error for side in sides for error in side.errors]
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
         """The modules of one input that can be read, with their analyses."""
-        return self._input(given).modules()
+        return self._side(given).modules()
 
-    def _input(self, given: ComparedInput) -> _ReadTwice:
-        return _ReadTwice(given, self._passes, self._asked, self._watch)
+    def _side(self, given: ComparedInput) -> _ComparedSide:
+        return _ComparedSide(given, self._passes, self._asked, self._watch)
 
     def _paired(
         self,
@@ -138,10 +136,8 @@ class _Stored(io.BytesIO):
         self.name = name
 
 
-class _ReadTwice:
-    """One input that can be read twice: for all that is compared, with `errors` that keep something from being read, and for
-    the names of its modules.
-    """
+class _ComparedSide:
+    """One of the two inputs. It can be read for all that is compared and for the names of its modules, in either order."""
 
     def __init__(
         self,
@@ -150,7 +146,7 @@ class _ReadTwice:
         asked: Mapping[str, Any],
         watch: Callable[[Inspection], None],
     ) -> None:
-        self.errors: list[HloInspectError] = []
+        self._errors: dict[str, HloInspectError] = {}
         self._passes = passes
         self._asked = asked if given.module is None else {**asked, "module": given.module}
         self._watch = watch
@@ -163,11 +159,15 @@ class _ReadTwice:
             self._open = lambda: source
         self._is_saved = self._holds_report()
 
-    def names(self) -> list[str | HloInspectError]:
-        """What the modules are called, and why one cannot be read."""
+    @property
+    def errors(self) -> list[HloInspectError]:
+        """What could not be read so far, each once, however often that was read."""
+        return list(self._errors.values())
+
+    def names(self) -> list[str]:
+        """What the modules are called."""
         with Inspection((MODULE_FACTS,), **self._asked) as inspection:
-            found = self._saved() if self._is_saved else self._reports(inspection)
-            return [one.module_name if isinstance(one, Report) else one for one in found]
+            return [report.module_name for report in self._readable(inspection)]
 
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
@@ -176,11 +176,16 @@ class _ReadTwice:
         with Inspection(self._passes, also=(*others, *self._passes), **self._asked) as inspection:
             self._watch(inspection)
             inspection.hand_over(lambda _, context: taken.append(context))
-            for one in self._saved() if self._is_saved else self._reports(inspection):
-                if isinstance(one, Report):
-                    yield ComparedModule(one, taken.pop() if taken else None)
-                else:
-                    self.errors.append(one)
+            for report in self._readable(inspection):
+                yield ComparedModule(report, taken.pop() if taken else None)
+
+    def _readable(self, inspection: Inspection) -> Iterator[Report]:
+        """The reports, without what cannot be read."""
+        for one in self._saved() if self._is_saved else self._reports(inspection):
+            if isinstance(one, Report):
+                yield one
+            else:
+                self._errors.setdefault(str(one), one)
 
     def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
         source = self._open()
@@ -204,11 +209,24 @@ class _ReadTwice:
             return False
 
 
-def _all(begun: deque[ComparedModule], rest: Iterator[ComparedModule]) -> Iterator[ComparedModule]:
-    """What was taken ahead, without keeping it, and what follows."""
-    while begun:
-        yield begun.popleft()
-    yield from rest
+class _Ahead(Iterator[ComparedModule]):
+    """Modules in order, of which the next can be taken ahead; none is kept once it is given."""
+
+    def __init__(self, modules: Iterator[ComparedModule]) -> None:
+        self._modules = modules
+        self._taken: deque[ComparedModule] = deque()
+
+    def __next__(self) -> ComparedModule:
+        return self._taken.popleft() if self._taken else next(self._modules)
+
+    def holds(self, count: int) -> bool:
+        """Whether so many modules follow; no more than these are taken ahead."""
+        self._taken.extend(islice(self._modules, max(0, count - len(self._taken))))
+        return len(self._taken) >= count
+
+    def is_single(self) -> bool:
+        """Whether one module follows, and no more."""
+        return self.holds(1) and not self.holds(2)
 
 
 def _compared(old: ComparedModule, new: ComparedModule) -> ModuleComparison:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.comparison import SAME, ComparedModule
 from hlo_inspect.inspection import comparisons
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.report.model import Report
 
 MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] {opcode}(p)\n}}\n\n"
 
@@ -59,13 +62,29 @@ def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("names", "readings"), [("a", 1), ("ab", 2)])
 def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch, names: str, readings: int) -> None:
     read: list[str] = []
-    opened = comparisons._ReadTwice._reports
+    opened = comparisons._ComparedSide._reports
 
-    def counted(side: comparisons._ReadTwice, inspection: Inspection) -> object:
+    def counted(side: comparisons._ComparedSide, inspection: Inspection) -> object:
         read.append(str(side._open()))
         return opened(side, inspection)
 
-    monkeypatch.setattr(comparisons._ReadTwice, "_reports", counted)
+    monkeypatch.setattr(comparisons._ComparedSide, "_reports", counted)
     texts = ["".join(MODULE.format(name=name, opcode=opcode) for name in names) for opcode in ("sine", "tanh")]
     assert len(pairs(Comparisons(), texts[0], texts[1])) == len(names)
     assert [read.count(text) for text in texts] == [readings, readings]
+
+
+@pytest.mark.parametrize(("old", "new"), [("abc", "abc"), ("a", "abc"), ("abc", "a")])
+def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    made: list[str] = []
+
+    class Noted(ComparedModule):
+        def __init__(self, report: Report, context: Context | None = None) -> None:
+            super().__init__(report, context)
+            made.append(self.name)
+
+    monkeypatch.setattr(comparisons, "ComparedModule", Noted)
+    texts = ["".join(MODULE.format(name=name, opcode="sine") for name in names) for names in (old, new)]
+    found = Comparisons().of(ComparedInput(texts[0]), ComparedInput(texts[1]))
+    assert next(found).verdict == SAME
+    assert len(made) == 3
