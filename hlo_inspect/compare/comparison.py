@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
@@ -65,12 +64,14 @@ class ComparedModule:
         """A hash of the program, whatever its numbering, metadata and schedule; `None` where it is not known."""
         return self.context.canonical.program if self.context is not None and self.is_whole else None
 
-    def hashes(self) -> Iterator[object]:
-        """What programs that are the same have in common, the less costly first."""
-        if self.context is not None:
-            yield self.context.canonical.inner
-            if self.context.module.entry is not None:
-                yield self.context.canonical.of(self.context.module.entry.name).fingerprint
+    def identities(self) -> Iterator[object]:
+        """What programs that are the same have in common, the less costly first: how often each fingerprint is that of an inner
+        computation, the fingerprint of the entry, the hash of the program. `None` for what is not known or not there.
+        """
+        canonical = self.context.canonical if self.context is not None else None
+        entry = self.context.module.entry if self.context is not None else None
+        yield canonical.inner if canonical is not None else None
+        yield canonical.of(entry.name).fingerprint if canonical is not None and entry is not None else None
         yield self.program
 
     @cached_property
@@ -158,7 +159,7 @@ def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactC
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:
     if not (old.is_whole and new.is_whole):
         return DIFFERENT_FACTS if changes else SAME_FACTS
-    if any(one != other for one, other in zip_longest(old.hashes(), new.hashes())):
+    if any(one != other for one, other in zip(old.identities(), new.identities(), strict=True)):
         return DIFFERENT
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 
