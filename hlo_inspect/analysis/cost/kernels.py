@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.executed import FigureRuns, countable
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, UnknownCostError, bytes_by_unit
-from hlo_inspect.analysis.cost.labels import Labeller, Labels
+from hlo_inspect.analysis.cost.labels import Labeller, Labels, kind_of_fusion
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.view import View
@@ -82,8 +82,8 @@ class Kernel(NamedTuple):
 
     @property
     def fusion_kind(self) -> str:
-        """The kind of a fusion, as its labels have it."""
-        return self.labeller.named(self.view, self.row).kind
+        """The kind of a fusion, `NOT_PRINTED` where the text lacks it, and `NOT_FUSED` of what is no fusion."""
+        return kind_of_fusion(self.view, self.row)
 
     @property
     def moved(self) -> Iterator[tuple[str, int]]:

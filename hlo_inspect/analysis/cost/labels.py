@@ -71,7 +71,7 @@ class Labeller:
 
     def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
         """The labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
-        kind = _kind(view, index) if view.opcodes[index] in _FUSIONS else NOT_FUSED
+        kind = kind_of_fusion(view, index)
         metadata = view.metadata(index)
         known = self._alike.get((kind, metadata, phase))
         if known is None:
@@ -88,8 +88,10 @@ def _labels(kind: str, provenance: Provenance | None, phase: InstructionPhase | 
     return Labels(kind, found.phase, source, origin.op_name, scope, found.phase_from, found.runs)
 
 
-def _kind(view: View, index: int) -> str:
-    """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation."""
+def kind_of_fusion(view: View, index: int) -> str:
+    """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation, and `NOT_FUSED` of what is no fusion."""
+    if view.opcodes[index] not in _FUSIONS:
+        return NOT_FUSED
     try:
         return (view.called(index) and view.fusion_kind(index)) or NOT_PRINTED
     except tokens.ScanError:
