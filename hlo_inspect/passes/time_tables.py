@@ -56,13 +56,14 @@ def time_parts(context: Context) -> list[TimePart]:
     for kernel in context.own_kernels:
         labels, row = kernel.labels, in_step.of(kernel)
         said = (labels.phase, labels.scope, labels.source)
-        part = known.get((id(row), id(kernel.parts), *said))
+        key = (id(row), id(kernel.parts), *said)
+        part = known.get(key)
         if part is None:
             time, runs = times.of(kernel), timelines.estimate.timeline.runs(place(kernel.instruction))
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
             of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.bounds.reason)
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
-            known[id(row), id(kernel.parts), *said] = part
+            known[key] = part
         parts.append(part)
     collectives = zip(context.collectives, context.axes, context.collective_phases, on_machine.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
