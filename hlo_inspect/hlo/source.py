@@ -151,7 +151,7 @@ class Source:
         finally:
             if self._closes:
                 stream.close()
-            elif isinstance(buffered, io.BufferedReader) and buffered is not stream:
+            elif isinstance(buffered, io.BufferedReader) and buffered is not stream and not buffered.closed:
                 buffered.detach()  # else it would close the stream
 
     def _decompressed(self, stream: io.BufferedReader) -> IO[bytes]:

@@ -8,7 +8,7 @@ import io
 import lzma
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -143,6 +143,14 @@ def test_utf_16_is_refused(encoding: str) -> None:
 @pytest.mark.parametrize("raw", [b"HloModule m\0\n", b"\x7fELF\x02\x01\x01\0\0", b"\n\x05jit_f\x12\0"])
 def test_binary_files_are_refused(raw: bytes) -> None:
     assert "is a binary file" in refused(raw)
+
+
+def test_a_stream_that_its_owner_closes_is_left_alone() -> None:
+    stream = io.BytesIO(TEXT.encode())
+    pieces = open_source(stream).raw_pieces()
+    assert isinstance(pieces, Generator) and next(pieces)
+    stream.close()
+    pieces.close()
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
