@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,17 +10,13 @@ from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.printed_fusion import printed_fusion
 from hlo_inspect.hlo.shapes import TupleShape, total
-from hlo_inspect.lazy_pattern import lazy_pattern
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
 
 _FUSION = frozenset({"fusion"})
-_PRINTED = lazy_pattern(
-    r"""[^"'()/]*+(?:/\*index=\d++\*/[^"'()/]*+)*+\), kind=(k[A-Za-z]++), calls=%?([A-Za-z_][\w.\-]*+)""", re.ASCII
-)
-"""The operands of a fusion, its kind and what it calls, where it has no other attributes but metadata."""
 
 
 class Fusion(NamedTuple):
@@ -85,14 +80,19 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
     for computation in module.holding:
         for index, kept in enumerate(computation.kept):
             if kept.opcode == "fusion":
-                printed = _PRINTED.fullmatch(kept.text) if isinstance(kept, KeptRow) else None
-                kind, callee = _kind_and_callee(computation.instruction(index)) if printed is None else printed.groups("")
+                kind, callee = _kind_and_callee(computation, index)
                 kinds[kind] += 1
                 multi_output[kind] += isinstance(kept.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
     return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]
 
 
-def _kind_and_callee(fusion: Instruction) -> tuple[str, str]:
+def _kind_and_callee(computation: Computation, index: int) -> tuple[str, str]:
+    """Of a fusion that was kept."""
+    kept = computation.kept[index]
+    kind, callee = (isinstance(kept, KeptRow) and printed_fusion(kept.text)) or (None, "")
+    if kind:
+        return kind, callee
+    fusion = computation.instruction(index)
     return fusion.attr("kind") or "", fusion.callee("calls") or ""
 
 

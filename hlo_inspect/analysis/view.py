@@ -17,6 +17,7 @@ from hlo_inspect.hlo.instruction import Callee, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
+from hlo_inspect.hlo.printed_fusion import printed_fusion
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -30,10 +31,6 @@ _ELEMENT = lazy_pattern(
     re.ASCII,
 )
 """One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
-_FUSED = lazy_pattern(
-    rf'[^"()/]*+{_INDICES}\)(?:, kind=(k[A-Za-z]++))?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)', re.ASCII
-)
-"""The kind of a fusion and what it calls, as printers write it."""
 _BEGIN = ", metadata="
 _METADATA = lazy_pattern(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)')
 
@@ -205,10 +202,9 @@ class View:
 
     def fusion_kind(self, index: int) -> str | None:
         """The kind of a fusion, `None` where it has none that can be read."""
-        plain = _FUSED.match(self.tails[index])
-        if plain is not None and plain[1]:
-            kind: str = plain[1]
-            return kind
+        printed = printed_fusion(self.tails[index])
+        if printed is not None and printed[0]:
+            return printed[0]
         instruction = self.instruction_at(index)
         return None if instruction is None else instruction.attr("kind")
 
@@ -220,8 +216,8 @@ class View:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
         known = self._called.get(index)
         if known is None:
-            plain = _FUSED.match(self.tails[index]) if self.opcodes[index] == "fusion" else None
-            known = [Callee("calls", "fused", plain[2])] if plain is not None else self.instruction(index).called
+            printed = printed_fusion(self.tails[index]) if self.opcodes[index] == "fusion" else None
+            known = [Callee("calls", "fused", printed[1])] if printed is not None else self.instruction(index).called
             self._called[index] = known
         return known
 

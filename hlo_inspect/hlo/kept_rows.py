@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Set
 from itertools import count
 from typing import NamedTuple
 
-from hlo_inspect.hlo.fast_path import CALLS
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
+from hlo_inspect.hlo.printed_fusion import printed_fusion
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_FORMS = 1 << 16
 
+_CALLING_BY_ONE_ATTRIBUTE = frozenset({"fusion", "async-start"})
 _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 
 
@@ -39,9 +40,9 @@ class KeptRow(NamedTuple):
         return self.head.shape
 
     def may_call(self, callees: Set[str]) -> bool:
-        """Whether it may call one of some computations; what does not name any in the common way may call all."""
-        names = CALLS.findall(self.text)
-        return not names or not callees.isdisjoint(names)
+        """Whether it may call one of some computations. That it calls none is known of what is printed as most fusions are."""
+        printed = printed_fusion(self.text) if self.opcode in _CALLING_BY_ONE_ATTRIBUTE else None
+        return printed is None or printed[1] in callees
 
     def instruction(self, computation: EnclosingComputation) -> Instruction:
         row = "ROOT " if self.is_root else "", self.name, self.head.text, self.text + self.metadata

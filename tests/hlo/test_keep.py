@@ -157,13 +157,20 @@ def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
 
 
 def test_callers_are_told_by_their_text() -> None:
-    """What names its callees in braces, or none, may call any; what was made before is not looked at again."""
-    calls = ["calls=%inner", "calls={%inner}", "calls=%plain", "kind=kLoop"]
+    """What names its callees in braces, by another attribute or behind a string, or none, may call any; what was made before
+    is not looked at again.
+    """
+    note = 'frontend_attributes={note="it, calls=plain"}'
+    calls = ["calls=%inner", "calls={%inner}", "calls=%plain", "kind=kLoop", f"{note}, calls=%inner"]
+    calls += [f"kind=kLoop, calls=%plain, {note}"]
     rows = [f"  %f{number} = f32[8]{{0}} fusion(%a), {call}\n" for number, call in enumerate(calls)]
+    rows += [f"  %c = f32[8]{{0}} call(%a), to_apply=%inner, {note}\n", "  %s = f32[8]{0} async-start(%a), calls=%plain\n"]
+    rows += ["  ROOT %r = f32[8]{0} negate(%a)\n"]
     text = f"HloModule m\n\nENTRY %e (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{''.join(rows)}}}\n"
-    found = module(text, Wants(frozenset({"fusion"}), checked=True))
-    assert [one.name for one in found.with_opcodes({"fusion"}, {"inner"})] == ["f0", "f1", "f3"]
-    assert [one.name for one in found.with_opcodes({"fusion"}, {"plain"})] == ["f0", "f1", "f2", "f3"]
+    calling = frozenset({"fusion", "call", "async-start"})
+    found = module(text, Wants(calling, checked=True))
+    assert [one.name for one in found.with_opcodes(calling, {"inner"})] == ["f0", "f1", "f3", "f4", "c"]
+    assert [one.name for one in found.with_opcodes(calling, {"plain"})] == ["f0", "f1", "f2", "f3", "f4", "f5", "c", "s"]
     assert not list(found.with_opcodes({"add"}, {"inner"}))
 
 

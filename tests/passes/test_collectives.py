@@ -241,6 +241,31 @@ ENTRY main {
     ]
 
 
+def test_a_string_of_a_caller_names_nothing_that_it_calls() -> None:
+    """Whichever page counts how often the collective of %callee runs."""
+    text = """HloModule m, replica_count=2
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+%callee (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %ar = f32[8]{0} all-reduce(%x), replica_groups={{0,1}}, to_apply=%add
+}
+
+ENTRY %main (x0: f32[8]) -> f32[8] {
+  %x0 = f32[8]{0} parameter(0)
+  %r = f32[8]{0} call(%x0), to_apply=%callee, frontend_attributes={note="it, calls=nothing"}
+  ROOT %neg = f32[8]{0} negate(%r)
+}
+"""
+    counts = [hlo_inspect.inspect(text, name).facts["collectives.executed_count"] for name in ("collectives", "summary")]
+    assert counts == [1, 1]
+
+
 def test_equal_collectives_of_all_branches_count_once() -> None:
     """One of two branches runs, and each sums 8 floats over 2 devices: one run, though no site is known to run."""
     branch = """BRANCH {
