@@ -49,23 +49,33 @@ class _Heads(NamedTuple):
     are_literals: bool
 
 
+class _Body(NamedTuple):
+    """What a fingerprint depends on besides the heads.
+
+    `text` is that of the tails without metadata, `names` are those of the rows and then of the callees, `calling` says how many
+    attributes name callees, and `called` are the fingerprints of these.
+    """
+
+    rows: Rows
+    text: str
+    names: Sequence[str]
+    calling: int
+    called: tuple[int, ...]
+
+
 class _Template(NamedTuple):
     """How computations of one fingerprint read that have the same heads.
 
-    `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `words`
-    are what else in it may be a name, `called` the fingerprints of the callees.
+    `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `places`
+    says which of all these are equal, `words` are what else in the text may be a name, `called` the fingerprints of the callees.
     """
 
     text: str
     in_holes: Callable[[Sequence[str]], object]
+    places: tuple[int, ...]
     words: frozenset[str]
     called: tuple[int, ...]
     fingerprint: int
-
-    def fits(self, names: Sequence[str], callees: Sequence[str], text: str) -> bool:
-        """Whether the text is this one with these names."""
-        filled = self.text % self.in_holes([*names, *callees] if callees else names)
-        return filled == text and len(set(names)) == len(names) and self.words.isdisjoint(names)
 
 
 _MAX_TEMPLATES = 4
@@ -106,46 +116,59 @@ class Fingerprints:
         if heads.is_counted_one_by_one:
             return None
         text = without_metadata("\n".join(rows.tails))
-        fingerprint = self._by_template(rows, text, deep=deep)
+        values = _CALLS.findall(text) if rows.column.calling else ()
+        names: Sequence[str] = rows.names
+        called: tuple[int, ...] | None = ()
+        if values:
+            callees = _NAME.findall(" ".join(values))
+            names, called = [*names, *callees], self._of_all(callees, deep=deep)
+        if called is None:
+            return None
+        fingerprint = self._by_template(rows, text, names, called)
         if fingerprint is None:
-            fingerprint = self._by_pattern(rows, text, heads, deep=deep)
+            fingerprint = self._by_pattern(_Body(rows, text, names, len(values), called), heads)
         if fingerprint is not None:
             self._known[name] = fingerprint
         return fingerprint
 
-    def _by_template(self, rows: Rows, text: str, *, deep: bool) -> int | None:
-        """The fingerprint of a computation that reads like one before."""
-        for template in self._templates.get(rows.column, ()):
-            callees = _names_of(_CALLS.findall(text)) if template.called else ()
-            if template.fits(rows.names, callees, text) and self._of_all(callees, deep=deep) == template.called:
+    def _by_template(self, rows: Rows, text: str, names: Sequence[str], called: tuple[int, ...]) -> int | None:
+        """The fingerprint of a computation that reads like one before, with as many names, of which the same ones are equal."""
+        templates = self._templates.get(rows.column)
+        if templates is None:
+            return None
+        places = _places(names)
+        for template in templates:
+            if (  # as many callees as it, by `called`, before their names are put into its holes
+                template.places == places
+                and template.called == called
+                and template.text % template.in_holes(names) == text
+                and template.words.isdisjoint(rows.names)
+            ):
                 return template.fingerprint
         return None
 
-    def _by_pattern(self, rows: Rows, text: str, heads: _Heads, *, deep: bool) -> int | None:
+    def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
         """The fingerprint by what the text is without names, and by where they repeat."""
+        text, names = body.text, body.rows.names
         is_marked = "%" in text or heads.are_literals
         if is_marked and _has_name_in_string(text):
             return None
-        kept, pattern = _by_names(rows.names, text) if is_marked else _by_numbers(rows.names, text)
-        words = self._words_of(kept) if is_marked else frozenset()
-        has_other_names = not words.isdisjoint(rows.names)
-        if has_other_names:
-            pattern = (tuple(rows.names), *pattern)
-        calls = self._calls(kept)
-        named = _CALLS.findall(text) if calls else []
-        callees = _names_of(named)
-        called = self._of_all(callees, deep=deep)
-        if called is None or len(named) != calls:
+        kept, pattern = _by_names(names, text) if is_marked else _by_numbers(names, text)
+        if self._calls(kept) != body.calling:
             return None
+        words = self._words_of(kept) if is_marked else frozenset()
+        has_other_names = not words.isdisjoint(names)
+        if has_other_names:
+            pattern = (tuple(names), *pattern)
         new = len(self._numbers)
-        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, called), new)
-        if is_marked and not called:
+        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, body.called), new)
+        if is_marked and not body.called:
             self._alone.add(fingerprint)
         if is_marked and not has_other_names and fingerprint != new:  # what is found once may never be again
-            template = _template(rows.names, callees, text)
-            templates = self._templates.setdefault(rows.column, [])
+            templates = self._templates.setdefault(body.rows.column, [])
+            template = _template(body, words, fingerprint)
             if template is not None and len(templates) < _MAX_TEMPLATES:
-                templates.append(_Template(*template, words, called, fingerprint))
+                templates.append(template)
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -186,19 +209,25 @@ class Fingerprints:
         return tuple(found)
 
 
-def _names_of(values: Sequence[str]) -> list[str]:
-    """The names of the computations in the values of attributes."""
-    return _NAME.findall(" ".join(values)) if values else []
+def _places(names: Sequence[str]) -> tuple[int, ...]:
+    """The last place of each name in the list, nothing where all names are different: of two lists of the same length it is the
+    same where the same ones of their names are equal.
+    """
+    if len(set(names)) == len(names):
+        return ()
+    return tuple(map(dict(zip(names, count())).__getitem__, names))
 
 
-def _template(names: Sequence[str], callees: Sequence[str], text: str) -> tuple[str, Callable[[Sequence[str]], object]] | None:
-    """A text with holes for names, and what fills them; `None` where a name is of no row and no callee, or of two."""
-    parts = _NAMES.split(text)
-    places = {name: place for place, name in enumerate([*names, *callees])}
-    holes = [places.get(name) for name in parts[1::2]]
-    if None in holes or len(set(names)) < len(names):
+def _template(body: _Body, words: frozenset[str], fingerprint: int) -> _Template | None:
+    """How computations read that are like this one; `None` where a name in its text is of no row and no callee."""
+    parts = _NAMES.split(body.text)
+    last = dict(zip(body.names, count()))
+    holes = [last.get(name) for name in parts[1::2]]
+    if None in holes:
         return None
-    return "%%%s".join([part.replace("%", "%%") for part in parts[::2]]), itemgetter(*holes) if holes else lambda _: ()
+    text = "%%%s".join([part.replace("%", "%%") for part in parts[::2]])
+    in_holes = itemgetter(*holes) if holes else lambda _: ()
+    return _Template(text, in_holes, _places(body.names), words, body.called, fingerprint)
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:

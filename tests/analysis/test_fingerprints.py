@@ -12,21 +12,31 @@ LINES = ("%a.1 = f32[4] parameter(0)", "%b.1 = f32[4] parameter(1)", "ROOT %r.2 
 
 
 def computation(name: str, *lines: str) -> str:
-    return f"%{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+    """A computation and a blank line, as printers write it: computations so written share the heads of their rows."""
+    return f"%{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n\n"
 
 
-def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
+REPEATED = 6
+"""So many equal computations, and others may be read like them."""
+
+
+def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_template: bool = False) -> bool:
     """Whether two computations have the same form, which is known of both: when the one was found once, and when it was found
-    twice and the other may read like it.
+    so often that the other may be read like it. With `by_template` there has to be a template that the other is held against.
     """
-    text = before + computation("one", *one) + computation("again", *one) + computation("other", *other)
+    ones = [f"one.{number}" for number in range(REPEATED)]
+    text = before + "".join(computation(name, *one) for name in ones) + computation("other", *other)
+    computations = module_of("%p = f32[] parameter(0)", before=text.removesuffix("\n")).computations
     found = []
-    for asked in (("one", "other"), ("one", "again", "other")):
-        fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
-        numbers = [fingerprints.of(name) for name in asked]
-        assert None not in numbers
-        assert len(set(numbers[:-1])) == 1
-        found.append((numbers[0] == numbers[-1], [fingerprints.is_alone(name) for name in asked][:: len(asked) - 1]))
+    for asked in (ones[:1], ones):
+        fingerprints = Fingerprints(computations)
+        numbers = {fingerprints.of(name) for name in asked}
+        templates = fingerprints._templates.get(computations["other"].rows.column)
+        last = fingerprints.of("other")
+        assert None not in {*numbers, last}
+        assert len(numbers) == 1
+        found.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
+    assert templates or not by_template
     assert found[0] == found[1]
     return found[0][0]
 
@@ -40,7 +50,7 @@ def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> boo
     ],
 )
 def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
-    assert alike(LINES, other)
+    assert alike(LINES, other, by_template=True)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,9 @@ def test_equal_names_are_told_apart_from_different_ones() -> None:
     """A name that two rows define reads the same where the second one is meant."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
-    assert not alike((*LINES[:2], last), twice)
+    assert not alike((*LINES[:2], last), twice, by_template=True)
+    again = tuple(line.replace("%a.1", "%b.1") for line in twice)
+    assert alike(twice, again, by_template=True)
 
 
 def test_a_callee_with_the_name_of_a_row() -> None:
@@ -106,6 +118,13 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
     assert alike(one, one)
 
 
+def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
+    """`p` without a mark is of no row in one computation, and the first parameter in the other."""
+    one = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
+    assert not alike(one, tuple(line.replace("%a.1", "%p") for line in one), by_template=True)
+    assert alike(one, tuple(line.replace("%a.1", "%q") for line in one), by_template=True)
+
+
 def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
     assert alike(
         ("a.1 = f32[] parameter(0)", "b.1 = f32[] negate(a.1)"), ("a.7 = f32[] parameter(0)", "b.7 = f32[] negate(a.7)")
@@ -138,6 +157,42 @@ def test_callees_count_by_their_forms() -> None:
     before = reducer("f.1", "add") + reducer("f.2", "add") + reducer("f.3", "tanh")
     assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
     assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
+
+
+def choice(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
+    """A choice among the callees, with `row` as its first row."""
+    chosen = f"%i, {operand}), branch_computations={{{', '.join(callees)}}}" if callees else f"%i, {operand})"
+    return f"%{row} = f32[4] parameter(0)", "%i = s32[] constant(0)", f"ROOT %r = f32[4] conditional({chosen}"
+
+
+BRANCHES = "".join(computation(f"b.{n}", "%p = f32[4] parameter(0)", "ROOT %t = f32[4] tanh(%p)") for n in range(3))
+TWO = choice("%b.0", "%b.1")
+ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (TWO, choice("%b.1", "%b.2"), True),
+        (TWO, choice("%b.1", "%b.0"), True),
+        (TWO, choice("%b.0"), False),
+        (TWO, choice(), False),
+        (TWO, choice("%b.0", "%b.1", "%b.2"), False),
+        (TWO, choice("%b.2", "%b.2"), False),
+        (choice("%b.0", "%b.0"), TWO, False),
+        (choice("%b.0", "%b.0"), choice("%b.2", "%b.2"), True),
+        (choice("%b.0"), TWO, False),
+        (TWO, ROW_AS_CALLEE, False),
+        (TWO, choice("%b.0", "%b.1", row="b.2", operand="%b.2"), True),
+        (ROW_AS_CALLEE, TWO, False),
+        (ROW_AS_CALLEE, choice("%b.1", "%b.0", row="b.1", operand="%b.1"), True),
+        (ROW_AS_CALLEE, choice("%b.0", "%b.1", row="b.1", operand="%b.1"), False),
+    ],
+)
+def test_names_of_rows_and_callees_are_equal_in_the_same_places(
+    one: tuple[str, ...], other: tuple[str, ...], expected: bool
+) -> None:
+    assert alike(one, other, BRANCHES, by_template=True) == expected
 
 
 @pytest.mark.parametrize(

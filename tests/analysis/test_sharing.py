@@ -149,6 +149,24 @@ def fused(lines: Sequence[str], number: int, change: tuple[str, str] | None) -> 
     return f"%fused.{number} {{\n{body}\n}}\n"
 
 
+def calling(seed: int) -> str:
+    """Computations with the same heads, whose rows and callees have any of the same few names; the first ones are the same."""
+    chance = random.Random(seed)  # noqa: S311 - no secrets
+    callees = ("add.1", "add.2", "power.1")
+
+    def body() -> str:
+        first, second, last = chance.choices(["a", "b", *callees], k=3)
+        operands = [f"%{chance.choice([first, first, second])}" for _ in range(2)]
+        called = [f"%{chance.choice(callees)}" for _ in range(chance.randint(0, 3))]
+        attribute = f", called_computations={{{', '.join(called)}}}" if called else ""
+        rows = (f"%{first} = f32[] parameter(0)", f"%{second} = f32[] parameter(1)")
+        return "\n".join((*rows, f"ROOT %{last} = f32[] conditional({', '.join(operands)}){attribute}"))
+
+    bodies = [body()] * 6 + [body() for _ in range(12)]
+    numbered = "".join(f"%body.{n} {{\n{lines}\n}}\n\n" for n, lines in enumerate(bodies))
+    return f"HloModule calling\n\n{APPLIED}{numbered}ENTRY %main {{\n  ROOT %p = f32[] parameter(0)\n}}\n"
+
+
 def without_marks(text: str) -> str:
     """The same as printers write it that have no `%`."""
     return text.replace("%", "")
@@ -301,10 +319,21 @@ def test_texts_with_names_filled_in_tell_the_same_fingerprints(
         first: dict[int | None, int] = {}
         return [(first.setdefault(found.of(name), len(first)), found.is_alone(name)) for name in read.computations]
 
-    texts = [spelled(module(seed, layers=20)) for seed in range(20)]
+    by_pattern: list[object] = []
+    read_pattern = Fingerprints._by_pattern
+
+    def counted(*arguments: Any) -> int | None:
+        by_pattern.append(arguments)
+        return read_pattern(*arguments)
+
+    monkeypatch.setattr(Fingerprints, "_by_pattern", counted)
+    texts = [spelled(module(seed, layers=20)) for seed in range(20)] + [spelled(calling(seed)) for seed in range(100)]
     filled = [classes(text) for text in texts]
+    count = len(by_pattern)
+    by_pattern.clear()
     forget(monkeypatch, Fingerprints, "_templates")
     assert [classes(text) for text in texts] == filled
+    assert spelled is without_marks or count + 5 * len(texts) < len(by_pattern)
 
 
 def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> None:
