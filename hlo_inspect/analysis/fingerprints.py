@@ -67,7 +67,7 @@ class _Template(NamedTuple):
     """How computations of one fingerprint read that have the same heads.
 
     `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `places`
-    says which of all these are equal, `words` are what else in the text may be a name, `called` the fingerprints of the callees.
+    says which of these are equal, `words` are what else in the text may be a name, `called` the fingerprints of the callees.
     """
 
     text: str
