@@ -307,9 +307,10 @@ class Context:
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
+        from hlo_inspect.analysis.fusions import metadata_of_fusions
+
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
-        metadata = dict.fromkeys(fusion.instruction.attr("metadata") for fusion in self.fusions)
-        yield from (self.provenances.of(one).scope.phase for one in metadata if one is not None)
+        yield from (self.provenances.of(one).scope.phase for one in dict.fromkeys(metadata_of_fusions(self.module)))
         if cost is not None:
             yield from cost.named_phases
 

@@ -245,7 +245,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     if targets:
         return "global"
     is_split = (counts.partitions or 1) > 1
-    communicates = is_split and any(instruction.has("replica_groups") for instruction in module.instructions)
+    communicates = is_split and any(one.has("replica_groups") for one in module.with_opcodes(_COMMUNICATING))
     is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)
     if not is_split or communicates or is_partitioned:
         return "per_device"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -12,6 +12,7 @@ from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.printed_fusion import printed_fusion
 from hlo_inspect.hlo.shapes import TupleShape, total
+from hlo_inspect.hlo.values import Metadata
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module, with the shapes of the operands."""
@@ -63,6 +64,23 @@ class Fusion(NamedTuple):
 def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
     return [Fusion(i, i.attr("kind") or "", module) for i in module.with_opcodes(_FUSION)]
+
+
+def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
+    """The metadata that fusions have, with repetitions. Rows of one metadata are made an instruction once."""
+    known: set[str] = set()
+    for computation in module.holding:
+        for index, kept in enumerate(computation.kept):
+            if kept.opcode != "fusion":
+                continue
+            if isinstance(kept, KeptRow) and '"' not in kept.text:  # else the text may be cut within a string
+                if kept.metadata in known or not (kept.metadata or "metadata" in kept.text):
+                    continue
+                if kept.metadata:
+                    known.add(kept.metadata)
+            metadata = computation.instruction(index).attr("metadata")
+            if metadata is not None:
+                yield metadata
 
 
 class FusionKind(NamedTuple):

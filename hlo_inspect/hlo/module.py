@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
@@ -86,8 +86,7 @@ class Computation:
         if isinstance(kept, Instruction):
             return kept
         made = kept.instruction(self.enclosing())
-        if isinstance(self.kept, list):  # it is, since it holds something
-            self.kept[index] = made
+        cast("list[Instruction | KeptRow]", self.kept)[index] = made  # what holds something is a list
         return made
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.problems import Problems
 
@@ -74,7 +76,13 @@ def _relocate_computation(computation: Computation, places: Places) -> None:
     computation.line = places.place(computation.line)[0]
     if scalars:
         computation.keep_scalars(scalars)
-    for instruction in computation.instructions:
-        instruction.line = places.place(instruction.line)[0]
+    computation.kept = [_relocated_row(kept, places.place(kept.line)[0]) for kept in computation.kept]
     if computation.rows:
         computation.rows.lines = [places.place(line)[0] for line in computation.rows.lines]
+
+
+def _relocated_row(kept: Instruction | KeptRow, line: int) -> Instruction | KeptRow:
+    if isinstance(kept, KeptRow):
+        return kept._replace(line=line)
+    kept.line = line
+    return kept

@@ -134,15 +134,16 @@ class Selection:
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
         has_escapes = text.find("\\", start, end) >= 0
-        is_read = has_escapes and _BACKSLASHES.search(text, start, end)  # only reading the strings says what two of them escape
-        if (is_read and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+        # only reading the strings says what two backslashes escape
+        has_backslashes = has_escapes and _BACKSLASHES.search(text, start, end) is not None
+        if (has_backslashes and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
             return None
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
             quotes = text.count('"', counted, line)
             if has_escapes:
                 quotes -= len(_ESCAPED_QUOTE.findall(text, counted, line))
-            row = read_row(text, line) if is_read or quotes % 2 == 0 else None
+            row = read_row(text, line) if has_backslashes or quotes % 2 == 0 else None
             if row is None:
                 return None
             found.append((line, row))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import find_fusions, fused_opcodes, fusion_kinds
+from hlo_inspect.analysis.fusions import find_fusions, fused_opcodes, fusion_kinds, metadata_of_fusions
+from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
@@ -117,6 +118,23 @@ def test_operands_that_were_not_read() -> None:
     )
     (fusion,) = find_fusions(module(text, Wants(frozenset({"fusion"}))))
     assert (fusion.operand_bytes, fusion.result_bytes) == (None, 16)
+
+
+def test_metadata_is_read_once_for_all_fusions_that_have_the_same() -> None:
+    """Also behind a string, within which a text may look like metadata; the other fusions stay text."""
+    note = "frontend_attributes={note=\"it, metadata={op_name='no'}\"}"
+    named = [f', metadata={{op_name="{name}"}}' for name in "aabab"]
+    rows = [f"%f.{number} = f32[4]{{0}} fusion(%p, %q), kind=kLoop, calls=%added{more}" for number, more in enumerate(named)]
+    rows += [f"%s = f32[4]{{0}} fusion(%p, %q), kind=kLoop, calls=%added, {note}{named[0]}"]
+    rows += ["ROOT %r = f32[4]{0} fusion(%p, %q), kind=kLoop, calls=%added"]
+    text = f"HloModule m\n\n{ADDED}\nENTRY %e {{\n  {P}\n  {Q}\n  " + "\n  ".join(rows) + "\n}\n"
+    for graph in (False, True):
+        found = module(text, Wants(frozenset({"fusion"}), checked=True, graph=graph))
+        assert {one.op_name for one in metadata_of_fusions(found)} == {"a", "b"}
+    found = module(text, Wants(frozenset({"fusion"}), checked=True))
+    assert [one.op_name for one in metadata_of_fusions(found)] == ["a", "b", "a"]
+    assert found.entry is not None
+    assert [one.name for one in found.entry.kept if isinstance(one, KeptRow)] == ["f.1", "f.3", "f.4", "r"]
 
 
 def test_without_operands(entry: Entry) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,12 @@ def test_what_cannot_be_read_is_status_3(files: tuple[str, str], tmp_path: Path,
     assert run(["diff", files[0], str(tmp_path / "none.txt")]) == 3
     assert "No such file" in capsys.readouterr().err
     assert run(["diff", "-", "-"]) == 2
+
+
+def test_standard_input_that_was_looked_into_is_closed_in_silence(files: tuple[str, str]) -> None:
+    command = [sys.executable, "-m", "hlo_inspect", "diff", "-", files[0]]
+    done = subprocess.run(command, input=Path(files[0]).read_bytes(), capture_output=True, check=True)
+    assert (b"same program" in done.stdout, done.stderr) == (True, b"")
 
 
 def test_modules_of_directories_are_paired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
