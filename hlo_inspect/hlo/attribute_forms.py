@@ -140,3 +140,21 @@ def _closes_all(text: str, end: int) -> bool:
             return False
         before = "".join(before.split('"')[::2])
     return "/*" not in before and "//" not in before and before.count("{") == before.count("}")
+
+
+_PRINTED_FUSION = lazy_pattern(
+    r"""[^"'()/]*+(?:(?:/\*index=\d++\*/|\([^"'()/]*+\))[^"'()/]*+)*+\)"""
+    r"(?:, kind=(k[A-Za-z]++))?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)",
+    re.ASCII,
+)
+"""Operands with the comments that printers write among them, and tuple shapes and tiles, but no string: it may hold what looks
+like the end of them. Behind what is called the next attribute follows, or nothing.
+"""
+
+
+def printed_fusion(tail: str) -> tuple[str | None, str] | None:
+    """The kind of a fusion, and what it calls, by its text behind the opening parenthesis; `None` where this is not written as
+    usual. An `async-start` has no kind.
+    """
+    found = _PRINTED_FUSION.match(tail)
+    return None if found is None else (found[1], found[2])

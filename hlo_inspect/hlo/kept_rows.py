@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Set
 from itertools import count
 from typing import NamedTuple
 
+from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.printed_fusion import printed_fusion
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
