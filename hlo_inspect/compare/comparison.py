@@ -191,7 +191,7 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
     """What is to know of a comparison."""
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
-        yield f"{' and '.join(saved)}: of a saved report facts and tables are compared, not instructions"
+        yield f"{' and '.join(saved)}: of a saved report or a workload file facts and tables are compared, not instructions"
     elif verdict == DIFFERENT and not changes:
         yield "no instruction differs: only the order of operands does, or something in a computation that does not run"
 

@@ -42,7 +42,7 @@ class Explanation:
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
-            *collective_changes(*self._records("collectives"), self._lines, self._aspects()),
+            *collective_changes(*map(_of_instructions, self._records("collectives")), self._lines, self._aspects()),
             *loop_changes(*self._records("loops"), self._lines),
             *self._header_changes(),
         ]
@@ -96,6 +96,11 @@ class Explanation:
             if old.get(name, "") != new.get(name, ""):
                 aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
                 yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
+
+
+def _of_instructions(rows: Sequence[Record]) -> Sequence[Record]:
+    """The rows that are those of instructions; of a workload file they are cells, which the facts add up."""
+    return [row for row in rows if "shape" in row]
 
 
 def _attributes(header: Header) -> dict[str, str]:

@@ -141,7 +141,19 @@ def test_a_saved_report_is_said_to_be_one(files: tuple[str, str], tmp_path: Path
     saved = tmp_path / "old.json"
     assert run(["summary", files[0], "--format", "json", "-o", str(saved)]) == 0
     assert run(["diff", str(saved), files[1]]) == 0
-    assert "OLD: of a saved report facts and tables are compared, not instructions" in capsys.readouterr().out
+    said = "OLD: of a saved report or a workload file facts and tables are compared, not instructions"
+    assert said in capsys.readouterr().out
+
+
+def test_facts_of_workload_files_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their collectives are cells, and have no shape or groups by which one could be found again."""
+    simai = Path(__file__).parents[1] / "data/workloads/simai.txt"
+    longer = tmp_path / "longer.txt"
+    longer.write_text(simai.read_text().replace("ALLGATHER", "ALLREDUCE"))
+    assert run(["diff", str(simai), str(longer), "--format", "json"]) == 0
+    facts = differing(capsys.readouterr().out)
+    assert facts["collectives.all-gather.count"] == (2, 0)
+    assert "collectives.executed_count" not in facts
 
 
 @pytest.mark.parametrize(
