@@ -38,11 +38,12 @@ class Explanation:
 
     def changes(self) -> list[ModuleChange]:
         """All that differs, equal things together, in the order in which it is told."""
+        old, new = map(_of_instructions, self._records("collectives"))
         found = [
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
-            *collective_changes(*map(_of_instructions, self._records("collectives")), self._lines, self._aspects()),
+            *collective_changes(old, new, self._lines, self._aspects()),
             *loop_changes(*self._records("loops"), self._lines),
             *self._header_changes(),
         ]
