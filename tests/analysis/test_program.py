@@ -18,6 +18,8 @@ WANTS = next(iter(PASSES)).wants
 for one in PASSES:
     WANTS |= one.wants
 
+SUM = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
+
 
 def program(text: str | Path, *also: str) -> Program:
     (module,) = read_modules(open_source(text), WANTS)
@@ -96,12 +98,7 @@ ENTRY e {
 def test_a_program_of_one_operation(line: str, kind: str, opcode: str) -> None:
     text = f"""HloModule jit_f
 
-sum {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}}
-
+{SUM}
 ENTRY e {{
   p = f32[8]{{0}} parameter(0)
   {line}
@@ -127,12 +124,7 @@ def test_a_fusion_is_what_its_only_instruction_is(lines: str, result: str, found
     """Of several instructions it is a fusion, or a reduction where its root is one."""
     text = f"""HloModule jit_f
 
-sum {{
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] add(x, y)
-}}
-
+{SUM}
 fused {{
   a = f32[8]{{0}} parameter(0)
   {lines}
