@@ -29,7 +29,7 @@ class Matcher:
     """Matches the arrays of one step with the rules.
 
     With `gradients_are_inputs` the step is an update alone: its gradients are handed in, and only rules with two states say so.
-    `changed` are the arrays that gradients change, as far as `weights` has looked.
+    `changed_by_gradients` are the arrays that can be weights; `weights` finds them.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
@@ -52,7 +52,7 @@ class Matcher:
         beside = self.counters + self.accumulators
         self.values = NewValues(flow, self.forms, self.input_dependence, self.moving, beside, reads_inputs=gradients_are_inputs)
         self.dependence = self.values.dependence
-        self.changed: list[StateArray] = []
+        self.changed_by_gradients: list[StateArray] = []
         self._states: list[StateArray] = []
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
@@ -67,7 +67,7 @@ class Matcher:
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
-        candidates = self.changed = self._changed_by_gradients()
+        candidates = self.changed_by_gradients = self._find_changed_by_gradients()
         possible = {id(array) for array in candidates}
         for array in self.moving:
             if not any(id(one) in possible for one in (array, *array.same_value)) and self.values.is_state(array):
@@ -99,7 +99,7 @@ class Matcher:
         order = {id(array): number for number, array in enumerate(self.step.arrays)}
         return sorted(found, key=lambda weight: order[id(weight.array)])
 
-    def _changed_by_gradients(self) -> list[StateArray]:
+    def _find_changed_by_gradients(self) -> list[StateArray]:
         """The arrays that can be weights: those that feed themselves, or to which something is added that is made of two or
         more states and of what is handed in.
         """
