@@ -1,6 +1,7 @@
-"""What the README promises: its output is the program's, its CI script works, its commands are the ones that CI runs.
+"""What the README and the pages of docs promise: their output is the program's, the CI script works, the commands are the ones
+that CI runs, and links lead somewhere.
 
-HLO_INSPECT_REWRITE_GOLDEN=1 writes the program's output into the README.
+HLO_INSPECT_REWRITE_GOLDEN=1 writes the program's output into the pages.
 """
 
 from __future__ import annotations
@@ -21,8 +22,17 @@ from tests.calling import call_text
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAMPLES = ROOT.parent / "shared" / "dumps" / "seeds"
-SAMPLE_TOURS = re.findall(r"^```text\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
-TOURS = re.findall(r"^```\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", README, re.MULTILINE)
+PAGES = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+
+
+def _examples(fence: str) -> dict[str, tuple[Path, str]]:
+    """Command -> the page that shows it, and the output shown, of all blocks that begin with `fence`."""
+    block = re.compile(rf"^{fence}\n\$ (hlo-inspect .*)\n((?s:.*?))^```$", re.MULTILINE)
+    return {command: (path, output) for path, text in PAGES.items() for command, output in block.findall(text)}
+
+
+SAMPLE_TOURS = _examples("```text")
+TOURS = _examples("```")
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:
@@ -34,30 +44,29 @@ def _environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize(("command", "output"), TOURS, ids=[command for command, _ in TOURS])
-def test_the_tour_shows_real_output(command: str, output: str) -> None:
-    _same_output(command, output, ROOT)
+@pytest.mark.parametrize("command", TOURS)
+def test_the_tour_shows_real_output(command: str) -> None:
+    _same_output(command, *TOURS[command], ROOT)
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not there")
-@pytest.mark.parametrize(("command", "output"), SAMPLE_TOURS, ids=[command for command, _ in SAMPLE_TOURS])
-def test_the_samples_give_the_output_shown(command: str, output: str) -> None:
-    _same_output(command, output, SAMPLES)
+@pytest.mark.parametrize("command", SAMPLE_TOURS)
+def test_the_samples_give_the_output_shown(command: str) -> None:
+    _same_output(command, *SAMPLE_TOURS[command], SAMPLES)
 
 
-def _same_output(command: str, output: str, folder: Path) -> None:
+def _same_output(command: str, page: Path, output: str, folder: Path) -> None:
     name, *arguments = shlex.split(command)
     result = call_text(*arguments, folder=folder)
     assert (name, result.returncode) == ("hlo-inspect", 0)
     if os.environ.get("HLO_INSPECT_REWRITE_GOLDEN"):
-        path = ROOT / "README.md"
-        path.write_text(path.read_text(encoding="utf-8").replace(f"$ {command}\n{output}", f"$ {command}\n{result.stdout}"))
+        page.write_text(page.read_text(encoding="utf-8").replace(f"$ {command}\n{output}", f"$ {command}\n{result.stdout}"))
         return
     assert result.stdout == output
 
 
 def test_the_tour_is_found() -> None:
-    assert [command.split()[1] for command, _ in SAMPLE_TOURS] == [
+    assert [command.split()[1] for command in SAMPLE_TOURS] == [
         "optimizer",
         "summary",
         "top",
@@ -106,6 +115,17 @@ def test_the_readme_names_each_command_and_format() -> None:
         assert f"`{command}" in README or f"hlo-inspect {command}" in README, command
     (formats,) = re.findall(r"^\| `--format ([^`]*)`", README, re.MULTILINE)
     assert formats.split("\\|") == list(FORMATS)
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    links = [(path, *link) for path, text in PAGES.items() for link in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text)]
+    assert len(links) > 30
+    for page, target, heading in links:
+        path = page.parent / target if target else page
+        assert path.exists(), (page.name, target)
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {text.lower().replace(" ", "-") for text in headings}, (page.name, target, heading)
 
 
 def test_pre_commit_runs_what_ci_runs_first() -> None:

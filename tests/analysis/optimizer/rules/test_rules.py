@@ -87,13 +87,13 @@ def test_claims_hold_what_their_rules_declare() -> None:
     assert seen == set(by_name)
 
 
-def test_the_readme_and_the_help_list_them() -> None:
-    readme = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_and_the_help_list_them() -> None:
+    page = (TESTS.parent / "docs" / "optimizers.md").read_text(encoding="utf-8")
     rows = [
         f"| {', '.join(f'`{name}`' for name in rule.names)} | {rule.title} | {rule.paper} | {', '.join(rule.hyperparameters)} |"
         for rule in sorted(RULES, key=lambda rule: rule.name)
     ]
-    assert "\n".join(rows) in readme
+    assert "\n".join(rows) in page
     (help_,) = [one.help() for one in PASSES if one.name == "optimizer"]
     assert all(name in help_.partition("Rules: ")[2] for rule in RULES for name in rule.names)
 
