@@ -16,6 +16,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect import HloInspectError, InputError, Report, UsageError, inspect, inspect_all
+from hlo_inspect.inspection import source_reports
 from hlo_inspect.passes import MODULE_FACTS, PASSES, find_pass
 
 DATA = Path(__file__).parent / "data"
@@ -232,7 +233,8 @@ def test_garbage_collection_is_left_as_it_was() -> None:
     assert gc.isenabled()
 
 
-def test_objects_that_the_caller_has_frozen_stay_frozen() -> None:
+def test_objects_that_the_caller_has_frozen_stay_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_reports, "_MANY_OBJECTS", 0)
     gc.freeze()
     try:
         before = gc.get_freeze_count()
@@ -242,8 +244,10 @@ def test_objects_that_the_caller_has_frozen_stay_frozen() -> None:
         gc.unfreeze()
 
 
-def test_what_was_read_is_left_to_the_slow_collection() -> None:
+@pytest.mark.parametrize("many", [0, 50_000])
+def test_what_was_read_is_left_to_the_slow_collection(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     """Nothing stays frozen: a report can be freed."""
+    monkeypatch.setattr(source_reports, "_MANY_OBJECTS", many)
     inspect(TEXT)
     assert gc.get_freeze_count() == 0
 

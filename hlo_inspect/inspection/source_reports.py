@@ -159,6 +159,10 @@ class SourceReports:
             return error
 
 
+_MANY_OBJECTS = 50_000
+"""So many new objects take a quick collection longer to visit than what a caller may have frozen takes to count."""
+
+
 @contextmanager
 def without_collection() -> Iterator[None]:
     """Reading makes many small objects and no cycles: the garbage collector would visit them over and over for nothing."""
@@ -168,7 +172,14 @@ def without_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():  # objects that the caller has frozen have to stay frozen
-                gc.freeze()  # and back: what was read is in the oldest generation then, which quick collections leave alone
-                gc.unfreeze()
+            _keep_from_quick_collections()
             gc.enable()
+
+
+def _keep_from_quick_collections() -> None:
+    """Moves the new objects, where they are many, to the oldest generation, which quick collections leave alone. Objects that
+    the caller has frozen have to stay frozen, and to count them takes a step for each.
+    """
+    if gc.get_count()[0] > _MANY_OBJECTS and not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()

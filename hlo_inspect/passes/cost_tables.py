@@ -14,25 +14,26 @@ from hlo_inspect.report.model import Column, Table, Unit
 
 
 class _CostRow(NamedTuple):
-    """A label with its figures and times; `weight` orders the rows."""
+    """A label with its figures and times; `weight`, a lower bound where it is not known, orders the rows."""
 
     label: str
     tally: Tally
     compute: Seconds
     memory: Seconds
     weight: float
+    weight_is_known: bool
 
 
 def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
     """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
-    bytes; `share` is that of the time or of the bytes.
+    bytes; `share` is that of the time or of the bytes, `None` where it is not known of the row or of another one.
 
     A page leaves out a table that has one row, except that of opcodes.
 
     By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
     rows = [_row(*labelled, times) for labelled in tally.by_label()]
-    whole = sum(row.weight for row in rows)
+    whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
     columns = [
         Column(label, get=lambda row: row.label),
         *_figure("flops", "flops", "flops"),
@@ -50,9 +51,10 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
 
 def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
     if times is None:
-        return _CostRow(label, tally, _NO_TIME, _NO_TIME, tally.least("bytes"))
+        return _CostRow(label, tally, _NO_TIME, _NO_TIME, tally.least("bytes"), tally.total("bytes") is not None)
     compute, memory = flops_time(tally, times), bytes_time(tally, times)
-    return _CostRow(label, tally, compute, memory, max(compute.least, memory.least))
+    are_known = compute.exact is not None and memory.exact is not None
+    return _CostRow(label, tally, compute, memory, max(compute.least, memory.least), are_known)
 
 
 _NO_TIME = Seconds(0.0)

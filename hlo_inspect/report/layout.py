@@ -8,7 +8,7 @@ than asked. Widths are terminal cells: a CJK character takes two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.errors import printable
@@ -173,10 +173,27 @@ def fit(text: str, width: int) -> str:
     if cell_width(text) <= width:
         return text
     if _is_sentence(text):
-        import textwrap
-
-        return "\n".join(shorten(line, width) for line in textwrap.wrap(text, width, break_on_hyphens=False))
+        return "\n".join(shorten(line, width) for line in wrap(text, width))
     return shorten(text, width)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """A sentence in lines of at most `width` characters. A word that is longer has lines of its own, and breaks after a `/`
+    where it has one: most such words are paths.
+    """
+    import textwrap
+
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [part for line in lines for part in _broken(line, width)]
+
+
+def _broken(word: str, width: int) -> Iterator[str]:
+    begin = 0
+    while len(word) - begin > width:
+        end = word.rfind("/", begin, begin + width) + 1 or begin + width
+        yield word[begin:end]
+        begin = end
+    yield word[begin:]
 
 
 def _is_sentence(text: str) -> bool:

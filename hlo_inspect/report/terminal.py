@@ -14,7 +14,7 @@ from typing import TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.curve import curve_lines, is_drawn
-from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad
+from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad, wrap
 from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
@@ -261,7 +261,5 @@ def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) ->
 
 def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:
     """`text` in lines of `width`, at least one; each is a piece for the indent and a piece of text."""
-    import textwrap
-
-    for line in textwrap.wrap(text, width - len(indent), break_on_hyphens=False) or [""]:
+    for line in wrap(text, width - len(indent)) or [""]:
         yield [(indent, ""), (line, style)]

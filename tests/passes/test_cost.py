@@ -162,6 +162,13 @@ def test_what_moves_most_bytes_comes_first() -> None:
     assert share == 9 * SQUARE / TOTAL[3]
 
 
+def test_a_lower_bound_has_no_share() -> None:
+    """A loop of which nobody knows how often it runs: the bytes of its body are known for one run alone."""
+    report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
+    assert report.facts["cost.executed_bytes_accessed"] is None
+    assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
+
+
 def test_a_page_leaves_out_what_tells_nothing() -> None:
     """All of it is in no fusion."""
     tables = [table for table in inspect(TEXT).tables if table.name in TABLES]

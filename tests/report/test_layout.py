@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hlo_inspect.report.layout import NARROW, make_grid, pad, shorten
+from hlo_inspect.report.layout import NARROW, make_grid, pad, shorten, wrap
 from hlo_inspect.report.model import Column, Table
 
 PATH = "jit(step)/layer_7/attention/dot_general"
@@ -119,6 +119,17 @@ def test_a_sentence_is_wrapped_and_never_cut() -> None:
     assert grid.width <= 50
     assert grid.rows[0][1].replace("\n", " ") == why
     assert max(map(len, grid.rows[0][1].split("\n"))) <= grid.widths[1]
+
+
+def test_a_word_that_is_longer_than_a_line_breaks_after_a_slash() -> None:
+    path = "/home/user/models/transformer/layers.py"
+    assert wrap(f"the file {path} and what follows", 24) == [
+        "the file",
+        "/home/user/models/",
+        "transformer/layers.py",
+        "and what follows",
+    ]
+    assert wrap("no " + "x" * 20, 8) == ["no", "xxxxxxxx", "xxxxxxxx", "xxxx"]
 
 
 @pytest.mark.parametrize(
