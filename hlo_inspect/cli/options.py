@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionOption
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
@@ -58,104 +60,111 @@ def _comma_separated(_context: click.Context, _option: click.Parameter, text: st
     return tuple(name for name in map(str.strip, (text or "").split(",")) if name)
 
 
-_OUTPUT = (
-    click.option(
-        "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
+def _section(name: str) -> Callable[..., Callable[[F], F]]:
+    """`click.option`, for options that `--help` lists under a heading."""
+    return partial(click.option, cls=SectionOption, section=name)
+
+
+_in_tables, _in_output, _in_input, _in_program = map(_section, ("Tables", "Output", "Input", "Program and hardware"))
+
+_TABLES = (
+    _in_tables(
+        "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Rows of each table, the rest summed; 0 shows all."
     ),
-    click.option(
-        "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows of each table, the rest summed; 0 shows all."
-    ),
-    click.option(
+    _in_tables(
         "--table", metavar="NAME", shell_complete=completion.tables, help="Only the table of this name; CSV holds one table."
     ),
-    click.option("--sites", is_flag=True, help="One row a site where pages show groups of equal ones."),
-    click.option(
+    _in_tables(
         "--columns",
         metavar="NAME,…",
         callback=_comma_separated,
         shell_complete=completion.columns,
-        help="Columns of one table, in this order; see --filter.",
+        help="Columns of the command's own table or of --table, in this order.",
     ),
-    click.option(
+    _in_tables(
         "--sort",
         metavar="NAME,…",
         callback=_comma_separated,
         shell_complete=completion.columns,
-        help="Sort by columns: numbers from the largest, texts from A to Z; -NAME the other way round.",
+        help="Sort that table: numbers from the largest, texts from A to Z; -NAME the other way round.",
     ),
-    click.option(
+    _in_tables(
         "--filter",
         "filters",
         metavar="'COLUMN OP VALUE …'",
         multiple=True,
         shell_complete=completion.columns,
-        help="Rows that meet all comparisons, as 'kind = all-gather bytes >= 1MiB'; OP is = != < <= > >= or ~ (contains). "
-        "Like --columns and --sort it is about the command's own table, or the one of --table.",
+        help="Rows of that table that meet all comparisons, as 'kind = all-gather bytes >= 1MiB'; OP is = != < <= > >= or ~ "
+        "(contains).",
     ),
-    click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
-    click.option("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
-    click.option("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
-    click.option("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
+    _in_tables("--sites", is_flag=True, help="One row for each instruction where pages show groups of equal ones."),
+    _in_tables("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
+)
+_OUTPUT = (
+    _in_output(
+        "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
+    ),
+    _in_output("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
+    _in_output("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
+    _in_output("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
 )
 _READ = (
-    click.option("--module", metavar="REGEX", help="Only modules whose name matches."),
-    click.option(
-        "--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name."
-    ),
-    click.option(
-        "--profile",
-        metavar="NAME|FILE",
-        multiple=True,
-        shell_complete=completion.profiles,
-        help="Hardware profile; `profiles` lists them. Without one, that of the dump where it tells; `time` compares several.",
-    ),
-    click.option(
-        "--what-if",
-        metavar="FIGURE=Nx",
-        multiple=True,
-        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
-    ),
-    click.option(
-        "--devices-per-node",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Devices that the nearest links join, where it is not what the profile says.",
-    ),
-    click.option(
-        "--topology",
-        metavar="AxB",
-        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis first.",
-    ),
-    click.option("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
-    click.option(
-        "--custom-calls", "custom_calls", metavar="FILE", help="YAML with the work of custom calls of your own, by target."
-    ),
-    click.option(
-        "--phases",
-        type=click.Choice(("graph", "names")),
-        default="graph",
-        show_default=True,
-        help="What tells forward, backward, recompute, loss and optimizer: op_names alone, or, where they leave it open, the "
-        "graph of values too.",
-    ),
-    click.option(
-        "--platform",
-        type=click.Choice(("cpu", "gpu", "tpu")),
-        help="What the program was compiled for, where its marks in the text mislead: device memory depends on it.",
-    ),
-    click.option(
+    _in_input("--module", metavar="REGEX", help="Only modules whose name matches."),
+    _in_input("--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name."),
+    _in_input(
         "--strict",
         is_flag=True,
         help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
         "result shape is accepted.",
     ),
-    click.option(
+    _in_input(
         "-j",
         "--jobs",
         type=click.IntRange(min=1),
         default=1,
         metavar="N",
         help="Read files in N processes; 1 by default, and where standard input is an input.",
+    ),
+    _in_program("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
+    _in_program(
+        "--phases",
+        type=click.Choice(("graph", "names")),
+        default="graph",
+        show_default=True,
+        help="What decides the phase (forward, backward, …) where op_names leave it open: the graph of values, or nothing.",
+    ),
+    _in_program(
+        "--platform",
+        type=click.Choice(("cpu", "gpu", "tpu")),
+        help="What the program was compiled for, if marks in the text mislead: device memory depends on it.",
+    ),
+    _in_program(
+        "--custom-calls", "custom_calls", metavar="FILE", help="YAML with the work of custom calls of your own, by target."
+    ),
+    _in_program(
+        "--profile",
+        metavar="NAME|FILE",
+        multiple=True,
+        shell_complete=completion.profiles,
+        help="Hardware profile to compute times for; `profiles` lists them, `time` compares several. By default the "
+        "accelerator that the dump names, if it does.",
+    ),
+    _in_program(
+        "--what-if",
+        metavar="FIGURE=Nx",
+        multiple=True,
+        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
+    ),
+    _in_program(
+        "--devices-per-node",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Devices that the nearest links join, instead of the profile's number.",
+    ),
+    _in_program(
+        "--topology",
+        metavar="AxB",
+        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis first.",
     ),
 )
 
@@ -168,8 +177,8 @@ def output_options(function: F) -> F:
 def output_options_with(*formats: str) -> Callable[[F], F]:
     """The same with formats beside those of all commands."""
     choice = click.Choice((*FORMATS, *formats))
-    option = click.option("--format", "format_", type=choice, default="table", help="Output format.", show_default=True)
-    return lambda function: _decorated(function, (option, *_OUTPUT))
+    option = _in_output("--format", "format_", type=choice, default="table", help="Output format.", show_default=True)
+    return lambda function: _decorated(function, (*_TABLES, option, *_OUTPUT))
 
 
 def read_options(function: F) -> F:

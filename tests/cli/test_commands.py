@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -392,6 +393,21 @@ def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> N
 
 def test_help_tells_of_the_mesh(run: Run) -> None:
     assert "Names of the mesh's axes with their sizes" in run("collectives", "--help").stdout
+
+
+def test_help_lists_the_own_options_of_a_command_first_and_shared_ones_by_section(run: Run) -> None:
+    text = run("check", "--help").stdout
+    sections = re.findall(r"^(\w.*):$", text, re.MULTILINE)
+    assert sections == ["Options", "Tables", "Output", "Input", "Program and hardware"]
+    own, *shared = re.split(r"^\w.*:$", text, flags=re.MULTILINE)[1:]
+    assert [re.findall(r"^  (?:-\w, )?(--[\w-]+)", section, re.MULTILINE)[0] for section in shared] == [
+        "--top",
+        "--format",
+        "--module",
+        "--mesh",
+    ]
+    assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", own, re.MULTILINE)[-1] == "--help"
+    assert "--policy" in own
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
@@ -34,7 +35,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 """A fact that is known where every line is read, and the pass that asks for that."""
 
 
-@click.command("check")
+@click.command("check", cls=SectionedCommand)
 @output_options
 @read_options
 @fail_on_option

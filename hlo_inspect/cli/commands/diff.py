@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import (
     fail_on_option,
     output_options,
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
 
 
-@click.command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
+@click.command(
+    "diff", cls=SectionedCommand, short_help="What changed between two dumps, directories of dumps or saved reports."
+)
 @output_options
 @read_options
 @fail_on_option

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import output_options, take_output
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.progress import ReadingBar
 
 
-@click.command("history")
+@click.command("history", cls=SectionedCommand)
 @output_options
 @click.option("--module", metavar="REGEX", help="The module whose name matches; the largest by default.")
 @click.option(

@@ -8,6 +8,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.commands.of_pass import OVERVIEW
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import (
     fail_on_option,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
 
 
-@click.command("list")
+@click.command("list", cls=SectionedCommand)
 @output_options
 @read_options
 @fail_on_option

@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 
 
-@click.command("normalize")
+@click.command("normalize", cls=SectionedCommand)
 @click.option(
     "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
 )

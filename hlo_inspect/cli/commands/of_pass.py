@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected, with_name
 from hlo_inspect.cli.options import (
     OutputOptions,
@@ -72,7 +73,7 @@ def command_of(one: Question) -> click.Command:
         run = cost_model_options(one.cost_models)(run)
     if one.writes:
         run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
-    return click.command(one.name, help=one.help())(run)
+    return click.command(one.name, cls=SectionedCommand, help=one.help())(run)
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:

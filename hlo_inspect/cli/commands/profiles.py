@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import (
     output_options,
     take_output,
@@ -14,7 +15,7 @@ from hlo_inspect.cli.options import (
 from hlo_inspect.cli.output import deliver
 
 
-@click.command("profiles")
+@click.command("profiles", cls=SectionedCommand)
 @output_options
 @click.argument("name", metavar="[NAME|FILE]", required=False, shell_complete=completion.profiles)
 def command(name: str | None, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import OutputOptions, fail_on_option, read_options, take_read
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.streams import tell
@@ -25,7 +26,7 @@ PASSES = (
 """The passes whose tables a page has."""
 
 
-@click.command("report", short_help="One HTML file with pictures and tables, to look at and to send.")
+@click.command("report", cls=SectionedCommand, short_help="One HTML file with pictures and tables, to look at and to send.")
 @click.option("-o", "--output", metavar="FILE", shell_complete=completion.files, help="The file to write, as report.html.")
 @click.option(
     "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Keep N rows of each table, the rest summed: a smaller file."

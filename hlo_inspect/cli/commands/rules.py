@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import (
     output_options,
     take_output,
@@ -13,7 +14,7 @@ from hlo_inspect.cli.options import (
 from hlo_inspect.cli.output import deliver
 
 
-@click.command("rules")
+@click.command("rules", cls=SectionedCommand)
 @output_options
 def command(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """List the findings that exist: code, name, severity and one line."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import fail_on_option, output_options_with, read_options, take_output, take_read
 from hlo_inspect.cli.output import deliver
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _PASS = Show()
 
 
-@click.command(SHOW, help=_PASS.help())
+@click.command(SHOW, cls=SectionedCommand, help=_PASS.help())
 @output_options_with(*_PASS.formats)
 @read_options
 @fail_on_option
