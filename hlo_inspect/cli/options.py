@@ -18,42 +18,42 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OutputOptions(NamedTuple):
-    """How and where a report is printed."""
+    """How and where a report is printed. Except for `selection` the names are those of options, here and in `ReadOptions`."""
 
-    format: str
-    output: str | None
-    top: int | None
-    table: str | None
-    raw_bytes: bool
-    no_color: bool
-    quiet: bool
-    verbose: bool
-    sites: bool
-    selection: TableSelection
+    format: str = "table"
+    output: str | None = None
+    top: int | None = None
+    table: str | None = None
+    raw_bytes: bool = False
+    no_color: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    sites: bool = False
+    selection: TableSelection = TableSelection()
 
     def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
         return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
 
 
 class ReadOptions(NamedTuple):
-    """What is read, and how strictly. `query` is what is asked about an instruction, as
-    `InstructionQuery` has it, of commands that take one.
+    """What is read, and how strictly. `query` is what is asked about an instruction, as `InstructionQuery` has it, of commands
+    that take one; `cost_model` the model of `--cost-model` with its options.
     """
 
-    module: str | None
-    stage: str | None
-    profile: tuple[str, ...]
-    what_if: tuple[str, ...]
-    devices_per_node: int | None
-    topology: str | None
-    mesh: str | None
-    custom_calls: str | None
-    phases: str
-    platform: str | None
-    strict: bool
-    jobs: int
-    cost_model: dict[str, str | None] | None
-    query: Mapping[str, str | int | None]
+    module: str | None = None
+    stage: str | None = None
+    profile: tuple[str, ...] = ()
+    what_if: tuple[str, ...] = ()
+    devices_per_node: int | None = None
+    topology: str | None = None
+    mesh: str | None = None
+    custom_calls: str | None = None
+    phases: str = "graph"
+    platform: str | None = None
+    strict: bool = False
+    jobs: int = 1
+    cost_model: Mapping[str, str | None] | None = None
+    query: Mapping[str, str | int | None] = {}
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def output_options(function: F) -> F:
 def output_options_with(*formats: str) -> Callable[[F], F]:
     """The same with formats beside those of all commands."""
     choice = click.Choice((*FORMATS, *formats))
-    option = _in_output("--format", "format_", type=choice, default="table", help="Output format.", show_default=True)
+    option = _in_output("--format", type=choice, default="table", help="Output format.", show_default=True)
     return lambda function: _decorated(function, (*_TABLES, option, *_OUTPUT))
 
 
@@ -196,9 +196,14 @@ def cost_model_options(models: Iterable[str]) -> Callable[[F], F]:
     return lambda function: _decorated(function, options)
 
 
-def fail_on_option(function: F) -> F:
-    help_text = "Exit with 1 when a finding of this severity or above is reported."
-    return click.option("--fail-on", type=click.Choice(SEVERITIES), help=help_text)(function)
+fail_on_option = click.option(
+    "--fail-on", type=click.Choice(SEVERITIES), help="Exit with 1 when a finding of this severity or above is reported."
+)
+
+
+def inputs_argument(metavar: str = "INPUT...", *, required: bool = True) -> Callable[[F], F]:
+    """The argument `inputs`: one input or more."""
+    return click.argument("inputs", metavar=metavar, nargs=-1, shell_complete=completion.files, required=required)
 
 
 def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
@@ -209,32 +214,20 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 
 def take_output(arguments: dict[str, Any]) -> OutputOptions:
     """The output's options out of a command's arguments."""
-    names = ("format_", "output", "top", "table", "raw_bytes", "no_color", "quiet", "verbose", "sites")
-    selection = TableSelection(*(arguments.pop(name) for name in ("columns", "sort", "filters")))
-    return OutputOptions(*[*(arguments.pop(name) for name in names), selection])
+    selection = TableSelection(*(arguments.pop(name) for name in TableSelection._fields))
+    options = {name: arguments.pop(name) for name in OutputOptions._fields if name in arguments}
+    return OutputOptions(**options, selection=selection)
 
 
-_READ_NAMES = (
-    "module",
-    "stage",
-    "profile",
-    "what_if",
-    "devices_per_node",
-    "topology",
-    "mesh",
-    "custom_calls",
-    "phases",
-    "platform",
-    "strict",
-    "jobs",
-)
-
-
-def take_read(arguments: dict[str, Any]) -> ReadOptions:
-    """The input's options out of a command's arguments."""
-    values = {name: arguments.pop(name) for name in _READ_NAMES}
-    model, alpha, beta = (arguments.pop(name, None) for name in ("cost_model", "alpha", "beta"))
-    if model is None and (alpha or beta):
+def take_read(arguments: dict[str, Any], *, quick: bool = False) -> ReadOptions:
+    """The input's options out of a command's arguments; `quick` leaves the graph of values aside."""
+    options = {name: arguments.pop(name) for name in ReadOptions._fields if name in arguments}
+    models = {name: arguments.pop(name, None) for name in ("alpha", "beta")}
+    model = options.pop("cost_model", None)
+    if model is not None:
+        options["cost_model"] = {"name": model, **models}
+    elif any(models.values()):
         raise click.UsageError("--alpha and --beta are of a --cost-model.")
-    chosen = {"name": model, "alpha": alpha, "beta": beta} if model is not None else None
-    return ReadOptions(**values, cost_model=chosen, query={})
+    if quick:
+        options["phases"] = "names"
+    return ReadOptions(**options)

@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
@@ -21,60 +22,51 @@ from hlo_inspect.report.selection import selected
 
 def deliver(reports: Iterable[Report], options: OutputOptions) -> None:
     """Renders the reports as they come. Without any nothing is written, and a file is left as it was; so it is where something
-    fails. A pipe that its reader closed ends the output quietly.
+    fails.
     """
     chosen = _chosen(reports, options)
     first = next(chosen, None)
     if first is None:
         return
-    render, reports = ALL_FORMATS[options.format], chain([first], chosen)
-    if options.output is not None:
-        with replaced_file(options.output) as stream:
-            render(reports, stream, options.rendering(width=None, color=False))
-        return
-    if sys.stdout is None:
-        raise UsageError("standard output is closed")
-    stream = _writable(sys.stdout)
-    try:
-        render(reports, stream, options.rendering(width=_width(stream), color=_color(stream, options)))
-        stream.flush()
-    except BrokenPipeError:
-        silence(stream)
+    with _destination(options.output) as stream:
+        on_terminal = options.output is None and stream.isatty()
+        rendering = options.rendering(width=_width() if on_terminal else None, color=on_terminal and _has_color(options))
+        ALL_FORMATS[options.format](chain([first], chosen), stream, rendering)
 
 
-def deliver_bytes(data: bytes, options: OutputOptions) -> None:
-    """Writes bytes as they are, as `deliver` does."""
-    if options.output is not None:
-        with replaced_file(options.output) as stream:
-            stream.buffer.write(data)
-        return
-    if sys.stdout is None:
-        raise UsageError("standard output is closed")
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
+def deliver_bytes(data: bytes, output: str | None) -> None:
+    """Writes bytes as they are, to the file of that name where there is one."""
+    with _destination(output) as stream:
+        stream.buffer.write(data)
 
 
 def deliver_lines(lines: Iterable[str], output: str | None) -> None:
-    """Writes lines of text, to the file of that name where there is one, as `deliver` does."""
+    """Writes lines of text as they come, to the file of that name where there is one. Without any nothing is written."""
     coming = iter(lines)
     first = next(coming, None)
-    if first is None:
-        return
-    if output is not None:
-        with replaced_file(output) as stream:
+    if first is not None:
+        with _destination(output) as stream:
             stream.writelines(chain([first], coming))
+
+
+@contextmanager
+def _destination(name: str | None) -> Iterator[TextIO]:
+    """The file of that name, or standard output. There a pipe that its reader closed ends the output quietly, and a narrow
+    encoding (LANG=C) shows what it cannot write as escapes.
+    """
+    if name is not None:
+        with replaced_file(name) as stream:
+            yield stream
         return
     if sys.stdout is None:
         raise UsageError("standard output is closed")
-    stream = _writable(sys.stdout)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        stream.writelines(chain([first], coming))
-        stream.flush()
+        yield sys.stdout
+        sys.stdout.flush()
     except BrokenPipeError:
-        silence(stream)
+        silence(sys.stdout)
 
 
 def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
@@ -135,24 +127,13 @@ def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -
                 raise UsageError("is an input, and the report would be written over it", Location(name))
 
 
-def _writable(stream: TextIO) -> TextIO:
-    """A stream of a narrow encoding (LANG=C) shows what it cannot write as escapes."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
-    return stream
-
-
-def _width(stream: TextIO) -> int | None:
-    """The terminal's width; off a terminal `None`, so that output never depends on who looks."""
-    if not stream.isatty():
-        return None
+def _width() -> int:
+    """The terminal's width. Off a terminal there is none, so that output never depends on who looks."""
     import shutil
 
     return shutil.get_terminal_size().columns
 
 
-def _color(stream: TextIO, options: OutputOptions) -> bool:
-    """Colour only on a terminal, and not against https://no-color.org."""
-    wanted = not options.no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and stream.isatty()
+def _has_color(options: OutputOptions) -> bool:
+    """Whether a terminal has colour: not against https://no-color.org."""
+    return not options.no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -45,20 +45,21 @@ class ReportsOfModules:
         return self._found.status
 
     def __iter__(self) -> Iterator[Report]:
-        histories = list(self._histories())
         listed = ModuleList()
-        codes: set[str] = set()
-        for report in listed.noting(self._found):
-            codes.update(finding.rule for finding in report.findings)
-            yield with_finding_lines(report)
+        yield from _documented(self._with_histories(listed.noting(self._found)))
+        if len(listed) > 1:
+            yield listed.report(", ".join(self._inputs))
+
+    def _with_histories(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports, behind each those of the histories of its file; at the end the other histories."""
+        histories = list(self._histories())
+        for report in reports:
+            yield report
             for history in [one for one in histories if report.input.path in one.paths()]:
                 histories.remove(history)
                 yield from _history_report(history)
         for history in histories:
             yield from _history_report(history)
-        yield from _documentation(codes)
-        if len(listed) > 1:
-            yield listed.report(", ".join(self._inputs))
 
     def _histories(self) -> Iterator[PassHistory]:
         """The history of a module of each directory that holds files of compiler passes."""
@@ -80,8 +81,14 @@ def _history_report(history: PassHistory) -> Iterator[Report]:
         tell(f"hlo-inspect: {error}")
 
 
-def _documentation(codes: Iterable[str]) -> Iterator[Report]:
-    """The documentation of findings; a saved report can hold codes that no rule has."""
+def _documented(reports: Iterable[Report]) -> Iterator[Report]:
+    """The reports, each with the lines that its findings name; behind them the documentation of all findings. A saved report
+    can hold codes that no rule has.
+    """
+    codes: set[str] = set()
+    for report in reports:
+        codes.update(finding.rule for finding in report.findings)
+        yield with_finding_lines(report)
     yield from map(rule_report, sorted({page.code for page in rule_pages()}.intersection(codes)))
 
 
@@ -109,13 +116,13 @@ class ReportsOfPairs:
 
     def __iter__(self) -> Iterator[Report]:
         listed = PairList()
-        codes: set[str] = set()
-        for one in self._paired:
-            listed.add(one)
-            sides = [one.old.report, one.new.report] if one.old is not None and one.new is not None else []
-            for report in (one.report, *sides):
-                codes.update(finding.rule for finding in report.findings)
-                yield with_finding_lines(report)
-        yield from _documentation(codes)
+        yield from _documented(self._reports(listed))
         if len(listed) > 1:
             yield listed.report(" -> ".join(self._inputs))
+
+    def _reports(self, listed: PairList) -> Iterator[Report]:
+        for one in self._paired:
+            listed.add(one)
+            yield one.report
+            if one.old is not None and one.new is not None:
+                yield from (one.old.report, one.new.report)

@@ -27,7 +27,7 @@ def test_the_formats_of_the_command_line() -> None:
     assert {"table", "json", "csv", "markdown"} <= FORMATS.keys()
     command = find_command("summary")
     assert command is not None
-    (option,) = [option for option in command.params if option.name == "format_"]
+    (option,) = [option for option in command.params if option.name == "format"]
     assert isinstance(option.type, Choice)
     assert list(option.type.choices) == list(FORMATS)
 

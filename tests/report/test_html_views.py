@@ -16,38 +16,11 @@ from hlo_inspect.report.html.model import Figure, Page, PageView
 from hlo_inspect.report.html.sections.of_history import history_section
 from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
-from hlo_inspect.report.selection import TableSelection
 
 DATA = Path(__file__).parent.parent / "data"
 PASSES = ("summary", "collectives")
-OUTPUT = OutputOptions(
-    format="html",
-    output=None,
-    top=None,
-    table=None,
-    raw_bytes=False,
-    no_color=True,
-    quiet=True,
-    verbose=True,
-    sites=True,
-    selection=TableSelection((), (), ()),
-)
-READ = ReadOptions(
-    module=None,
-    stage=None,
-    profile=(),
-    what_if=(),
-    devices_per_node=None,
-    topology=None,
-    mesh=None,
-    custom_calls=None,
-    phases="graph",
-    platform=None,
-    strict=False,
-    jobs=1,
-    cost_model=None,
-    query={},
-)
+OUTPUT = OutputOptions("html", quiet=True, verbose=True, sites=True)
+READ = ReadOptions()
 MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
 
 ENTRY e {{

@@ -15,6 +15,7 @@ from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
     fail_on_option,
+    inputs_argument,
     output_options,
     read_options,
     take_output,
@@ -66,7 +67,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 )
 @click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
 @click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
-@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files)
+@inputs_argument(required=False)
 def command(
     inputs: tuple[str, ...],
     policies: tuple[str, ...],

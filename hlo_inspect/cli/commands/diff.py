@@ -8,13 +8,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import (
-    fail_on_option,
-    output_options,
-    read_options,
-    take_output,
-    take_read,
-)
+from hlo_inspect.cli.options import fail_on_option, output_options, read_options, take_output, take_read
 from hlo_inspect.cli.output import deliver
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlo_inspect.cli import completion
 from hlo_inspect.cli.commands.of_pass import OVERVIEW
 from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import (
     fail_on_option,
+    inputs_argument,
     output_options,
     read_options,
     take_output,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @read_options
 @fail_on_option
 @click.option("--quick", is_flag=True, help="Leave out costs and optimizer: several times as fast.")
-@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
+@inputs_argument()
 def command(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
     """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
 
@@ -38,9 +38,8 @@ def command(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, *
     from hlo_inspect.passes.modules import PASSES as SHOWN
     from hlo_inspect.passes.modules import ModuleList
 
-    output, read = take_output(arguments), take_read(arguments)
+    output, read = take_output(arguments), take_read(arguments, quick=quick)
     also = SHOWN if quick else (*SHOWN, *find_pass(OVERVIEW).also)
-    read = read._replace(phases="names") if quick else read
     found = Inspected(inputs, (MODULE_FACTS,), read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
     listed = ModuleList()
     for report in found:

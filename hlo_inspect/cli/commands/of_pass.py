@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected, with_name
 from hlo_inspect.cli.options import (
     OutputOptions,
     cost_model_options,
     fail_on_option,
+    inputs_argument,
     output_options_with,
     read_options,
     take_output,
@@ -37,13 +37,7 @@ def command_of(one: Question) -> click.Command:
     @output_options_with(*one.formats)
     @read_options
     @fail_on_option
-    @click.argument(
-        "inputs",
-        metavar="INPUT... [NAME]" if one.takes_name else "INPUT...",
-        nargs=-1,
-        shell_complete=completion.files,
-        required=True,
-    )
+    @inputs_argument("INPUT... [NAME]" if one.takes_name else "INPUT...")
     def run(
         inputs: tuple[str, ...],
         fail_on: Severity | None,
@@ -52,14 +46,13 @@ def command_of(one: Question) -> click.Command:
         to: str | None = None,
         **arguments: Any,  # noqa: ANN401 - click hands over all options
     ) -> int:
-        output, read = take_output(arguments), take_read(arguments)
+        output, read = take_output(arguments), take_read(arguments, quick=quick)
         if one.takes_name:
             inputs, name = with_name(inputs)
             read = read._replace(query={"name": name})
         if to is not None:
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
-        read = read._replace(phases="names") if quick else read
         asked = one.passes_of_formats.get(output.format, one.name)
         names = (asked,) if read.cost_model is None else (asked, ALPA)
         found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
@@ -83,7 +76,7 @@ def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
     if len(inputs) != 1:
         raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")
     refuse_to_overwrite(output.output, inputs)
-    deliver_bytes(rewritten_workload(inputs[0], to), output)
+    deliver_bytes(rewritten_workload(inputs[0], to), output.output)
     return 0
 
 

@@ -8,10 +8,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import (
-    output_options,
-    take_output,
-)
+from hlo_inspect.cli.options import output_options, take_output
 from hlo_inspect.cli.output import deliver
 
 

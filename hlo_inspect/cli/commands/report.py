@@ -10,11 +10,10 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import OutputOptions, fail_on_option, read_options, take_read
+from hlo_inspect.cli.options import OutputOptions, fail_on_option, inputs_argument, read_options, take_read
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report.selection import TableSelection
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
@@ -36,7 +35,7 @@ PASSES = (
 @click.option("-q", "--quiet", is_flag=True, help="No bar while inputs are read.")
 @read_options
 @fail_on_option
-@click.argument("inputs", metavar="INPUT...", nargs=-1, shell_complete=completion.files, required=True)
+@inputs_argument()
 def command(
     inputs: tuple[str, ...],
     output: str | None,
@@ -60,18 +59,7 @@ def command(
     need_extra()
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a page is no text for a terminal: name its file with -o report.html")
-    options = OutputOptions(
-        format="html",
-        output=output,
-        top=top,
-        table=None,
-        raw_bytes=raw_bytes,
-        no_color=True,
-        quiet=quiet,
-        verbose=True,
-        sites=True,
-        selection=TableSelection((), (), ()),
-    )
+    options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
     from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
 
     read = take_read(arguments)

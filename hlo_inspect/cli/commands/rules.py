@@ -7,10 +7,7 @@ from typing import Any
 import click
 
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import (
-    output_options,
-    take_output,
-)
+from hlo_inspect.cli.options import output_options, take_output
 from hlo_inspect.cli.output import deliver
 
 

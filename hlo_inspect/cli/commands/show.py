@@ -54,8 +54,7 @@ def command(
     start, end = (name, None) if ends is None else ends
     output = take_output(arguments)
     query = {"name": start, "to": end, "depth": depth, "quick": quick}
-    read = take_read(arguments)._replace(query=query)
-    read = read._replace(phases="names") if quick else read
+    read = take_read(arguments, quick=quick)._replace(query=query)
     found = Inspected([source], [SHOW], read, quiet=output.quiet, fail_on=fail_on, output=output.output)
     deliver(found, output)
     return found.status
