@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
@@ -89,19 +89,18 @@ def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
 
 
 def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:
-    members: dict[int, list[Interval]] = defaultdict(list)
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for interval in intervals.values():
         if interval.bytes:
-            members[interval.base].append(interval)
-    groups = []
-    for base, sharing in members.items():
-        own = intervals[base]
-        groups.append(_Group(base, own.bytes, own.end - own.start, _merged([(one.start, one.end) for one in sharing])))
-    return groups
+            spans[interval.base].append((interval.start, interval.end))
+    owners = [intervals[base] for base in spans]
+    return [_Group(own.value, own.bytes, own.end - own.start, _merged(spans[own.value])) for own in owners]
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans in order, those that meet as one: no other buffer fits between them."""
+    if len(spans) == 1:
+        return spans
     spans.sort()
     merged = [spans[0]]
     for start, end in spans[1:]:
@@ -113,34 +112,39 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Placed:
-    """The spans of a heap that have their place, sorted by offset in units of the alignment, with room for `count` spans."""
+    """The spans of a heap that have their place, in units of the alignment. Each span of the groups that are to be placed has a
+    slot, in the order in which they start; what is not placed yet ends before all others start.
+    """
 
-    def __init__(self, count: int, largest: int) -> None:
+    def __init__(self, groups: Sequence[_Group], height: int) -> None:
         import numpy as np
 
         self._np = np
-        kind = np.int32 if largest < _MANY else np.int64 if largest < _TOO_MANY else object
-        self._table: NDArray[Any] = np.empty((4, count), kind)
-        self._columns = tuple(self._table)
-        self._overlap, self._second = np.empty(count, np.bool_), np.empty(count, np.bool_)
-        self._count = 0
+        spans = np.array([span for group in groups for span in group.spans], np.int32)
+        order = spans[:, 0].argsort()
+        starting = spans[order, 0].searchsorted(spans[:, 1], "right")
+        self._slots = zip(order.argsort().tolist(), starting.tolist(), strict=True)
+        kind = np.int32 if height < _MANY else np.int64 if height < _TOO_MANY else object
+        self._ends = np.full(len(order), -1, np.int32)
+        self._bottoms: NDArray[Any] = np.zeros(len(order), kind)
+        self._tops: NDArray[Any] = np.zeros(len(order), kind)
 
-    def offset(self, spans: Sequence[tuple[int, int]], units: int) -> int:
-        """Of the smallest gaps of so many units that are free at all times of the spans the lowest one, else the end of all."""
-        np, count = self._np, self._count
-        starts, ends, bottoms, tops = self._columns
-        overlap, second = self._overlap[:count], self._second[:count]
-        (first, last), *others = spans
-        np.less_equal(starts[:count], last, overlap)
-        np.greater_equal(ends[:count], first, second)
-        overlap &= second
-        for start, end in others:
-            overlap |= (starts[:count] <= end) & (ends[:count] >= start)
-        found = overlap.nonzero()[0]
-        if not len(found):
+    def place(self, spans: Sequence[tuple[int, int]], units: int) -> int:
+        """Places the next group, which has so many units at these spans, and gives its offset."""
+        slots = list(islice(self._slots, len(spans)))
+        there = [(self._ends[:starting] >= start).nonzero()[0] for (_, starting), (start, _) in zip(slots, spans, strict=True)]
+        offset = self._offset(there[0] if len(there) == 1 else self._np.unique(self._np.concatenate(there)), units)
+        for (slot, _), (_, end) in zip(slots, spans, strict=True):
+            self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units
+        return offset
+
+    def _offset(self, there: NDArray[Any], units: int) -> int:
+        """Of the smallest gaps of so many units between what is in these slots the lowest one, else the end of all."""
+        if not len(there):
             return 0
-        used = bottoms.take(found)
-        free_from = np.maximum.accumulate(tops.take(found))  # the lowest offset above all that lie lower
+        used, free_from = self._bottoms.take(there), self._tops.take(there)
+        used.sort()
+        free_from.sort()  # before a gap are as many bottoms as tops
         lowest: int = used.item(0)
         gaps = used[1:] - free_from[:-1]
         fitting = (gaps >= units).nonzero()[0]
@@ -152,30 +156,17 @@ class _Placed:
                 return offset
         return 0 if lowest >= units else int(free_from[-1])
 
-    def add(self, spans: Sequence[tuple[int, int]], bottom: int, top: int) -> None:
-        """Spans of what lies from one offset to the other."""
-        table = self._table
-        at = int(self._columns[2][: self._count].searchsorted(bottom))
-        end = self._count + len(spans)
-        table[:, at + len(spans) : end] = table[:, at : self._count]
-        table[:2, at : at + len(spans)] = tuple(zip(*spans, strict=True))
-        table[2:, at : at + len(spans)] = ((bottom,), (top,))
-        self._count = end
-
 
 def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) -> Packing:
     """The packing of groups in this order, as far as it is lower than `enough`."""
-    spans = sum(len(group.spans) for group in order)
-    whole = sum(-(-group.bytes // alignment) for group in order)
-    placed = _Placed(spans, max([whole, *(group.spans[-1][1] for group in order)], default=0))
+    if not order:
+        return Packing(0, {})
+    placed = _Placed(order, sum(-(-group.bytes // alignment) for group in order))
     height = 0
     offsets: dict[int, int] = {}
     for group in order:
-        units = -(-group.bytes // alignment)
-        offset = placed.offset(group.spans, units)
-        offsets[group.value] = offset * alignment
-        height = max(height, offset * alignment + group.bytes)
+        offset = offsets[group.value] = placed.place(group.spans, -(-group.bytes // alignment)) * alignment
+        height = max(height, offset + group.bytes)
         if enough is not None and height >= enough:
             break
-        placed.add(group.spans, offset, offset + units)
     return Packing(height, offsets)
