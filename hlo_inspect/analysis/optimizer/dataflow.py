@@ -57,13 +57,18 @@ class Dataflow:
         """The expression at a place."""
         nodes, frames = self._nodes, self.frames
         stack = [place]
-        active: set[Place] = set()
+        active: dict[Place, Place | None] = {}  # what is looked at, and the place from which its value comes unchanged
         while stack:
             top = stack[-1]
             if top in nodes:
                 stack.pop()
-                active.discard(top)
+                active.pop(top, None)
                 continue
+            before = active.get(top)
+            if before is not None:
+                nodes[top] = nodes[before]
+                continue
+            found: int | Place | list[Place]
             view, row = frames[top[0]].view, top[1]
             if row >= 0 and not top[2] and view.opcodes[row] in ELEMENTWISE:
                 found = self._operation(top, view)
@@ -71,8 +76,11 @@ class Dataflow:
                 found = self._step(top)
             if isinstance(found, int):
                 nodes[top] = found
-            elif active.isdisjoint(found) and top not in found and len(nodes) + len(active) < frames.max_places:
-                active.add(top)
+                continue
+            if isinstance(found, tuple):
+                before, found = found, [found]
+            if active.keys().isdisjoint(found) and top not in found and len(nodes) + len(active) < frames.max_places:
+                active[top] = before
                 stack += found
             else:
                 is_cycle = len(nodes) + len(active) < frames.max_places
@@ -97,8 +105,8 @@ class Dataflow:
         missing = [place for place in places if place not in nodes]
         return missing or tuple([nodes[place] for place in places])
 
-    def _step(self, place: Place) -> int | list[Place]:
-        """The node at a place, or the places that have to be known before it."""
+    def _step(self, place: Place) -> int | Place | list[Place]:
+        """The node at a place, the place from which its value comes unchanged, or the places that have to be known before."""
         opcode = self.frames.opcode(place)
         if not opcode:
             return self.broken(place, "is not defined")
@@ -110,8 +118,7 @@ class Dataflow:
         if before is not None and self._is_shard(place, before):
             return self.opaque(place)
         if before is not None:
-            known = self._nodes.get(before)
-            return [before] if known is None else known
+            return self._nodes.get(before, before)
         transfer = _TRANSFER.get(opcode)
         return transfer(self, place) if transfer is not None else self.opaque(place)
 

@@ -16,6 +16,9 @@ from hlo_inspect.analysis.optimizer.slice_ranges import has_one_element
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
 
+_OF_ONE_RESULT = frozenset({"async-update", "call", "get-tuple-element"})
+"""What hands on, whole, one of several results; anything else depends on its operands, if it only moves one of them too."""
+
 
 def with_bits(bits: int, others: int) -> int:
     """`bits | others`, as one of the two where that is equal: most values depend on what their operands depend on, and share
@@ -89,7 +92,7 @@ class InputDependence:
             if argument is not None or number is None:
                 return (argument,) if argument is not None else 0
             return self.bit((place[0], number, place[2])) if self._marked is None else 0
-        if opcode != "fusion" or place[2]:
+        if place[2] or opcode in _OF_ONE_RESULT or opcode.endswith("-done"):
             before = frames.step_back(place)
             if before is not None:
                 return (before,)

@@ -96,26 +96,20 @@ class Graph:
         return self.values.get(node)
 
     def below(self, roots: Iterable[int]) -> list[int]:
-        """Every node that `roots` hold, operands first. What many roots hold is kept, since it is asked for again."""
-        stack = list(roots)
-        key = tuple(stack)
+        """Every node that `roots` hold, operands first: each was made before what holds it. What many roots hold is kept, since
+        it is asked for again.
+        """
+        key = tuple(roots)
         known = self._last_below.get(key)
         if known is not None:
             return known
-        order: list[int] = []
-        seen: set[int] = set()
-        while stack:
-            node = stack.pop()
-            if node < 0:  # all operands of ~node are done
-                order.append(~node)
-            elif node not in seen:
-                seen.add(node)
-                args = self.args[node]
-                if args:
-                    stack.append(~node)
-                    stack += [arg for arg in args if arg not in seen]
-                else:
-                    order.append(node)
+        args = self.args
+        seen = set(key)
+        new = seen
+        while new:
+            new = {arg for node in new for arg in args[node]} - seen
+            seen |= new
+        order = sorted(seen)
         if len(key) > MANY_ROOTS:
             if len(self._last_below) == MAX_KEPT:
                 self._last_below.clear()

@@ -57,7 +57,7 @@ class Matcher:
         self._hidden_bits: dict[frozenset[int | None], int] = {}
         self._candidates: set[int] = set()
         self._odd: list[Update] = []
-        self._learnt_by: set[str] = set()
+        self._is_training = False
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._unclaimed: dict[int, tuple[int, int]] = {}
@@ -78,7 +78,8 @@ class Matcher:
         read = {id(array) for array in without_gradient}
         self._states = [array for array in self._states if id(array) not in read]
         primaries = {primary.new: primary for primary in map(self.values.primary, candidates)}
-        found = [weight for array in primaries.values() if (weight := self._match(array)) is not None]
+        matrices_first = sorted(primaries.values(), key=lambda array: -len(array.shape.dimensions))  # see `_is_gradient`
+        found = [weight for array in matrices_first if (weight := self._match(array)) is not None]
         for _ in range(MAX_ROUNDS):
             known = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
             if all(w.claim for w in found) or not any(id(array) in known for array in self._states):
@@ -268,15 +269,14 @@ class Matcher:
         return known is None or bool(known[0] & explained) or known[1] != self.backward_passes.hidden
 
     def _is_gradient(self, update: Update, claim: Claim | None) -> bool | None:
-        """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule, one
-        shows it for all, and where gradients are inputs the rule alone.
+        """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule one
+        shows it for all, mostly a matrix, whose gradient is a product; where gradients are inputs the rule alone shows it.
         """
-        rule = claim.rule if claim is not None and len(claim.roles) > 1 else ""
-        if rule in self._learnt_by or self._gradients_are_inputs:
-            return bool(rule)
+        has_states = claim is not None and len(claim.roles) > 1
+        if self._gradients_are_inputs or (has_states and self._is_training):
+            return has_states
         found = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
-        if rule and found:
-            self._learnt_by.add(rule)
+        self._is_training |= has_states and found is True
         return found
 
     def _weight(self, update: Update, claim: Claim | None, *, is_learnt: bool | None) -> Weight:

@@ -10,7 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Place
-from tests.analysis.optimizer.programs import DESCENT, changed, rules_of, step_of
+from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, overview_of, rules_of, step_of, text_of
 
 ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 ACROSS = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
@@ -216,3 +216,11 @@ def test_a_value_that_is_not_defined_is_no_sum_over_pairs(gradient: str, monkeyp
     assert report.facts["optimizer.name"] in {"none", "unknown"}
     assert "HI008" in {finding.rule for finding in report.findings}
     assert min(asked, default=0) >= 0
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_matrix_shows_that_biases_before_it_are_learnt_too(stage: str) -> None:
+    """With decay on matrices alone: the rule of the bias is another one, and its gradient is a sum."""
+    weights = overview_of(text_of(f"adamw.{stage}")).updates.weights
+    found = [(weight.array.shape.dimensions, weight.rule, weight.is_learnt) for weight in weights]
+    assert found == [((4,), "adam", True), ((8, 4), "adamw", True)]
