@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,72 +13,35 @@ from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PASSES, workload_pass
+from hlo_inspect.passes.base import Question
 from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.rules import PASSES_OF_RULES, RULES, rule_pages
+from hlo_inspect.rules.base import Rule
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
-
-NO_PASS = {
-    "base",
-    "bounded_columns",
-    "buffer_tables",
-    "cost_tables",
-    "cost_trees",
-    "event_descriptions",
-    "live_tables",
-    "mesh_tables",
-    "roofline_tables",
-    "timeline_table",
-    "tree_tables",
-    "custom_call_tables",
-    "headline",
-    "finding_rows",
-    "history_tables",
-    "log_table",
-    "kernel_tables",
-    "memory_page",
-    "memory_tables",
-    "out_of_memory_tables",
-    "modules",
-    "grouping",
-    "instruction_block",
-    "instruction_tables",
-    "instruction_words",
-    "collective_tables",
-    "collective_times",
-    "fusion_tables",
-    "loop_table",
-    "parameter_tables",
-    "part_of_module",
-    "phase_columns",
-    "stack_table",
-    "time_comparison",
-    "time_facts",
-    "link_table",
-    "time_page",
-    "time_tables",
-    "timed_sites",
-    "profiles",
-    "rule_pages",
-    "workload_tables",
-}
-"""Files of `passes` that hold no pass: what a pass is, the summary's first lines, how rows are joined, tables that several
-passes show, and the reports on modules, profiles and rules.
-"""
-
-NO_RULE = {"__init__", "base", "reading_problems", "check_problems", "workload_problems"}
-"""Files of `rules` that hold no rule: the list, what a rule is, and the tables."""
 
 TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""
 
 
-def test_each_file_of_passes_is_on_the_list() -> None:
-    files = {path.stem for path in (PACKAGE / "passes").glob("*.py")} - {"__init__"}
+def files_with(package: str, base: type) -> set[str]:
+    """The files of a package that define a class of that kind, except the one that says what the kind is."""
+    files = [path.stem for path in (PACKAGE / package).glob("*.py") if path.stem not in {"__init__", "base"}]
+    modules = [import_module(f"hlo_inspect.{package}.{file}") for file in files]
+    return {
+        file
+        for file, module in zip(files, modules, strict=True)
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, base) and one.__module__ == module.__name__
+    }
+
+
+def test_each_pass_is_on_the_list() -> None:
     of_workloads = {type(one).__module__.rpartition(".")[2] for one in WORKLOAD_PASSES}
-    assert files == {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)} | of_workloads | NO_PASS
+    of_modules = {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)}
+    assert files_with("passes", Question) == of_modules | of_workloads
     assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one.name != WORKLOAD} | {"workload_file"} == of_workloads
     assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
 
@@ -126,9 +90,8 @@ def test_each_pass_has_its_test() -> None:
     assert {f"test_{one.name.replace('-', '_')}" for one in (*OTHERS, *PASSES, workload_pass())} <= tests
 
 
-def test_each_file_of_rules_is_on_the_list() -> None:
-    files = {path.stem for path in (PACKAGE / "rules").glob("*.py")} - NO_RULE
-    assert files == {rule.name.replace("-", "_") for rule in RULES}
+def test_each_rule_is_on_the_list() -> None:
+    assert files_with("rules", Rule) == {rule.name.replace("-", "_") for rule in RULES}
     assert {rule.name: rule.passes for rule in RULES} == PASSES_OF_RULES
     assert {name for rule in RULES for name in rule.passes} <= {one.name for one in PASSES}
 

@@ -20,11 +20,11 @@ _Label = TypeVar("_Label", bound=Hashable)
 
 
 class ExecutedFigure(NamedTuple):
-    """A figure of one run: its value, `None` where `reason` says why it is not known, what it is at least, and what at most
+    """A figure of one run: `exact` is `None` where `reason` says why it is not known; what it is at least, and what at most
     where that is known, as of a conditional.
     """
 
-    value: int | None
+    exact: int | None
     least: int
     reason: str = ""
     most: int | None = None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel, is_end
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
@@ -146,7 +146,7 @@ class InstructionChanges:
             size=self._figure("bytes", [edit]) if area != "constants" else None,
             flops=self._figure("flops", [edit]) if area != "constants" else None,
             phase="" if labels.phase == UNKNOWN else labels.phase,
-            source="" if labels.source == NOT_PRINTED else labels.source,
+            source=printed(labels.source),
             old_line=lines[0],
             new_line=lines[1],
         )

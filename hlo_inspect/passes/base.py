@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Value
+from hlo_inspect.report.model import LOWER_BOUND, Column, FactSpec, Section, Unit, Value
 
 if TYPE_CHECKING:
     from hlo_inspect.workloads.totals import WorkloadTotals
@@ -91,3 +91,35 @@ def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Va
     facts[name] = value
     if value is None and lower is not None:
         facts[f"{name}{LOWER_BOUND}"] = lower
+
+
+class PartlyKnown(Protocol):
+    """A figure that is `least` or more; `exact` is `None` where it may be more."""
+
+    @property
+    def exact(self) -> Value: ...
+    @property
+    def least(self) -> Value: ...
+
+
+def bounded(
+    name: str,
+    unit: Unit,
+    figure: Callable[[Any], PartlyKnown | None],
+    detail: int = 0,
+    *,
+    optional: bool = False,
+    summed: bool = True,
+) -> tuple[Column, Column]:
+    """A column of figures that may be known in part, and that of their lower bounds; `None` for a row without."""
+
+    def exact(row: object) -> Value:
+        found = figure(row)
+        return None if found is None else found.exact
+
+    def least(row: object) -> Value:
+        found = figure(row)
+        return None if found is None else found.least
+
+    column = Column(name, unit, summed, detail, optional, get=exact)
+    return column, column.lower_bound(least)

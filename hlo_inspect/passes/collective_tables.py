@@ -14,6 +14,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
 from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Value
@@ -141,33 +142,19 @@ class _Together(NamedTuple):
     executed: Executed
 
 
-def _step(figure: str) -> Callable[[_Together], Value]:
-    return lambda row: getattr(row.executed, figure).value
-
-
-def _least(figure: str) -> Callable[[_Together], Value]:
-    return lambda row: getattr(row.executed, figure).least
-
-
 _SITE_COUNT = Column("sites", "count", summed=True, get=lambda row: len(row.members))
-_RUNS_OF_ROW = Column("runs", "count", summed=True, get=_step("count"))
-_OPERANDS_OF_ROW = Column("executed_operand_bytes", "bytes", summed=True, detail=4, get=_step("operand_bytes"))
-_SENT_OF_ROW = Column("executed_wire_bytes", "bytes", summed=True, get=_step("wire_bytes"))
-_OF_ONE_STEP = (
-    _SITE_COUNT,
-    _RUNS_OF_ROW,
-    _RUNS_OF_ROW.lower_bound(_least("count")),
-    _OPERANDS_OF_ROW,
-    _OPERANDS_OF_ROW.lower_bound(_least("operand_bytes")),
-    _SENT_OF_ROW,
-    _SENT_OF_ROW.lower_bound(_least("wire_bytes")),
+_FIGURES_OF_STEP = (
+    *bounded("runs", "count", lambda row: row.executed.count),
+    *bounded("executed_operand_bytes", "bytes", lambda row: row.executed.operand_bytes, 4),
+    *bounded("executed_wire_bytes", "bytes", lambda row: row.executed.wire_bytes),
 )
+_OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 
 _GROUPS = (
     Column("kind", get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
     _SITE_COUNT._replace(detail=3),  # at 80 columns the phase tells more: without it rows of one shape look alike
-    *_OF_ONE_STEP[1:],
+    *_FIGURES_OF_STEP,
     Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
     Column("phase", detail=2, get=lambda row: row.label.phase),

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
-from hlo_inspect.passes.bounded_columns import bounded_seconds
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.timed_sites import TimedSite, bound_site, bus_bandwidth, estimate_site
 from hlo_inspect.report.model import Column
 
@@ -65,10 +65,10 @@ def _columns(times: _Times, members: Callable[[Any], Sequence[Collective]]) -> I
     def of_all(time: Callable[[Collective], Seconds | None]) -> Callable[[Any], Seconds | None]:
         return lambda row: _sum([time(one) for one in members(row)])
 
-    yield from bounded_seconds("bound_s", of_all(times.bound), 3)
-    yield from bounded_seconds("estimate_s", of_all(times.estimate), 1)
-    yield from bounded_seconds("window_s", of_all(times.window), 6, optional=True)
-    yield from bounded_seconds("exposed_s", of_all(times.exposed), 2, optional=True)
+    yield from bounded("bound_s", "seconds", of_all(times.bound), 3)
+    yield from bounded("estimate_s", "seconds", of_all(times.estimate), 1)
+    yield from bounded("window_s", "seconds", of_all(times.window), 6, optional=True)
+    yield from bounded("exposed_s", "seconds", of_all(times.exposed), 2, optional=True)
     yield Column("bus_bandwidth", "bytes_per_s", detail=3, optional=True, get=lambda row: times.bus_bandwidth(members(row)))
     yield Column("level", detail=5, optional=True, width=8, get=lambda row: times.level(members(row)))
 

@@ -86,9 +86,9 @@ def _tables(context: Context) -> Iterator[Table]:
         collective_tables.by_phase,
         loop_table.loops,
     )
-    stacks = call_stacks(collective.origin for collective in context.collectives)
-    told = differences(context, [one.inner for one in context.collectives], "collectives")
-    yield from (table for table in (*(of(context) for of in others), stacks, told) if table.rows)
+    yield from (table for table in (of(context) for of in others) if table.rows)
+    yield from call_stacks(collective.origin for collective in context.collectives)
+    yield from differences(context, [one.inner for one in context.collectives], "collectives")
 
 
 def _facts(context: Context) -> dict[str, Value]:
@@ -112,7 +112,7 @@ def _facts(context: Context) -> dict[str, Value]:
     for phase in PHASES:
         facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
     for name, figure in _executed_figures(context):
-        with_lower_bound(facts, name, figure.value, figure.least or None)
+        with_lower_bound(facts, name, figure.exact, figure.least or None)
     return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -10,6 +9,7 @@ from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.roofline import Seconds, bound
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Column, Table, Unit
 
 
@@ -43,7 +43,10 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
         Column("share", "share", detail=1, get=lambda row: row.weight / whole if whole else None),
     ]
     if times is not None:
-        columns += [*_time("compute_s", lambda row: row.compute), *_time("memory_s", lambda row: row.memory)]
+        columns += [
+            *bounded("compute_s", "seconds", lambda row: row.compute),
+            *bounded("memory_s", "seconds", lambda row: row.memory),
+        ]
         if label != "opcode":
             columns.append(Column("bound", detail=2, optional=True, get=lambda row: bound(row.compute.least, row.memory.least)))
     return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
@@ -67,11 +70,6 @@ def _order(row: _CostRow) -> tuple[float | str, ...]:
 def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Column, Column]:
     column = Column(name, unit, summed=True, detail=detail, get=lambda row: row.tally.total(figure))
     return column, column.lower_bound(lambda row: row.tally.least(figure))
-
-
-def _time(name: str, time: Callable[[_CostRow], Seconds]) -> tuple[Column, Column]:
-    column = Column(name, "seconds", summed=True, get=lambda row: time(row).exact)
-    return column, column.lower_bound(lambda row: time(row).least)
 
 
 def by_phase(context: Context) -> Table:

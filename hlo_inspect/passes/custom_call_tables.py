@@ -11,17 +11,11 @@ from hlo_inspect.analysis.cost.custom_calls.step import CallFigure, StepCall, ru
 from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import total
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows
-from hlo_inspect.report.model import Column, Table, Unit
+from hlo_inspect.report.model import Column, Table
 
 _Group = Sequence[StepCall]
-
-
-def _summed(name: str, unit: Unit, amount: Callable[[_Group], Bounds], detail: int = 0) -> Iterator[Column]:
-    """A column of sums over all runs, and the one of their lower bounds."""
-    column = Column(name, unit, summed=True, detail=detail, get=lambda group: amount(group).exact)
-    yield column
-    yield column.lower_bound(lambda group: amount(group).least)
 
 
 def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
@@ -36,12 +30,12 @@ def _known_by(group: _Group) -> str | None:
 _COLUMNS = (
     Column("target", get=lambda group: group[0].call.target),
     Column("count", "count", summed=True, get=len),
-    *_summed("runs", "count", runs_of_step, 1),
-    *_summed("flops", "flops", _figure("flops")),
-    *_summed("least_flops", "flops", _figure("least_flops"), 3),
-    *_summed("matmul_flops", "flops", _figure("matmul_flops"), 2),
-    *_summed("transcendentals", "count", _figure("transcendentals"), 4),
-    *_summed("bytes", "bytes", _figure("bytes")),
+    *bounded("runs", "count", runs_of_step, 1),
+    *bounded("flops", "flops", _figure("flops")),
+    *bounded("least_flops", "flops", _figure("least_flops"), 3),
+    *bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
+    *bounded("transcendentals", "count", _figure("transcendentals"), 4),
+    *bounded("bytes", "bytes", _figure("bytes")),
     Column("known_by", detail=1, optional=True, get=_known_by),
     Column("line", "number", detail=5, get=lambda group: group[0].call.line),
 )
@@ -78,8 +72,8 @@ def _transfers(found: Iterable[StepCall]) -> Table:
     columns = (
         Column("target", get=lambda group: group[0].call.target),
         Column("count", "count", summed=True, get=len),
-        *_summed("runs", "count", runs_of_step),
-        *_summed("bytes", "bytes", _moved),
+        *bounded("runs", "count", runs_of_step),
+        *bounded("bytes", "bytes", _moved),
     )
     return Table.of("host_transfers", "Moved between host and device memory in one run", columns, step_by_target(found))
 
@@ -103,8 +97,8 @@ def _unknown_calls(found: Iterable[StepCall]) -> Table:
         Column("target", get=lambda group: group[0].call.target),
         Column("kernel", get=lambda group: group[0].call.kernel),
         Column("count", "count", summed=True, get=len),
-        *_summed("runs", "count", runs_of_step, 1),
-        *_summed("bytes", "bytes", _figure("bytes")),
+        *bounded("runs", "count", runs_of_step, 1),
+        *bounded("bytes", "bytes", _figure("bytes")),
         Column("line", "number", get=lambda group: group[0].call.line),
     )
     largest_first = sorted(kernels.values(), key=lambda group: -total_of_step(group, "bytes").least)

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.fusions import Fusion, fused_opcodes
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shapes import total
@@ -111,8 +111,7 @@ def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
     """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
     if kernel is None:
         return fusion.origin.source, fusion.origin.op_name
-    labels = kernel.labels
-    return "" if labels.source == NOT_PRINTED else labels.source, labels.op_name
+    return printed(kernel.labels.source), kernel.labels.op_name
 
 
 def _weight(row: _FusionRow) -> tuple[int, int]:

@@ -53,6 +53,4 @@ class Fusions(Pass):
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
     yield custom_call_tables.by_target(context, with_cost=True)
-    stacks = stacks_of([fusion.instruction for fusion in context.fusions], context.module.frames)
-    if stacks.rows:
-        yield stacks
+    yield from stacks_of([fusion.instruction for fusion in context.fusions], context.module.frames)

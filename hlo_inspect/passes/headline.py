@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
+from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
@@ -14,7 +15,7 @@ from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.passes.memory_tables import array_groups, printed, total_moved
+from hlo_inspect.passes.memory_tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, HeadlineRow
 
 Parts = Iterator[str | Amount]
@@ -163,7 +164,7 @@ def _collectives(context: Context) -> Parts:
     sites = sum(not collective.is_point_to_point for collective in context.collectives)
     if sites:
         yield _amount(everything.count, "count", "run")
-        if everything.count.value != sites:
+        if everything.count.exact != sites:
             yield " of "
             yield Amount(sites, "count", "site")
         yield ", "
@@ -212,7 +213,7 @@ def _axes(context: Context) -> Parts:
 
 
 def _amount(figure: ExecutedFigure, unit: str, noun: str = "") -> Amount:
-    return Amount(figure.value, "bytes" if unit == "bytes" else "count", noun, at_least=figure.least)
+    return Amount(figure.exact, "bytes" if unit == "bytes" else "count", noun, at_least=figure.least)
 
 
 def _memory(context: Context) -> Parts:

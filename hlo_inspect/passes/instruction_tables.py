@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions, scalar_text
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways
@@ -17,7 +18,6 @@ from hlo_inspect.hlo.shapes import array_leaves, total
 from hlo_inspect.passes.collective_tables import sites
 from hlo_inspect.passes.instruction_words import Words, shape_text
 from hlo_inspect.passes.kernel_tables import kernels_table
-from hlo_inspect.passes.memory_tables import printed
 from hlo_inspect.report.model import Amount, Column, Table, Value
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5

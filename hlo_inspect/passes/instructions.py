@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import is_end
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.view import View
@@ -68,8 +68,7 @@ class _ListedInstruction(NamedTuple):
 
     @property
     def source(self) -> str:
-        source = self.context.labels_of(self.view, self.row).source
-        return "" if source == NOT_PRINTED else source
+        return printed(self.context.labels_of(self.view, self.row).source)
 
 
 def _tables(context: Context, found: Sequence[tuple[View, int]]) -> Iterator[Table]:

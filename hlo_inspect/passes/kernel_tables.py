@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import NOT_FUSED, printed
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.hlo.shapes import array_leaves
-from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.phase_columns import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table
@@ -68,9 +68,9 @@ def _figures(context: Context) -> Iterator[Column]:
     yield from bounded("bytes", "bytes", lambda row: row.size)
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
     if has_times:
-        yield from bounded_seconds("bound_s", lambda row: row.time and row.time.bound)
-        yield from bounded_seconds("estimate_s", lambda row: row.time and row.time.estimate, optional=True)
-        yield from bounded_seconds("compiler_s", lambda row: row.time and row.time.compiler, 5, optional=True)
+        yield from bounded("bound_s", "seconds", lambda row: row.time and row.time.bound)
+        yield from bounded("estimate_s", "seconds", lambda row: row.time and row.time.estimate, optional=True)
+        yield from bounded("compiler_s", "seconds", lambda row: row.time and row.time.compiler, 5, optional=True)
     yield Column("share", "share", optional=True, get=lambda row: row.share)
     yield Column("bound_by", detail=1 if has_times else 9, optional=True, get=lambda row: row.time and row.time.bound_by)
     yield Column("phase", detail=1, get=lambda row: _first(row, lambda kernel: kernel.labels.phase) or UNKNOWN)
@@ -108,8 +108,7 @@ def _short_shape(row: Costing) -> str | None:
 
 
 def _source(row: Costing) -> str:
-    source = row.kernels[0].labels.source if row.kernels else NOT_PRINTED
-    return "" if source == NOT_PRINTED else source
+    return printed(row.kernels[0].labels.source) if row.kernels else ""
 
 
 def _first(row: Costing, get: Callable[[Kernel], str | int]) -> str | int | None:

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
-from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.timed_sites import bus_bandwidth, runs_of
 from hlo_inspect.report.model import Column, Table
 
@@ -55,8 +55,8 @@ def link_table(context: Context) -> Table:
         Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
         *bounded("runs", "count", lambda row: row.runs),
         *bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
-        *bounded_seconds("bound_s", lambda row: row.bound),
-        *bounded_seconds("estimate_s", lambda row: row.estimate),
+        *bounded("bound_s", "seconds", lambda row: row.bound),
+        *bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members)),
     )
     rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, Runs
@@ -11,7 +12,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.loops import Loop
 from hlo_inspect.analysis.op_names import origin_of
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.report.model import Column, Table, Value
+from hlo_inspect.passes.base import bounded
+from hlo_inspect.report.model import Column, Table
 
 
 class _Row(NamedTuple):
@@ -27,38 +29,19 @@ class _Row(NamedTuple):
     bytes_accessed: Bounds
 
 
-def _exact(figure: str) -> Callable[[_Row], Value]:
-    return lambda row: getattr(row, figure).exact
-
-
-def _least(figure: str) -> Callable[[_Row], Value]:
-    return lambda row: getattr(row, figure).least
-
-
-_RUNS = Column("runs", "count", get=_exact("runs"))
-_COLLECTIVES = Column("collectives", "count", detail=2, get=_exact("collectives"))
-_WIRE_BYTES = Column("executed_wire_bytes", "bytes", detail=1, get=_exact("wire_bytes"))
-_FLOPS = Column("flops", "flops", get=_exact("flops"))
-_BYTES_ACCESSED = Column("bytes_accessed", "bytes", detail=1, get=_exact("bytes_accessed"))
-
 _FIRST = (
     Column("loop", get=lambda row: row.loop.instruction.name),
     Column("parent", detail=2, get=lambda row: row.parent),
     Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-    _RUNS,
-    _RUNS.lower_bound(lambda row: row.runs.at_least),
+    *bounded("runs", "count", lambda row: row.runs.bounds, summed=False),
 )
 _COST = (
-    _FLOPS,
-    _FLOPS.lower_bound(_least("flops")),
-    _BYTES_ACCESSED,
-    _BYTES_ACCESSED.lower_bound(_least("bytes_accessed")),
+    *bounded("flops", "flops", attrgetter("flops"), summed=False),
+    *bounded("bytes_accessed", "bytes", attrgetter("bytes_accessed"), 1, summed=False),
 )
 _LAST = (
-    _COLLECTIVES,
-    _COLLECTIVES.lower_bound(_least("collectives")),
-    _WIRE_BYTES,
-    _WIRE_BYTES.lower_bound(_least("wire_bytes")),
+    *bounded("collectives", "count", attrgetter("collectives"), 2, summed=False),
+    *bounded("executed_wire_bytes", "bytes", attrgetter("wire_bytes"), 1, summed=False),
     Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
     Column("source", detail=2, get=lambda row: row.source),
     Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),

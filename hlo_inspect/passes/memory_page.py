@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.live_curve import live_curve, loop_around
@@ -15,7 +15,6 @@ from hlo_inspect.analysis.memory.program_memory import ProgramMemory
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
-from hlo_inspect.passes.memory_tables import printed
 from hlo_inspect.passes.parameter_tables import index_text
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED
+from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
-from hlo_inspect.passes.bounded_columns import bounded
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import number_ranges
 from hlo_inspect.report.model import Column, Table
@@ -73,11 +74,6 @@ def _space(array: LargeArray) -> int:
     return layout.memory_space if layout is not None else 0
 
 
-def printed(label: str) -> str:
-    """A label of the text, nothing where it has none."""
-    return "" if label == NOT_PRINTED else label
-
-
 # -- host -------------------------------------------------------------------------------------------------------------------
 
 
@@ -92,7 +88,7 @@ def host_copies(context: Context) -> Iterator[Table]:
         Column("name", width=20, get=lambda group: joined_name([one.view.names[one.row] for one in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        *bounded("runs", "count", _runs),
+        *bounded("runs", "count", lambda group: reduce(Bounds.plus, (one.runs for one in group))),
         *bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
@@ -101,14 +97,4 @@ def host_copies(context: Context) -> Iterator[Table]:
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
     """Bytes of all runs in one run of the program."""
-    total = NOTHING
-    for one in transfers:
-        total = total.plus(one.moved)
-    return total
-
-
-def _runs(transfers: Sequence[HostTransfer]) -> Bounds:
-    total = NOTHING
-    for one in transfers:
-        total = total.plus(one.runs)
-    return total
+    return reduce(Bounds.plus, (one.moved for one in transfers), NOTHING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[s
     return [f"phases: names leave some open, and the graph of values tells none: {why}"] if why else []
 
 
-def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Table:
+def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
     """With -v those of which names and graph tell different phases, where both were asked: the page follows names."""
     phases = context.phases
     found = [(one, phases.of(one)) for one in instructions]
@@ -51,4 +51,5 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
     )
     rows = [row for row in both if row[1] != row[2]]
     title = f"Phases of {what} that the graph tells otherwise than names: {len(rows):,} of {len(both):,}"
-    return replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)
+    if rows:
+        yield replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)

@@ -70,6 +70,4 @@ def _notes(graph: InstructionGraph) -> list[str]:
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
     yield instructions_table(context, [around.place], around.graph)
     yield from neighbour_tables(context, around)
-    stacks = stacks_of([around.instruction] if around.instruction is not None else [], context.module.frames)
-    if stacks.rows:
-        yield stacks
+    yield from stacks_of([around.instruction] if around.instruction is not None else [], context.module.frames)

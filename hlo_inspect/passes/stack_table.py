@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hlo_inspect.analysis.op_names import Origin, origin
@@ -11,14 +11,16 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.report.model import Column, Table
 
 
-def stacks_of(instructions: Iterable[Instruction], frames: StackFrames) -> Table:
+def stacks_of(instructions: Iterable[Instruction], frames: StackFrames) -> Iterator[Table]:
     """The stacks of instructions; what metadata means is looked up once for all that have the same."""
     metadata = {} if frames.is_empty else dict.fromkeys(instruction.attr("metadata") for instruction in instructions)
     return call_stacks(origin(one, frames) for one in metadata if one is not None)
 
 
-def call_stacks(origins: Iterable[Origin]) -> Table:
-    """One row for each frame of each distinct stack, innermost first; `source` is the line that other tables show of it."""
+def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:
+    """One row for each frame of each distinct stack, innermost first; `source` is the line that other tables show of it. No
+    table where there is no stack.
+    """
     stacks = dict.fromkeys((origin.source, origin.stack) for origin in origins if len(origin.stack) > 1)
     frames = [
         (source, depth, line) for source, stack in sorted(stacks, key=lambda one: one[0]) for depth, line in enumerate(stack)
@@ -29,5 +31,6 @@ def call_stacks(origins: Iterable[Origin]) -> Table:
         Column("frame", get=lambda frame: frame[2].place),
         Column("function", detail=1, get=lambda frame: frame[2].function),
     )
-    table = Table.of("call_stacks", "Call stacks, innermost first", columns, frames, page_rows=0)
-    return replace(table, only_verbose=True)
+    if frames:
+        table = Table.of("call_stacks", "Call stacks, innermost first", columns, frames, page_rows=0)
+        yield replace(table, only_verbose=True)

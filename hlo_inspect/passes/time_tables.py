@@ -19,7 +19,7 @@ from hlo_inspect.analysis.time.independent_compute import IndependentCompute, In
 from hlo_inspect.analysis.time.resources import resource_seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import Timelines
-from hlo_inspect.passes.bounded_columns import bounded, bounded_seconds
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
 from hlo_inspect.report.model import Column, Table
@@ -138,9 +138,9 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (
         Column("part", width=30, get=lambda row: row.label),
-        *bounded_seconds("bound_s", lambda row: row.bound),
+        *bounded("bound_s", "seconds", lambda row: row.bound),
         Column("bound_share", "share", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)),
-        *bounded_seconds("estimate_s", lambda row: row.estimate),
+        *bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
@@ -155,10 +155,10 @@ def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[T
     detail = (1, 3) if any(part.collective is not None for part in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
-        *bounded_seconds("bound_s", lambda row: row.bound),
-        *bounded_seconds("estimate_s", lambda row: row.estimate),
-        *bounded_seconds("exposed_s", partial(_of_collectives, busy=False), detail[0]),
-        *bounded_seconds("collective_s", partial(_of_collectives, busy=True), detail[1]),
+        *bounded("bound_s", "seconds", lambda row: row.bound),
+        *bounded("estimate_s", "seconds", lambda row: row.estimate),
+        *bounded("exposed_s", "seconds", partial(_of_collectives, busy=False), detail[0]),
+        *bounded("collective_s", "seconds", partial(_of_collectives, busy=True), detail[1]),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
@@ -202,7 +202,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
-        *bounded_seconds("busy_s", lambda row: row[1], summed=False),
+        *bounded("busy_s", "seconds", lambda row: row[1], summed=False),
         of_bound if estimate is not None else of_bound._replace(width=32, bar="alone"),
     ]
     if estimate is not None:
@@ -241,13 +241,13 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("kind", get=lambda row: row.collective.kind),
         Column("axis", detail=2, optional=True, get=lambda row: row.axis),
         *bounded("runs", "count", lambda row: row.estimate.runs, 3, summed=False),
-        *bounded_seconds("exposed_s", lambda row: row.estimate.exposed, summed=False),
-        *bounded_seconds("estimate_s", lambda row: row.estimate.busy, 2, summed=False),
-        *bounded_seconds("window_s", lambda row: row.estimate.window, 1, summed=False),
+        *bounded("exposed_s", "seconds", lambda row: row.estimate.exposed, summed=False),
+        *bounded("estimate_s", "seconds", lambda row: row.estimate.busy, 2, summed=False),
+        *bounded("window_s", "seconds", lambda row: row.estimate.window, 1, summed=False),
         Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
         Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
         Column("level", detail=6, optional=True, width=8, get=lambda row: row.level),
-        *bounded_seconds("bound_exposed_s", lambda row: row.bound.exposed, 7, summed=False),
+        *bounded("bound_exposed_s", "seconds", lambda row: row.bound.exposed, 7, summed=False),
         Column("phase", detail=4, get=lambda row: row.phase),
         Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),

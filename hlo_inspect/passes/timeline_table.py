@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -67,19 +67,19 @@ def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
         end = max(end, row.event.end)
     shortest = end / RESOLUTION
     for of_stream in streams.values():
-        yield from _joined(of_stream, lambda mark, row: row.event.end - mark.begin <= shortest)
+        yield from _marks_of(of_stream, shortest)
 
 
-def _joined(rows: Iterable[EventRow], belongs: Callable[[_Mark, EventRow], bool]) -> Iterator[_Mark]:
-    """Each event together with those before it that it belongs to; waits and iterations stay apart from other events."""
-    open_mark: _Mark | None = None
-    for row in rows:
+def _marks_of(stream: Iterable[EventRow], shortest: float) -> Iterator[_Mark]:
+    """One mark for events that follow each other within `shortest`; waits and iterations stay apart from other events."""
+    mark: _Mark | None = None
+    for row in stream:
         event = row.event
-        if open_mark is not None and event.kind == open_mark.longest.event.kind and belongs(open_mark, row):
-            open_mark = open_mark.with_next(row)
+        if mark is not None and event.kind == mark.longest.event.kind and event.end - mark.begin <= shortest:
+            mark = mark.with_next(row)
             continue
-        if open_mark is not None:
-            yield open_mark
-        open_mark = _Mark(row, event.begin, event.end, event.end - event.begin)
-    if open_mark is not None:
-        yield open_mark
+        if mark is not None:
+            yield mark
+        mark = _Mark(row, event.begin, event.end, event.end - event.begin)
+    if mark is not None:
+        yield mark

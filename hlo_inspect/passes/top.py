@@ -67,8 +67,6 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
 def _tables(context: Context) -> Iterator[Table]:
     yield kernels_table(context)
     yield kernel_groups(context)
-    told = differences(context, [kernel.instruction for kernel in context.kernels.found], "kernels")
-    yield from [told] if told.rows else []
-    stacks = stacks_of([kernel.instruction for kernel in context.kernels.found], context.module.frames)
-    if stacks.rows:
-        yield stacks
+    instructions = [kernel.instruction for kernel in context.kernels.found]
+    yield from differences(context, instructions, "kernels")
+    yield from stacks_of(instructions, context.module.frames)

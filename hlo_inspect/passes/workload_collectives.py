@@ -42,7 +42,7 @@ class WorkloadCollectives(WorkloadPass):
     def run(self, totals: WorkloadTotals) -> Section:
         facts: dict[str, Value] = {}
         for name, found in _sums(totals):
-            with_lower_bound(facts, name, found.value, found.least or None)
+            with_lower_bound(facts, name, found.exact, found.least or None)
         notes = [*workload_tables.conventions(totals), *(f"{name}: {_why(name, totals)}" for name in unknown(facts))]
         return Section(facts, _tables(totals), notes, workload_tables.headline(totals))
 

@@ -84,7 +84,7 @@ def _facts(totals: WorkloadTotals) -> dict[str, Value]:
     }
     facts |= {f"workload.{group}.devices": devices for group, devices in parallelism.sizes.items()}
     for name, found in _sums(totals):
-        with_lower_bound(facts, name, found.value, found.least or None)
+        with_lower_bound(facts, name, found.exact, found.least or None)
     if not totals.has_groups:
         facts |= {f"workload.{group}.bytes": None for group in GROUPS}
     return facts

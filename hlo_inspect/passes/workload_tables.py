@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table, Value
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
@@ -84,7 +85,7 @@ def _moved(totals: WorkloadTotals) -> Iterator[str | Amount]:
 
 
 def _amount(found: PartialSum, unit: str) -> Amount:
-    return Amount(found.value, "bytes" if unit == "bytes" else "count", at_least=found.least)
+    return Amount(found.exact, "bytes" if unit == "bytes" else "count", at_least=found.least)
 
 
 def _words(name: str) -> str:
@@ -99,15 +100,13 @@ def _group(name: str) -> str:
 
 
 class _EqualRow(NamedTuple):
-    """Equal rows with what they compute and move together: values, `None` where a part is not known, and what is known."""
+    """Equal rows with what they compute and move together."""
 
     row: WorkloadRow
     times: int
     line: int
-    compute: int | None
-    compute_least: int
-    size: int | None
-    size_least: int
+    compute: PartialSum
+    size: PartialSum
 
 
 EqualRowList = list[_EqualRow]
@@ -119,30 +118,14 @@ def equal_row_list(totals: WorkloadTotals) -> EqualRowList:
 
 
 def _equal(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> _EqualRow:
-    compute = size = 0
-    knows_compute = knows_size = True
+    compute, size = PartialSum(), PartialSum()
     for name, time, word, amount in row.cells:
-        if time is None:
-            knows_compute = False
-        else:
-            compute += time
+        compute.add(time, equal.count)
         if word is None:
-            knows_size = False
+            size.add(None)
         elif word != NONE and totals.collective(name, word).label.kind is not None:
-            if amount is None:
-                knows_size = False
-            else:
-                size += amount
-    compute, size = compute * equal.count, size * equal.count
-    return _EqualRow(
-        row, equal.count, equal.line, compute if knows_compute else None, compute, size if knows_size else None, size
-    )
-
-
-def _bounded(column: Column, of: Callable[[object], PartialSum]) -> tuple[Column, Column]:
-    """A column of sums, and that of their lower bounds."""
-    exact = Column(column.name, column.unit, column.summed, column.detail, get=lambda item: of(item).value)
-    return exact, exact.lower_bound(lambda item: of(item).least)
+            size.add(amount, equal.count)
+    return _EqualRow(row, equal.count, equal.line, compute, size)
 
 
 def _fields() -> Iterator[Column]:
@@ -160,62 +143,46 @@ def _field(at: int) -> Callable[[_EqualRow], Value]:
     return lambda equal: equal.row[at]
 
 
-_COMPUTE = Column("compute", "count", summed=True, get=lambda equal: equal.compute)
-_SIZE = Column("bytes", "bytes", summed=True, get=lambda equal: equal.size)
-
-
 def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """Rows of the file, equal ones together, those first that move most."""
     columns = (
         Column("name", width=20, get=lambda equal: equal.row.name),
         Column("rows", "count", summed=True, get=lambda equal: equal.times),
-        _COMPUTE,
-        _COMPUTE.lower_bound(lambda equal: equal.compute_least),
-        _SIZE,
-        _SIZE.lower_bound(lambda equal: equal.size_least),
+        *bounded("compute", "count", lambda equal: equal.compute),
+        *bounded("bytes", "bytes", lambda equal: equal.size),
         *_fields(),
     )
     title = f"Rows, equal ones together, by bytes (compute in {time_unit(totals)})"
-    ordered = sorted(rows, key=lambda equal: (-equal.size_least, -equal.compute_least))
+    ordered = sorted(rows, key=lambda equal: (-equal.size.least, -equal.compute.least))
     return Table.of("workload", title, columns, ordered)
 
 
-class _LayerRows:
+class _LayerRows(NamedTuple):
     """Rows whose names differ in numbers only."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = 0
-        self.compute = PartialSum()
-        self.size = PartialSum()
-
-    def add(self, equal: _EqualRow) -> None:
-        self.rows += equal.times
-        for found, value, least in (
-            (self.compute, equal.compute, equal.compute_least),
-            (self.size, equal.size, equal.size_least),
-        ):
-            found.least += least
-            found.is_complete = found.is_complete and value is not None
+    name: str
+    rows: int
+    compute: PartialSum
+    size: PartialSum
 
 
 def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """One row a layer name, numbers in it left out."""
-    layers: dict[str, _LayerRows] = {}
+    layers: dict[str, EqualRowList] = {}
     for equal in rows:
-        name = _DIGITS.sub("#", equal.row.name)
-        layer = layers.get(name)
-        if layer is None:
-            layer = layers[name] = _LayerRows(name)
-        layer.add(equal)
-    found = sorted(layers.values(), key=lambda layer: -layer.compute.least)
+        layers.setdefault(_DIGITS.sub("#", equal.row.name), []).append(equal)
+    found = [
+        _LayerRows(name, sum(one.times for one in of), together(one.compute for one in of), together(one.size for one in of))
+        for name, of in layers.items()
+    ]
     columns = (
         Column("layer", width=20, get=lambda layer: layer.name),
         Column("rows", "count", summed=True, get=lambda layer: layer.rows),
-        *_bounded(Column("compute", "count", summed=True), lambda layer: layer.compute),  # type: ignore[attr-defined]
-        *_bounded(Column("bytes", "bytes", summed=True), lambda layer: layer.size),  # type: ignore[attr-defined]
+        *bounded("compute", "count", lambda layer: layer.compute),
+        *bounded("bytes", "bytes", lambda layer: layer.size),
     )
-    return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, found)
+    by_compute = sorted(found, key=lambda layer: -layer.compute.least)
+    return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------------
@@ -225,9 +192,9 @@ def by_pass(totals: WorkloadTotals) -> Table:
     """Compute and collectives of each pass, and the time after collectives."""
     columns = (
         Column("pass", get=_words),
-        *_bounded(Column("compute", "count", summed=True), lambda name: totals.compute[str(name)]),
-        *_bounded(Column("collectives", "count", summed=True), lambda name: _of_pass(totals.count, str(name))),
-        *_bounded(Column("bytes", "bytes", summed=True), lambda name: _of_pass(totals.size, str(name))),
+        *bounded("compute", "count", lambda name: totals.compute[name]),
+        *bounded("collectives", "count", lambda name: _of_pass(totals.count, name)),
+        *bounded("bytes", "bytes", lambda name: _of_pass(totals.size, name)),
     )
     return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
@@ -239,12 +206,13 @@ def _of_pass(of: Callable[..., PartialSum], name: str) -> PartialSum:
 def by_collective(totals: WorkloadTotals) -> Table:
     """Collectives that some client knows, by pass, word and group."""
     rows = _declared(totals, known=True)
+    counts_devices = totals.workload.header.dialect == "simai"
     columns = (
         *_LABEL,
         Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
         Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
         *_DECLARED,
-        *_wire_columns(totals, lambda row: row.wire_bytes),  # type: ignore[attr-defined]
+        *(bounded("wire_bytes", "bytes", lambda row: row.wire_bytes, 1) if counts_devices else ()),
     )
     return Table.of("workload_collectives", "Collectives by pass and group", columns, rows)
 
@@ -268,15 +236,8 @@ _LABEL = (
 )
 _DECLARED = (
     Column("count", "count", summed=True, get=lambda row: row.count),
-    *_bounded(Column("bytes", "bytes", summed=True), lambda row: row.size),  # type: ignore[attr-defined]
+    *bounded("bytes", "bytes", lambda row: row.size),
 )
-
-
-def _wire_columns(totals: WorkloadTotals, of: Callable[[object], PartialSum]) -> tuple[Column, ...]:
-    """What one device sends, of a file whose header says how many devices there are."""
-    if totals.workload.header.dialect != "simai":
-        return ()
-    return _bounded(Column("wire_bytes", "bytes", summed=True, detail=1), of)
 
 
 def by_group(totals: WorkloadTotals) -> Table:
@@ -293,7 +254,7 @@ def by_group(totals: WorkloadTotals) -> Table:
     )
     rows: list[tuple[Value, ...]] = []
     for group in GROUPS:
-        count, moved = totals.count(group=group).value, totals.size(group=group).value
+        count, moved = totals.count(group=group).exact, totals.size(group=group).exact
         rows.append((_group(group), parallelism.sizes[group], count, moved, "cells"))
     if parallelism.stages is not None:
         rows.append(pipeline)

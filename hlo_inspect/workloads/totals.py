@@ -20,7 +20,7 @@ class PartialSum:
     is_complete: bool = True
 
     @property
-    def value(self) -> int | None:
+    def exact(self) -> int | None:
         return self.least if self.is_complete else None
 
     def add(self, amount: int | None, times: int = 1) -> None:

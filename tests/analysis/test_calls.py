@@ -58,7 +58,7 @@ def figures(text: str, wants: Wants = LIGHT) -> Executed:
 def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
     """How often collectives run, and the bytes of their operands then."""
     found = figures(text, wants)
-    return found.count.value, found.operand_bytes.value
+    return found.count.exact, found.operand_bytes.exact
 
 
 def test_what_is_called_from_two_places_runs_for_both() -> None:
@@ -188,7 +188,7 @@ def test_a_computation_that_calls_itself(wants: Wants) -> None:
     assert graph.reason("again") == "again is called, directly or not, by a computation that calls itself"
     found = figures(entry_of(CALL + "%again"), wants)
     assert found.count == ExecutedFigure(None, 1, graph.reason("again"))
-    assert found.operand_bytes.value is None
+    assert found.operand_bytes.exact is None
 
 
 def test_an_entry_that_calls_itself() -> None:
@@ -238,7 +238,7 @@ def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
         f"ROOT %r = f32[8]{{0}} {SUM}",
     )
     reason = f"the shape of a (line {line_of(text, '%a = f32[?]')}) or of its operands cannot be read, or has no size"
-    assert figures(text).count.value == 2
+    assert figures(text).count.exact == 2
     assert figures(text).operand_bytes == ExecutedFigure(None, 32, reason)
 
 

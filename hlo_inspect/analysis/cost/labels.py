@@ -44,6 +44,11 @@ def scope_label(provenance: Provenance | None) -> str:
     return provenance.folded or NO_SCOPE
 
 
+def printed(label: str) -> str:
+    """A label of the text, nothing where it has none."""
+    return "" if label == NOT_PRINTED else label
+
+
 PhaseOf = Callable[[View, int], InstructionPhase | None]
 
 
