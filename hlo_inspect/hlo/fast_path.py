@@ -21,18 +21,21 @@ _NAME = r"[A-Za-z_][\w.\-]*+"
 _HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
 
 _ITEM = lazy_pattern(
-    rf"\n(?:[ \t]*+(ROOT )?+%?({_NAME}) = ({_HEAD})\(|"
-    r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)([^\n]*+)(?<![,=\s])',
+    rf"\n(?<![,=\s]\n)(?:[ \t]*+((?:ROOT )?+)%?({_NAME}) = ({_HEAD})\(|"
+    r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)',
     re.ASCII,
 )
-"""An instruction, or the last line of a computation with the first one of the next, which is its last part and has nothing
-before it. It starts at the line end before it. What ends in a comma or an equal sign goes on in the next line.
+"""What precedes the tail of an instruction, or the first line of a computation: here the last line of another one. It starts at
+the line end before it, and a line that ends in a comma or an equal sign goes on in the next one.
 """
 
 _START = lazy_pattern(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
 """The first line of a computation: `"ENTRY "` or nothing, and its name."""
 
 _CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
+_GOES_ON = ",= \t\r\f\v"
+"""How a line ends that goes on in the next one."""
+
 _FRESH = lazy_pattern(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
 """A line that does not continue the one before it."""
 
@@ -61,13 +64,19 @@ class LineRun:
     """The rows and computations in `text[start:end]`.
 
     `marks`, `names`, `heads` and `tails` are the columns of its instructions. The first line of a computation is among them: it
-    has nothing but its last part.
+    has nothing but a tail, and `None` or `""` in the other columns.
     """
 
-    def __init__(self, rows: list[Row], start: int, end: int) -> None:
+    def __init__(self, text: str, start: int, end: int, close: int, *, inside: bool) -> None:
+        """`close` is where the last line of the run's last computation begins, or the run ends."""
         self.start = start
         self.end = end
-        self.marks, self.names, self.heads, self.tails = zip(*rows, strict=True)
+        pieces = _ITEM.split(text[start - 1 if inside else start : close])
+        first = () if inside else ("",)
+        self.marks: tuple[str, ...] = (*first, *pieces[1::4])
+        self.names: tuple[str, ...] = (*first, *pieces[2::4])
+        self.heads: tuple[str, ...] = (*first, *pieces[3::4])
+        self.tails: tuple[str, ...] = tuple(pieces[4 if inside else 0 :: 4])
         self.starts = list(compress(count(), map(not_, self.names)))
         self.lines = 0
         self.parts: list[Part] = []
@@ -111,30 +120,24 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
         if end <= start or not (end == len(text) or _FRESH.match(text, end)):
             return None
         close = end - 1
-    rows: list[Row] = []
-    first_end = start - 1
-    if not inside:
-        first_end = text.find("\n", start)
-        if first_end > close:
-            return None
-        rows.append(("", "", "", text[start:first_end]))
-    rows += _ITEM.findall(text, first_end, close)
-    if not rows:
+    if text[close - 1] in _GOES_ON or (not inside and text.find("\n", start) > close):
         return None
-    run = LineRun(rows, start, end)
+    run = LineRun(text, start, end, close, inside=inside)
+    if not run.names:
+        return None
     return run if run.divide(inside=inside, is_closed=end > close + 1) and _is_plain(text, run, inside=inside) else None
 
 
 def read_row(text: str, start: int) -> Row | None:
     """The row of the line that starts at `start`; `None` where it is not as printers write it."""
     end = text.find("\n", start) + 1
-    item = _ITEM.fullmatch(text, start - 1, end - 1)
-    if item is None or item[2] is None or not (end == len(text) or _FRESH.match(text, end)):
+    item = _ITEM.match(text, start - 1, end)
+    if item is None or item[2] is None or text[end - 2] in _GOES_ON or not (end == len(text) or _FRESH.match(text, end)):
         return None
     marks = find_marks(text, start, end)
     if marks is None or _unclosed(marks):
         return None
-    row = (item[1] or "", item[2], item[3], item[4])
+    row = (item[1], item[2], item[3], text[item.end() : end - 1])
     more = marks.count(b"(") - 1 - row[2].count("(")
     return None if more and _holds_more(text, start, end, [row[3]], 1) else row
 
@@ -145,7 +148,7 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     if marks is None or marks.count(b"\n") != run.lines:
         return False
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
-    opened = len(run) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
+    opened = len(run) - len(run.starts) + first_lines.count("(") + "".join(filter(None, run.heads)).count("(")
     more = marks.count(b"(") - opened
     if more and _holds_more(text, run.start, run.end, run.tails, len(run) - len(run.starts)):
         return False
