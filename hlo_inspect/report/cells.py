@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.errors import printable
+from hlo_inspect.errors import UsageError, did_you_mean, printable
 from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.units import as_unit, format_bounded
 
@@ -93,6 +93,18 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
         unit, alone = _UNIT_WORDS[column.unit]
         words = [word for word in words if word != unit] or [alone]
     return printable(" ".join(words))
+
+
+def find_column(name: str, table: Table) -> int:
+    """The position of a column, by its name or its heading on a page; `UsageError` with the nearest names."""
+    names = [column.name for column in table.columns]
+    headings = [heading(column) for column in table.columns]
+    wanted = name.strip()
+    for known, spelt in ((names, wanted), (names, wanted.replace(" ", "_").replace("-", "_")), (headings, wanted)):
+        if spelt in known:
+            return known.index(spelt)
+    hint = did_you_mean(wanted, names) or f"; there are: {', '.join(names)}"
+    raise UsageError(f"no column {wanted!r} in the table {table.name!r}{hint}")
 
 
 def cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bool) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.columns import find_column
+from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.quantities import parse_quantity
 from hlo_inspect.report.units import UNKNOWN

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report.columns import find_column
+from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.model import Report, Row, Table, Value
 
 _PAGES = ("summary",)

@@ -20,7 +20,7 @@ from hlo_inspect.report.html.charts.memory import fit_chart
 from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
-from hlo_inspect.report.html.sections.of_module import module_sections
+from hlo_inspect.report.html.sections import module_sections
 from hlo_inspect.report.html.tables import distinct_tables
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Column, Report, Table

@@ -13,7 +13,7 @@ from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView
-from hlo_inspect.report.html.sections.of_history import history_section
+from hlo_inspect.report.html.sections import history_section
 from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
 

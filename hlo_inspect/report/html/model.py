@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.report.model import Report, Table
@@ -39,6 +39,14 @@ class Chart:
     table: str
     measures: tuple[Measure, ...] = ()
     height: int = 360
+
+    @classmethod
+    def of_measures(
+        cls, name: str, title: str, sentence: str, measures: Sequence[Measure], table: str, *, text: str = "", height: int = 360
+    ) -> Chart:
+        """A picture with the first of several figures, or with the only one; `text` is by default that of this figure."""
+        several = tuple(measures) if len(measures) > 1 else ()
+        return cls(name, title, sentence, text or measures[0].text, measures[0].figure, table, several, height)
 
 
 @dataclass(frozen=True, slots=True)

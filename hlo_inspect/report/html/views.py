@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlo_inspect.report.html.model import Page, PageSection, PageView
-from hlo_inspect.report.html.sections.of_difference import difference_sections
-from hlo_inspect.report.html.sections.of_history import history_section
-from hlo_inspect.report.html.sections.of_index import index_section, is_index
-from hlo_inspect.report.html.sections.of_module import module_sections
+from hlo_inspect.report.html.sections import difference_sections, history_section, index_section, is_index, module_sections
 from hlo_inspect.report.html.tables import distinct_tables
 from hlo_inspect.report.model import Report, Table, Value
 from hlo_inspect.report.page import module_name

@@ -34,8 +34,10 @@ class BarSeries(NamedTuple):
     bars: Sequence[Bar]
 
 
-def bars_figure(labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit, title: str = "") -> dict[str, Any]:
-    """A figure with a line for each label, the first on top."""
+def bars_figure(
+    labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit, *, has_legend: bool | None = None
+) -> dict[str, Any]:
+    """A figure with a line for each label, the first on top. By default it has a legend where several series have names."""
     found = [one for one in series if one.bars]
     lengths = [0.0] * len(labels)
     for one in found:
@@ -43,9 +45,9 @@ def bars_figure(labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit
             lengths[bar.line] += bar.length
     layout = base_layout(
         barmode="stack",
-        xaxis=amounts_axis(lengths, unit, title),
+        xaxis=amounts_axis(lengths, unit),
         yaxis=lines_axis(labels),
-        showlegend=sum(bool(one.name) for one in found) > 1,
+        showlegend=sum(bool(one.name) for one in found) > 1 if has_legend is None else has_legend,
     )
     return {"data": [_trace(one) for one in found], "layout": layout}
 

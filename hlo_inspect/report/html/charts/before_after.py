@@ -68,16 +68,15 @@ def before_after_chart(tables: Tables) -> Chart | None:
     families = [(name, pairs) for name, form in _FAMILIES if (pairs := _pairs(table, form))]
     if not families:
         return None
-    measures = tuple(Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families)
+    measures = [Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families]
     words = "; ".join(f"{measure.label}: {measure.text}" for measure in measures)
-    return Chart(
+    return Chart.of_measures(
         "before-and-after",
         "Before and after",
         "Two bars for each fact that differs: what is the same has none.",
-        words,
-        measures[0].figure,
+        measures,
         table.name,
-        measures=measures,
+        text=words,
         height=min(_height_of_pairs(pairs) for _, pairs in families),
     )
 

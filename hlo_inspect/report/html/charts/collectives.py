@@ -28,8 +28,7 @@ def axes_chart(tables: Tables) -> Chart | None:
         BarSeries(kind, colour(kind), [_bar(row, axes.index(row["axis"])) for row in of_kind])
         for kind, of_kind in _by_kind(rows).items()
     ]
-    figure = bars_figure([_axis_name(one) for one in axes], parts, "bytes")
-    figure["layout"]["showlegend"] = True
+    figure = bars_figure([_axis_name(one) for one in axes], parts, "bytes", has_legend=True)
     return Chart(
         "collectives-by-axis",
         "Sent in one step, by mesh axis",
@@ -80,16 +79,14 @@ def sizes_chart(tables: Tables) -> Chart | None:
             measures.append(Measure(title, figure, in_words((_class(row), _amount(row, column)) for row in found)))
     if not measures:
         return None
-    return Chart(
+    return Chart.of_measures(
         "collective-sizes",
         "Sizes of collectives",
         "Collectives of one step by the size of their array: many small ones cost latency, few large ones bandwidth."
         + _unknown(rows).replace("Not shown", "Without bytes"),
-        measures[0].text,
-        measures[0].figure,
+        measures,
         "collective_sizes",
-        tuple(measures) if len(measures) > 1 else (),
-        320,
+        height=320,
     )
 
 

@@ -48,14 +48,12 @@ def figures_by_pass_chart(tables: Tables) -> Chart | None:
     )
     if not measures:
         return None
-    return Chart(
+    return Chart.of_measures(
         "figures-by-pass",
         "Size of the module behind each pass",
         "Where the line is level a pass rewrote instructions without another figure. Grey marks are lower bounds.",
-        measures[0].text,
-        measures[0].figure,
+        measures,
         _HISTORY,
-        measures=measures,
     )
 
 

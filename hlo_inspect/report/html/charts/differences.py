@@ -42,14 +42,13 @@ def changes_chart(tables: Tables) -> Chart | None:
             measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites"), text))
     if not measures:
         return None
-    return Chart(
+    return Chart.of_measures(
         "differences-by-kind",
         "Differences by kind",
         "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
-        ". ".join(measure.text for measure in measures),
-        measures[0].figure,
+        measures,
         table.name,
-        measures=tuple(measures),
+        text=". ".join(measure.text for measure in measures),
         height=bars_height(1),
     )
 

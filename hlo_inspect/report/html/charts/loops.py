@@ -34,16 +34,14 @@ def loops_chart(tables: Tables) -> Chart | None:
             measures.append((len(found), Measure(title, figure, text)))
     if not measures:
         return None
-    return Chart(
+    return Chart.of_measures(
         "loops",
         "Loops",
         "What all iterations of a loop do in one step, with the loops inside of it."
         + not_shown(sum(not any(row.least(column) for column, _, _ in _MEASURES) for row in rows), "of unknown cost"),
-        measures[0][1].text,
-        measures[0][1].figure,
+        [measure for _, measure in measures],
         "loops",
-        tuple(measure for _, measure in measures) if len(measures) > 1 else (),
-        bars_height(max(count for count, _ in measures)),
+        height=bars_height(max(count for count, _ in measures)),
     )
 
 

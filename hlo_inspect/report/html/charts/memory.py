@@ -40,23 +40,18 @@ def fit_chart(tables: Tables) -> Chart | None:
     labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
     if missing:
         sentence = f"What the program needs of device memory at least: without {missing}, which are not known."
-    figure = _with_legend(bars_figure(labels, parts, "bytes"))
-    text = in_words((row["part"], row.text("bytes")) for row in listed)
-    measures = [Measure("In parts", figure, text)]
+    figure = bars_figure(labels, parts, "bytes", has_legend=True)
+    measures = [Measure("In parts", figure, in_words((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
         labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
         told = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
         parts.append(BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), told, fit.key)]))
         fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
         sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
-        measures.append(Measure("Of the accelerator", _with_legend(bars_figure(labels, parts, "bytes")), "; ".join(labels)))
-    several = tuple(measures) if len(measures) > 1 else ()
-    return Chart("memory-fit", "Does it fit", sentence, text, figure, "memory_parts", several, bars_height(len(labels) + 1))
-
-
-def _with_legend(figure: dict[str, Any]) -> dict[str, Any]:
-    figure["layout"]["showlegend"] = True
-    return figure
+        beside = bars_figure(labels, parts, "bytes", has_legend=True)
+        measures.append(Measure("Of the accelerator", beside, "; ".join(labels)))
+    height = bars_height(len(labels) + 1)
+    return Chart.of_measures("memory-fit", "Does it fit", sentence, measures, "memory_parts", height=height)
 
 
 def curve_chart(tables: Tables) -> Chart | None:

@@ -32,10 +32,8 @@ def parameters_chart(tables: Tables) -> Chart | None:
         for line, row in enumerate(rows)
         if row["donated_bytes"] is None
     ]
-    figure = bars_figure(
-        [role_words(row["role"]) for row in rows], [*parts, BarSeries("not known", "$unknown", unknown)], "bytes"
-    )
-    figure["layout"]["showlegend"] = True
+    parts.append(BarSeries("not known", "$unknown", unknown))
+    figure = bars_figure([role_words(row["role"]) for row in rows], parts, "bytes", has_legend=True)
     return Chart(
         "parameters",
         "Parameters by role",

@@ -45,16 +45,14 @@ def roofline_chart(tables: Tables) -> Chart | None:
             measures.append(Measure(title, figure, _in_words(found, column)))
     if not measures:
         return _without_roofs(rows, beside)
-    return Chart(
+    return Chart.of_measures(
         "roofline",
         "Kernels on the roofline",
         "Kernels below the line take longer than the accelerator needs for their work; size is their time, and those that "
         f"lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
-        measures[0].text,
-        measures[0].figure,
+        measures,
         "kernel_groups",
-        tuple(measures) if len(measures) > 1 else (),
-        480,
+        height=480,
     )
 
 

@@ -9,6 +9,7 @@ from hlo_inspect.report.html.charts.palette import colour, rank, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words
 from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.model import Unit
 
 _COLOURS = {
     "kernels bound by compute": "$compute",
@@ -17,7 +18,7 @@ _COLOURS = {
     "fixed costs of kernels": "$fixed",
 }
 _OF_AXES = ("$collective", *(series(number) for number in (2, 5, 4, 7, 6)))
-_MEASURES = (("bytes_accessed", "bytes", "Bytes"), ("flops", "flops", "FLOPs"))
+_MEASURES: tuple[tuple[str, Unit, str], ...] = (("bytes_accessed", "bytes", "Bytes"), ("flops", "flops", "FLOPs"))
 
 
 def step_chart(tables: Tables) -> Chart | None:
@@ -80,18 +81,16 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
             )
             for row in found
         ]
-        figure = bars_figure(["one step"], parts, "bytes" if unit == "bytes" else "flops")
-        figure["layout"]["showlegend"] = True
+        figure = bars_figure(["one step"], parts, unit, has_legend=True)
         measures.append(Measure(title, figure, in_words((row["phase"], row.text(column)) for row in found)))
     if not measures:
         return None
-    return Chart(
+    return Chart.of_measures(
         "step",
         "One step by phase",
         "How much each phase of the step moves and computes; with --profile the page shows the time that this takes.",
-        in_words((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
-        measures[0].figure,
+        measures,
         "cost_by_phase",
-        tuple(measures),
-        bars_height(2),
+        text=in_words((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
+        height=bars_height(2),
     )

@@ -52,23 +52,21 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
         return None
     colours = _colours(rows, drawn[0][0])
     top = [row for row in rows if row["inside"] == 0]
-    measures = tuple(
+    measures = [
         Measure(
             words,
             _figure("icicle", rows, column, path, colours),
             in_words((row["label"], row.text(column)) for row in top),
         )
         for column, words in drawn
-    )
-    return Chart(
+    ]
+    return Chart.of_measures(
         name.replace("_", "-"),
         title,
         sentence,
-        measures[0].text,
-        measures[0].figure,
+        measures,
         f"cost_by_{path}",
-        measures if len(measures) > 1 else (),
-        _AROUND + _LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
+        height=_AROUND + _LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
     )
 
 
