@@ -254,7 +254,7 @@ class Keeper:
         computation, text = opened.computation, lines.text
         note_devices(self.module, text, lines.start, lines.end, of_entry=computation.is_entry)
         if picked:
-            opened.unread_lines = text[lines.start - 1 : lines.end]
+            opened.unread_lines = lines
             opened.unread = None
         counted, line = lines.start, lines.line
         for position, row in picked:

@@ -82,7 +82,7 @@ class OpenComputation:
         self.unparsed_before = 0
         self.candidate: list[Rows] = []
         self.scalars: dict[str, tuple[Row, Head, int]] = {}
-        self.unread_lines = ""
+        self.unread_lines: Span | None = None
         self.unread: Mapping[str, str] | None = None
         self._read: dict[str, Head] = {}
         self._scalar_root: str | None = None
@@ -98,12 +98,13 @@ class OpenComputation:
     def get(self, name: str) -> Head | None:
         """The head of an instruction: one that was read, or in the last lines that were not."""
         known = self._read.get(name)
-        if known is not None or not self.unread_lines:
+        if known is not None or self.unread_lines is None:
             return known
         if self.unread is None:
-            self.unread = dict(DEFINITION.findall(self.unread_lines))
-        text = self.unread.get(name)
-        return self.heads.find(text) if text is not None else None
+            text, start, end, _ = self.unread_lines
+            self.unread = dict(DEFINITION.findall(text, start - 1, end))
+        head = self.unread.get(name)
+        return self.heads.find(head) if head is not None else None
 
     # -- its scalars ----------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What nobody wants is skipped here, before a way of reading looks at it.
 
 Whole computations are passed over; of those that may hold something, the lines are picked on which it is. Little is noted of
-what is skipped: the roots of small computations, since reducers are among them, and what can be part of a loop.
+what is skipped: roots that are scalars, since those of reducers are, and what can be part of a loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
-from hlo_inspect.hlo.fast_path import CALLS, find_marks, read_row
+from hlo_inspect.hlo.fast_path import CALLS, read_row
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
@@ -42,8 +42,7 @@ there is none.
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 _OPEN_COMMENT = lazy_pattern(r"\*(?<=/\*)(?:[^*\n]++|\*(?!/))*+\n")  # stars are few, slashes are not
-_BACKSLASHES = lazy_pattern(r"\\\\")
-_ESCAPED_QUOTE = lazy_pattern(r'\\"')
+_ESCAPED = lazy_pattern(r"\\(.)")
 
 
 @lru_cache(maxsize=32)
@@ -82,11 +81,17 @@ class Selection:
         if not skipped:
             return start, line
         end, counted = skipped[-1].end(), start
+        wants_loops, roots = self._module.wants.loops, self._module.root_opcodes
         for one in skipped:
-            if one.lastindex != 1 and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:  # its root is a scalar
+            if one.lastindex == 1:
+                continue
+            name, shape, opcode = one.groups()
+            if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
                 line += text.count("\n", counted, one.start())
                 counted = one.start()
-                self._note_scalar_root(one, line)
+                self._keep_scalars(Span(text, counted, one.end(), line), name, opcode)
+            else:
+                roots[name] = sys.intern(opcode)
         self._module.computation_count += len(skipped)
         note_devices(self._module, text, start, end)
         return end, line + text.count("\n", counted, end)
@@ -102,17 +107,12 @@ class Selection:
         end = min(self._clear[1], start + _WINDOW)
         return next((call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders), end)
 
-    def _note_scalar_root(self, skipped: re.Match[str], line: int) -> None:
-        """Notes a computation that is passed over. Its first line is `line`."""
-        name, shape, opcode = skipped[1], skipped[2], sys.intern(skipped[3])
-        if not self._module.wants.loops or not SCALAR_ROOT.match(shape):
-            self._module.root_opcodes[name] = opcode
-            return
-        computation = self._module.new_computation(name, line, is_entry=False)
-        computation.root_opcode = opcode
-        text = skipped.string
+    def _keep_scalars(self, lines: Span, name: str, opcode: str) -> None:
+        """Keeps the scalars of a computation that is passed over: it may be a part of a loop."""
+        computation = self._module.new_computation(name, lines.line, is_entry=False)
+        computation.root_opcode = sys.intern(opcode)
         opened = OpenComputation(computation, self._module.heads)
-        opened.search_scalars(Span(text, text.index("\n", skipped.start()) + 1, skipped.end(), line + 1))
+        opened.search_scalars(lines._replace(start=lines.text.index("\n", lines.start) + 1, line=lines.line + 1))
         computation.keep_scalars(opened.feeding_scalars(None))
         self._module.computations.setdefault(name, computation)
 
@@ -120,30 +120,26 @@ class Selection:
         """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
         as printers write it, or is in a string or a comment that goes over lines.
         """
-        text, start, end, _ = lines
-        found: list[tuple[int, Row]] = []
-        if text.rfind("=\n", start, end) >= 0:  # a computation written in place may hide the closing brace
-            return None
         if self.is_empty:
-            return found
+            return []
+        text, start, end, _ = lines
         hits = list(map(re.Match.start, self._opcodes.finditer(text, start, end)))
         if self._holders:
             hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]
         if not hits:
-            return found
+            return []
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
-        has_escapes = text.find("\\", start, end) >= 0
-        # only reading the strings says what two backslashes escape
-        has_backslashes = has_escapes and _BACKSLASHES.search(text, start, end) is not None
-        if (has_backslashes and find_marks(text, start, end) is None) or _OPEN_COMMENT.search(text, start, end):
+        if _OPEN_COMMENT.search(text, start, end):
             return None
+        found: list[tuple[int, Row]] = []
+        has_escapes = text.find("\\", start, end) >= 0
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
             quotes = text.count('"', counted, line)
             if has_escapes:
-                quotes -= len(_ESCAPED_QUOTE.findall(text, counted, line))
-            row = read_row(text, line) if has_backslashes or quotes % 2 == 0 else None
+                quotes -= _ESCAPED.findall(text, counted, line).count('"')
+            row = read_row(text, line) if quotes % 2 == 0 else None
             if row is None:
                 return None
             found.append((line, row))

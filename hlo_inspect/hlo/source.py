@@ -1,6 +1,6 @@
 r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
 
-A piece is a quarter of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
+A piece is a tenth of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
 UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and handed to a converter.
 """
 
@@ -23,7 +23,7 @@ from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.protobuf import MAX_BYTES
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 7 << 14  # from 128 KiB on C libraries ask the system for memory, which costs more than reading it
 MAX_LINE_BYTES = 1 << 28
 START_CHARS = 1 << 16
 
@@ -205,7 +205,7 @@ class Source:
 
     def _cut(self) -> Generator[bytes, None, None]:
         """The bytes of the input, cut at line ends."""
-        pending: list[bytes] = []
+        pending: list[memoryview] = []
         size = 0
         with self._open() as opened:
             chunk, stream = self._as_text(opened)
@@ -213,12 +213,13 @@ class Source:
                 cut = chunk.rfind(b"\n") + 1
                 if not cut:
                     cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
-                pending.append(chunk[:cut])
+                read = memoryview(chunk)
+                pending.append(read[:cut])
                 size += cut or len(chunk)
                 if cut:
                     yield b"".join(pending)
                     pending, size = [], 0
-                pending.append(chunk[cut:])
+                pending.append(read[cut:])
                 if size > MAX_LINE_BYTES:
                     raise self._error(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB")
                 chunk = self._read(stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import open_computation
+from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
@@ -360,7 +361,8 @@ def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) ->
 def test_heads_of_definitions_in_lines_that_are_not_read() -> None:
     heads = opened(HeadTable())
     assert heads.get("a") is None
-    heads.unread_lines = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
+    text = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
+    heads.unread_lines = Span(text, 1, len(text), 2)
     assert [head and head.opcode for head in map(heads.get, "abc")] == ["negate", "constant", None]
 
 

@@ -302,6 +302,14 @@ def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
         assert [i.attr("calls") for i in found.instructions if i.opcode == "fusion"] == [("body",)]
 
 
+@pytest.mark.parametrize("between", ["", " ", "\n"])
+def test_the_brace_of_a_computation_in_place_ends_no_other(between: str) -> None:
+    called = f"calls={between}{{\n  %a = f32[] parameter(0)\n  ROOT %b = f32[] sqrt(%a)\n}}\n"
+    text = ENTRY.replace("  ROOT", f"  %f = f32[2]{{0}} fusion(%p), kind=kLoop, {called}  ROOT")
+    found = module(f"HloModule m\n\n{text}", Wants(frozenset({"negate"})))
+    assert ([i.name for i in found.instructions], codes(found)) == (["n"], [])
+
+
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(checked=True, graph=True)])
 def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
     many = "".join(BODY.replace("%body", f"%body.{number}") + "\n" for number in range(1000))

@@ -38,15 +38,16 @@ def noted(text: str, *, loops: bool, line: int = 10) -> Module:
     return module
 
 
-def test_roots_of_small_computations() -> None:
+def test_roots_that_are_scalars() -> None:
     module = noted(ADD + LARGE + "\n" + LESS, loops=False)
-    assert module.root_opcodes == {"add": "add", "cond": "compare"}
+    assert module.root_opcodes == {"add": "add", "large": "tanh", "cond": "compare"}
     assert module.computations == {}
 
 
 def test_parts_of_loops() -> None:
-    module = noted(ADD + "\n" + LESS + ADD, loops=True)
+    module = noted(ADD + "\n" + LESS + LARGE.replace("f32[]", "s32[]"), loops=True)
     assert list(module.computations) == ["cond"]
+    assert module.root_opcodes == {"add": "add", "large": "tanh"}
     cond = module.computations["cond"]
     assert (cond.line, cond.root_opcode, len(cond.instructions)) == (16, "compare", 0)
     assert {(i.name, i.line, i.is_root) for i in cond.scalars.values()} == {
@@ -124,11 +125,16 @@ def test_opcodes_targets_and_callers_are_picked() -> None:
         "  all-reduce( oops",
         '  %x = f32[] negate(%p), x="',
         "  %x = f32[] negate(%p) /*",
-        "  %y =\n",
     ],
 )
 def test_nothing_is_picked_where_a_line_may_be_something_else(line: str) -> None:
     assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
+
+
+def test_an_escaped_quote_ends_no_string() -> None:
+    wants = Wants(frozenset({"all-reduce"}))
+    assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\""' + BODY) == ["a"]
+    assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\"' + BODY) is None
 
 
 def test_what_calls_a_holder_is_not_passed_over() -> None:

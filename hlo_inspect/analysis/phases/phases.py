@@ -48,7 +48,8 @@ class Phases:
         self._graph = graph
         self._collectives = collectives
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
-        self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what their names say
+        # of collectives by their place, else of a computation by what their names say
+        self._named: dict[tuple[str, int, str] | tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}
         self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
@@ -57,13 +58,11 @@ class Phases:
         known = self._known.get(key)
         if known is not None:
             return known
-        alike = key[0], self.names.own(instruction)
-        is_collective = self.names.is_collective(key)
-        named = self._named.get(alike) if not is_collective else None
+        is_collective = self.names.is_collective(key)  # the others tell its phase too
+        alike = key if is_collective else (key[0], self.names.own(instruction))
+        named = self._named.get(alike)
         if named is None:
-            named = self._by_names(instruction)
-            if not is_collective:
-                self._named[alike] = named
+            named = self._named[alike] = self._by_names(instruction)
         found, is_named = named
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
@@ -89,7 +88,8 @@ class Phases:
     def of_collectives(self) -> list[InstructionPhase]:
         """The phase of each collective. Where names leave one open, the graph tells which other phase the others serve."""
         found = [self.of(collective.inner) for collective in self._collectives]
-        graph = self._graph() if not all(map(self._has_named_phase, (c.inner for c in self._collectives))) else None
+        are_named = all(self._named[place(collective.inner)][1] for collective in self._collectives)
+        graph = None if are_named else self._graph()
         if graph is None or not graph.phases:
             return found
         return [
@@ -117,17 +117,12 @@ class Phases:
         other = both - {named.phase}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _has_named_phase(self, instruction: Instruction) -> bool:
-        """Whether names have the phase in all calls of the instruction's computation."""
-        contexts = self.names.contexts(instruction.computation.name)
-        is_sure = self.names.is_sure(instruction)
-        return is_sure and all(self.names.of(instruction, context.phase) != UNKNOWN for context in contexts)
-
     def _by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
         """The phase by names, and whether they have one in all calls of the instruction's computation."""
         contexts = self.names.contexts(instruction.computation.name)
         found = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
-        return _most_run(found, "name"), self._has_named_phase(instruction)
+        is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in found)
+        return _most_run(found, "name"), is_named
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
