@@ -104,7 +104,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
             if opcode in {"dot", "convolution"}:
                 origin = origin_of(view.instruction(row), module.frames)
                 told = graph.of_row(frames[0], row) if frames else UNKNOWN
-                found["matmuls"].add(phase_of(origin, scope_of(origin.op_name)), told, 1, view.rows[row][1])
+                found["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), told, 1, view.rows[row][1])
     if graph.reason:
         found["reason"].wrong.append((0, graph.reason))
     return found

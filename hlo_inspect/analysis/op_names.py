@@ -35,8 +35,8 @@ _NOT_NAMES = lazy_pattern(
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
 """A number to the end of a word, not that of `conv2d`."""
-LAYER_NUMBER = lazy_pattern(rf"(?<=_){NUMBER.pattern}")
-"""A number behind an underscore: no phase, scope of JAX or function is known by it."""
+LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
+"""A number behind an underscore, or one that begins a scope: no phase, scope of JAX or function is known by it."""
 
 
 class Scope(NamedTuple):
@@ -202,11 +202,11 @@ _LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
 _OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
 
 
-def phase_of(origin: Origin, scope: Scope) -> str:
-    """What an instruction's metadata says by itself; `scope` is that of its `op_name`."""
+def phase_of(innermost: str, scope: Scope) -> str:
+    """What an instruction's metadata says by itself: the innermost line of its origin and the scope of its `op_name`."""
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
-    sources = origin.innermost.split(",")  # of combined instructions XLA lists all
+    sources = innermost.split(",")  # of combined instructions XLA lists all
     if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):

@@ -16,7 +16,7 @@ from hlo_inspect.hlo.values import Metadata
 class Provenance(NamedTuple):
     """Where an instruction comes from. `phase` is what its metadata says by itself, `folded` the scopes that the program named.
 
-    `scope` is that of its `op_name` with its numbers behind underscores replaced by 0.
+    `scope` is that of its `op_name` with 0 for each number of a layer.
     """
 
     origin: Origin
@@ -31,19 +31,16 @@ class Provenances:
     def __init__(self, frames: StackFrames) -> None:
         self.frames = frames
         self._known: dict[Metadata, Provenance] = {}
-        self._scopes: dict[str, tuple[Scope, str]] = {}
+        self._alike: dict[tuple[str, str], tuple[Scope, str, str]] = {}
 
     def of(self, metadata: Metadata) -> Provenance:
         known = self._known.get(metadata)
         if known is None:
             found = origin(metadata, self.frames)
-            scope, folded = self._scope(without_layer_numbers(found.op_name))
-            known = self._known[metadata] = Provenance(found, scope, phase_of(found, scope), folded)
-        return known
-
-    def _scope(self, op_name: str) -> tuple[Scope, str]:
-        known = self._scopes.get(op_name)
-        if known is None:
-            scope = scope_of(op_name)
-            known = self._scopes[op_name] = scope, "/".join(scope.folded)
+            name, innermost = without_layer_numbers(found.op_name), found.innermost
+            said = self._alike.get((name, innermost))
+            if said is None:
+                scope = scope_of(name)
+                said = self._alike[name, innermost] = scope, phase_of(innermost, scope), "/".join(scope.folded)
+            known = self._known[metadata] = Provenance(found, *said)
         return known

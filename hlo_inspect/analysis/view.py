@@ -190,22 +190,25 @@ class View:
         return self._metadata[index]
 
     def _read_metadata(self, index: int) -> Metadata | None:
-        tail = self.tails[index]
-        at = tail.find(_BEGIN)
+        instruction, tail = self._instructions.get(index), self.tails[index]
+        if "metadata" not in tail:
+            return None
+        at = tail.find(_BEGIN) if instruction is None else -1
         if at >= 0 and _opens_nothing(tail[:at]):
             plain = _METADATA.match(tail, at)
             if plain is not None:
                 value = self.computation.values.read("metadata", plain[1])
                 return value if isinstance(value, Metadata) else None
-        instruction = self.instruction_at(index)
+        instruction = instruction or self.instruction_at(index)
         return None if instruction is None else instruction.attr("metadata")
 
     def fusion_kind(self, index: int) -> str | None:
         """The kind of a fusion, `None` where it has none that can be read."""
-        printed = printed_fusion(self.tails[index])
+        instruction = self._instructions.get(index)
+        printed = printed_fusion(self.tails[index]) if instruction is None else None
         if printed is not None and printed[0]:
             return printed[0]
-        instruction = self.instruction_at(index)
+        instruction = instruction or self.instruction_at(index)
         return None if instruction is None else instruction.attr("kind")
 
     @cached_property

@@ -14,7 +14,7 @@ from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.tokens import Row
 
 _MAX_COLUMNS = 1 << 14
-_MAX_SHARED_ROWS = 1 << 6
+_MAX_SHARED_ROWS = 1 << 7
 """A text may have any number of computations that differ, and long ones are rarely the same."""
 
 T = TypeVar("T")

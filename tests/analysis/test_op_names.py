@@ -242,13 +242,22 @@ def test_senseless_names_are_passed_over(op_name: str) -> None:
         "jit(step)/branch_2x_fun/layer_0/layer_1/mul",
         "jit(step)/jvp(層_3块)/dot_general",
         "jit(step)/jvp(層_٣)/dot_general",
+        "jit(step)/transpose(jvp(Model))/encoder/layer/11/0/attention/dot_general",
+        "jit(step)/jvp(Model)/layer/3/3d/4.5/7/7/add",
+        "3/4;5/6",
     ],
 )
-def test_a_number_behind_an_underscore_tells_nothing(name: str) -> None:
+def test_the_number_of_a_layer_tells_nothing(name: str) -> None:
     """What is found for another layer is that of this one."""
     provenances = Provenances(StackFrames())
-    provenances.of(Metadata(re.sub(r"(?<=_)\d+", "0", name)))
+    provenances.of(Metadata(re.sub(r"(?<=[_/])\d+", "0", name)))
     found, scope = provenances.of(Metadata(name)), scope_of(name)
     assert found.origin == Origin(name)
-    assert (found.phase, found.folded) == (phase_of(Origin(name), scope), "/".join(scope.folded))
+    assert (found.phase, found.folded) == (phase_of("", scope), "/".join(scope.folded))
     assert (found.scope.phase, found.scope.parts) == (scope.phase, scope.parts)
+
+
+def test_one_name_is_of_the_phase_that_its_source_tells() -> None:
+    provenances = Provenances(StackFrames())
+    files = ("/optax/losses/_classification.py", "/work/train.py")
+    assert [provenances.of(Metadata("jit(step)/jvp()/mul", source_file=file)).phase for file in files] == ["loss", "forward"]

@@ -8,6 +8,7 @@ import io
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.cost import computation
+from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
@@ -192,6 +194,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         looked_up = Provenances.of
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
+        monkeypatch.setattr(Costs, "_call_alike", lambda *_: None)
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
@@ -225,6 +228,7 @@ TABLES = (
     (TimesInStep, "_alike"),
     (Labeller, "_known"),
     (Labeller, "_alike"),
+    (Provenances, "_alike"),
     (Speller, "_forms"),
     (CanonicalModule, "_hashes"),
     (Phases, "_named"),
@@ -251,6 +255,62 @@ def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], s
     share_nothing()
     for text, answer in zip(texts, shared, strict=True):
         assert answers(text) == answer, text
+
+
+GEMM = (
+    'f32[8,8] custom-call(%a, %b), custom_call_target="__cublas$gemm", '
+    'backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]},"algorithm":"ALG_UNSET"}'
+)
+FLASH = 'f32[1,2,16,8] custom-call(%q, %q, %q), custom_call_target="tpu_custom_call"'
+CALLS = (
+    ("gemm.1", GEMM),
+    ("gemm.2", GEMM),
+    ("gemm.3", GEMM.replace('["1"]', '["0"]')),
+    ("gemm.4", GEMM.replace("(%a, %b)", "(%c, %b)")),
+    ("gemm.5", GEMM.replace("(%a, %b)", "(%a, %missing)")),
+    ("gemm.6", GEMM.replace("f32[8,8] ", "f32[8,4] ")),
+    ("gemm.7", GEMM.replace("f32[8,8] ", "f32[8,8]{1,0:S(5)} ")),
+    ("gemm.8", GEMM.replace("$gemm", "$lt$matmul")),
+    ("gemm.9", GEMM.replace("ALG_UNSET", "ALG_DOT_BF16_BF16_F32")),
+    ("gemm.10", GEMM.replace(", backend", ", operand_precision={highest,highest}, backend")),
+    ("gemm.11", GEMM.replace('{"dot', "{dot")),
+    ("gemm.12", GEMM.replace("$gemm", "$unknown")),
+    ("gemm.13", GEMM.replace("$gemm", "$unknown")),
+    ("other.14", GEMM.replace("$gemm", "$unknown")),
+    ("flash_attention.15", FLASH),
+    ("flash_attention.16", FLASH),
+    ("add_vectors.17", FLASH),
+    ("pallas_call.18", FLASH),
+    ("pallas_call.19", FLASH + ', metadata={op_name="jit(f)/flash_attention/pallas_call"}'),
+    ("pallas_call.20", FLASH + ', metadata={op_name="jit(f)/other/pallas_call"}'),
+)
+"""Custom calls of which some differ in one thing that matters to what they cost."""
+
+USER_RULES = """custom_calls:
+  - {target: tpu_custom_call, kernel: add_vectors, flops: 7}
+  - {target: __cublas$unknown, kernel: "gemm", flops: 11}
+"""
+
+
+def test_calls_that_cost_the_same_are_worked_out_once(share_nothing: Callable[[], None], tmp_path: Path) -> None:
+    chance = random.Random(3)  # noqa: S311 - no secrets
+    of_user = tmp_path / "rules.yaml"
+    of_user.write_text(USER_RULES)
+    texts = []
+    for _ in range(6):
+        arrays = ("a = f32[8,8]", "b = f32[8,8]", "c = f16[8,8]", "q = f32[1,2,16,8]")
+        rows = [f"%{array} parameter({number})" for number, array in enumerate(arrays)]
+        rows += [f"%{name} = {call}" for name, call in chance.sample(CALLS, k=len(CALLS))]
+        texts.append("\n".join(("HloModule calls", "", "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", "")))
+
+    def told(text: str) -> list[object]:
+        passes = ("cost", "summary", "top")
+        reports = [hlo_inspect.inspect(text, passes, profile="h100-sxm", custom_calls=rules) for rules in (None, str(of_user))]
+        return [(dict(one.facts), [(table.name, table.rows) for table in one.tables], one.notes) for one in reports]
+
+    shared = [told(text) for text in texts]
+    share_nothing()
+    assert [told(text) for text in texts] == shared
 
 
 MOVED = """%moved.{n} {{

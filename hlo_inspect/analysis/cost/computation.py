@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -30,7 +30,6 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 
-_COUNTED_ONE_BY_ONE = RUNNERS | {"fusion", CUSTOM_CALL}
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
 
@@ -98,6 +97,7 @@ class Costs:
         self._fingerprints = fingerprints
         self._user_rules = user_rules
         self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
+        self._calls_alike: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
 
@@ -105,8 +105,11 @@ class Costs:
 
     def of_row(self, view: View, row: int) -> InstructionCost:
         """The cost of a row that runs no other computation; rows that are alike share one."""
-        if wrapped(view.opcodes[row]) == "fusion":
+        opcode = wrapped(view.opcodes[row])
+        if opcode == "fusion":
             return self._fusion(view, row)
+        if opcode == CUSTOM_CALL:
+            return self._custom_call(Operation(view, row))
         key = _alike(view, row)
         known = self._rows_alike.get(key) if key is not None else None
         if known is None:
@@ -122,9 +125,7 @@ class Costs:
         return fused.kernel if fused.kernel and is_custom else fused.cost
 
     def _instruction(self, op: Operation) -> InstructionCost:
-        """The cost of an operation that runs and fuses no other computation."""
-        if op.opcode == CUSTOM_CALL:
-            return self._custom_call(op)
+        """The cost of an operation that is no custom call, and runs and fuses no other computation."""
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
@@ -149,25 +150,26 @@ class Costs:
         return found(self.applied, name).work
 
     def _custom_call(self, op: Operation) -> InstructionCost:
-        """A call whose work is not known adds nothing to the work of a module, which counts such calls; one whose rule lacks
-        what it needs leaves a gap.
-        """
-        name, line = op.instruction.name, op.instruction.line
-        work, cost = Tally(), call_cost(op, self._user_rules)
-        self.calls[op.view.computation.name, name] = CountedCall(op.instruction, cost)
-        if cost.fault:
-            work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {cost.fault}"))
-        elif cost.work is not None:
-            key = tally_key(op, cost.work) if cost.work.matmul_flops else TallyKey(CUSTOM_CALL)
-            masked = cost.masked_flops
-            work.add(key, (cost.work.flops - masked, cost.work.transcendentals, max(0, cost.work.matmul_flops - masked)))
-            if masked:
-                work.add(TallyKey(CUSTOM_CALL, MASKED), (masked, 0, min(masked, cost.work.matmul_flops)))
-            if not cost.has_matmuls_known:
-                reason = f"{name}: how much of its work is matrix multiplications is not known"
-                work.miss(key, ("matmul_flops",), Gap(line, reason))
-        size = Gap(line, f"{name}: the sizes of its operands and results are not known") if cost.bytes is None else cost.bytes
-        return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
+        """The cost of a custom call, which is listed; calls that are alike share one."""
+        key = self._call_alike(op)
+        known = self._calls_alike.get(key) if key is not None else None
+        if known is None:
+            call = call_cost(op, self._user_rules)
+            known = call, _cost_of_call(op, call)
+            if key is not None and not known[1].gaps:
+                self._calls_alike[key] = known
+        self.calls[op.view.computation.name, op.instruction.name] = CountedCall(op.instruction, known[0])
+        return known[1]
+
+    def _call_alike(self, op: Operation) -> tuple[Hashable, ...] | None:
+        """What the cost of a custom call depends on; `None` where that may be its name or its metadata."""
+        heads = _operand_heads(op.view, op.index)
+        if heads is None or self._user_rules.rules or op.custom_call_target in KERNEL_TARGETS:
+            return None
+        op.instruction.attr("metadata")  # finds its place
+        form, places = op.instruction.attribute_parts
+        at = form.places.get("metadata", len(places))
+        return op.view.rows.heads[op.index], form, *places[:at], *places[at + 1 :], *heads
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
@@ -250,22 +252,52 @@ class Costs:
             return error.gap or Gap(view.computation.line, error.reason)
 
 
+def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
+    """A call whose work is not known adds nothing to the work of a module, which counts such calls; one whose rule lacks what
+    it needs leaves a gap.
+    """
+    name, line = op.instruction.name, op.instruction.line
+    work = Tally()
+    if call.fault:
+        work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {call.fault}"))
+    elif call.work is not None:
+        key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
+        masked = call.masked_flops
+        work.add(key, (call.work.flops - masked, call.work.transcendentals, max(0, call.work.matmul_flops - masked)))
+        if masked:
+            work.add(TallyKey(CUSTOM_CALL, MASKED), (masked, 0, min(masked, call.work.matmul_flops)))
+        if not call.has_matmuls_known:
+            reason = f"{name}: how much of its work is matrix multiplications is not known"
+            work.miss(key, ("matmul_flops",), Gap(line, reason))
+    size = Gap(line, f"{name}: the sizes of its operands and results are not known") if call.bytes is None else call.bytes
+    return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
+
+
 def _alike(view: View, row: int) -> tuple[str, ...] | None:
     """What the cost of a row depends on: its shape, opcode and attributes and the shapes of its operands. `None` where it
     depends on more, or where finding that out costs more.
     """
     opcode = wrapped(view.opcodes[row])
-    if opcode in _COUNTED_ONE_BY_ONE or view.ambiguous or not view.has_only_names(row):
+    heads = _operand_heads(view, row) if opcode not in RUNNERS else None
+    if heads is None:
         return None
-    head, tail = view.rows[row][2:]
     attributes = ""
     if opcode not in ELEMENTWISE:
+        tail = view.tails[row]
         start = tail.find("), ")
         end = tail.find(", metadata={", start)
         attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
         if '"' in attributes:
             return None
-    return head, attributes, *[view.rows[source][2] for source in view.operand_rows(row) if source is not None]
+    return view.rows.heads[row], attributes, *heads
+
+
+def _operand_heads(view: View, row: int) -> list[str] | None:
+    """Shape and opcode of each operand of a row; `None` where these do not say it all."""
+    if view.ambiguous or not view.has_only_names(row):
+        return None
+    heads = view.rows.heads
+    return [heads[source] for source in view.operand_rows(row) if source is not None]
 
 
 def found(table: Mapping[str, _T], name: str) -> _T:

@@ -40,18 +40,14 @@ class _FusionReader:
     def __init__(self, view: View, nested: Mapping[int, FusedTraffic | None]) -> None:
         self._view = view
         self._nested = nested
-        self._operands: list[Sequence[Value]] = []
-        self._users: dict[Value, list[int]] = {}
         if view.ambiguous:
             raise UnknownCostError("in the fused computation a name is defined twice")
-        for row in range(len(view.rows)):
-            values = self._values(row)
-            self._operands.append(values)
-            for value in dict.fromkeys(values):
-                users = self._users.get(value)
-                if users is None:
-                    self._users[value] = [row]
-                else:
+        self._operands = list(map(self._values, range(len(view.rows))))
+        self._users: dict[Value, list[int]] = {}
+        for row, values in enumerate(self._operands):
+            for value in values:
+                users = self._users.setdefault(value, [])
+                if not users or users[-1] != row:
                     users.append(row)
 
     def _values(self, row: int) -> Sequence[Value]:

@@ -50,7 +50,7 @@ def _by_itself(collective: Collective, scope: Scope) -> str:
     """What the collective's own metadata says."""
     if len(set(scope.parts)) > 1:
         return _of_parts(collective, scope.parts)
-    return phase_of(collective.origin, scope)
+    return phase_of(collective.origin.innermost, scope)
 
 
 def _of_parts(collective: Collective, parts: Sequence[str]) -> str:

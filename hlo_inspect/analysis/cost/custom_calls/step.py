@@ -55,7 +55,15 @@ def step_calls(calls: Iterable[CountedCall], graph: CallGraph) -> list[StepCall]
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
     """A figure of all runs of several custom calls."""
-    return reduce(Bounds.plus, (call.of_step(figure) for call in calls), NOTHING)
+    return _sum(calls, lambda one: one.of_step(figure))
+
+
+def _sum(calls: Iterable[StepCall], amount: Callable[[StepCall], Bounds]) -> Bounds:
+    """The sum of what depends on cost and runs of calls, most of which are like some others."""
+    alike: dict[tuple[int, int], list[StepCall]] = {}
+    for one in calls:
+        alike.setdefault((id(one.call.cost), id(one.runs)), []).append(one)
+    return reduce(Bounds.plus, (amount(same[0]).times(Bounds.exactly(len(same))) for same in alike.values()), NOTHING)
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
@@ -73,19 +81,17 @@ def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
 
 def masked_of_step(calls: Iterable[StepCall]) -> Bounds:
     """FLOPs of all runs that static masks leave out."""
-    masked = (Bounds.exactly(one.call.cost.masked_flops).times(one.runs.bounds) for one in calls)
-    return reduce(Bounds.plus, masked, NOTHING)
+    return _sum(calls, lambda one: Bounds.exactly(one.call.cost.masked_flops).times(one.runs.bounds))
 
 
 def recomputed_of_step(calls: Iterable[StepCall]) -> Bounds:
     """FLOPs of all runs of a backward for scores that its forward had already."""
-    again = (Bounds.exactly(one.call.cost.recomputed_flops).times(one.runs.bounds) for one in calls)
-    return reduce(Bounds.plus, again, NOTHING)
+    return _sum(calls, lambda one: Bounds.exactly(one.call.cost.recomputed_flops).times(one.runs.bounds))
 
 
 def runs_of_step(calls: Iterable[StepCall]) -> Bounds:
     """How often custom calls run, all together."""
-    return reduce(Bounds.plus, (call.runs.bounds for call in calls), NOTHING)
+    return _sum(calls, lambda one: one.runs.bounds)
 
 
 def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
