@@ -45,12 +45,14 @@ class View:
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
         self.rows = rows = computation.rows
+        column = rows.column
         self.names, self.tails, self.lines = rows.names, rows.tails, rows.lines
-        self.heads, self.opcodes, self.shapes = rows.column.heads, rows.opcodes, rows.column.shapes
-        self.root = max(rows.column.marked, default=len(rows) - 1 if rows else None)
+        self.heads, self.opcodes, self.shapes = column.heads, column.opcodes, column.shapes
+        size = len(self.names)
+        self.root = max(column.marked, default=size - 1 if size else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
         self._others: set[int] = set()
-        self._operand_rows: list[tuple[int | None, ...] | None] = [None] * len(self.rows)
+        self._operand_rows: list[tuple[int | None, ...] | None] = [None] * size
         self._instructions: dict[int, Instruction] = {}
         self._called: dict[int, list[Callee]] = {}
         self._metadata: dict[int, Metadata | None] = {}

@@ -115,24 +115,20 @@ class Dataflow:
             if found is not None:
                 return found
         before = self.frames.step_back(place)
-        if before is not None and self._is_shard(place, before):
-            return self.opaque(place)
         if before is not None:
-            return self._nodes.get(before, before)
+            is_shard = opcode == "custom-call" and self._is_shard(place, before)
+            return self.opaque(place) if is_shard else self._nodes.get(before, before)
         transfer = _TRANSFER.get(opcode)
         return transfer(self, place) if transfer is not None else self.opaque(place)
 
     def _is_shard(self, place: Place, before: Place) -> bool:
         """Whether an integer is that of one device among those of all devices: a counter is a scalar there."""
         frames = self.frames
-        if frames.opcode(place) != "custom-call" or frames.dtype(place)[:1] not in {"s", "u"}:
-            return False
-        return frames.size(place) == 1 < frames.size(before)
+        return frames.dtype(place)[:1] in {"s", "u"} and frames.size(place) == 1 < frames.size(before)
 
     def _equal_fusion(self, place: Place) -> int | list[Place] | None:
         """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
-        views = self.frames.views
-        computation = views.computations.get(self.frames.callee(place, "calls"))
+        computation = self.frames.views.fused(self.frames[place[0]].view, place[1])
         recipe = self._equal_fusions.recipe(computation, place[2], self.node) if computation is not None else None
         if recipe is None:
             return None

@@ -202,7 +202,7 @@ class NormalForms:
         """What a node is made of; of an addition of additions all that is added up, so that long sums are made once."""
         graph = self.graph
         args = graph.args[node]
-        if graph.ops[node] != "add" or args[0] == args[1] or not any(graph.ops[arg] == "add" for arg in args):
+        if graph.ops[node] != "add" or args[0] == args[1] or "add" not in (graph.ops[args[0]], graph.ops[args[1]]):
             return args
         found: list[int] = []
         seen: set[int] = set()

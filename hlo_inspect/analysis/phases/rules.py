@@ -222,19 +222,16 @@ def _constants(step: StepValues, phases: list[str]) -> None:
     none = len(PHASE_ORDER) - 1
     constants = {part for part, own in enumerate(bits) if not own & fact.FROM_INPUT}
     users = [part for part, made_of in enumerate(operands) if not constants.isdisjoint(made_of)]
-    looked_at = constants.union(users)
-    lowest, first = [none] * len(bits), [none] * len(bits)
+    lowest = dict.fromkeys(users, none)
     for part, phase in zip(of, phases, strict=True):
-        if part in looked_at:
-            lowest[part] = min(lowest[part], rank[phase])
-    given: dict[int, str] = {}
-    for part in sorted(looked_at, reverse=True):
-        if part in constants and first[part] < none:
-            lowest[part] = first[part]
-            given[part] = PHASE_ORDER[first[part]]
-        own = lowest[part]
-        for other in operands[part] if own < none else ():
-            first[other] = min(first[other], own)
-    for node, part in enumerate(of) if given else ():
-        if part in given:
-            phases[node] = given[part]
+        if part in lowest and rank[phase] < lowest[part]:
+            lowest[part] = rank[phase]
+    first: dict[int, int] = {}  # of the users of a constant
+    for part in reversed(users):
+        own = first.get(part, lowest[part])
+        for other in operands[part]:
+            if other in constants and own < first.get(other, none):
+                first[other] = own
+    for node, part in enumerate(of):
+        if part in first:
+            phases[node] = PHASE_ORDER[first[part]]

@@ -131,12 +131,13 @@ class ValueGraph:
 
     def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
         """The nodes of a call that is made from a template."""
-        first, count = frame.first, len(template.rows)
-        self.operands += [[first + one if one >= 0 else arguments[~one] for one in made_of] for made_of in template.operands]
+        count = len(template.rows)
+        frame.stop = frame.first + count
+        nodes = [*range(frame.first, frame.stop), *reversed(arguments)]  # an argument is counted from the end: `~` its number
+        self.operands += [[nodes[one] for one in made_of] for made_of in template.operands]
         self.kinds += template.kinds
         self.frame_of += [frame.number] * count
         self.row_of += template.rows
-        frame.stop = first + count
 
     def result(self) -> Value:
         """What the step returns."""
