@@ -70,7 +70,8 @@ class BackwardPasses:
         self._seen = 0
         self._found: list[Place] = []
         self._direct: dict[int, list[Factor]] = {}
-        self._indirect: dict[int, list[Factor]] | None = None
+        self._indirect: dict[int, list[Factor]] = {}
+        self._looked_into = 0
         self._hidden = 0
         self._with_products: dict[str, bool] = {}
         self._origins: dict[Place, Place] = {}
@@ -91,8 +92,9 @@ class BackwardPasses:
     def is_anywhere(self, update: Update) -> bool | None:
         """Whether some product of the step multiplies with a cofactor of the weight on the way back, `None` if it may."""
         own = update.own_inputs
-        cofactors = self._of(own, self._all_cofactors())
-        products = self._found
+        while self._hidden != EVERYTHING and self._hold_more():
+            pass
+        cofactors, products = self._of(own, self._indirect), self._found
         if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
             return None
         found = {self._are_known(self._factors(place), cofactors) for place in products}
@@ -371,20 +373,23 @@ class BackwardPasses:
                 self._direct.setdefault(self._dependence.bit(source), []).append(other)
         return True
 
-    def _find_all(self) -> None:
-        while self._find_more():
-            pass
+    def _hold_more(self) -> bool:
+        """Takes in the next product, where there is another one: by the bit of each input that a factor holds, element by
+        element, the other factor.
+        """
+        if self._looked_into == len(self._found) and not self._find_more():
+            return False
+        factors = self._factors(self._found[self._looked_into])
+        self._looked_into += 1
+        for factor, other in zip(factors, reversed(factors), strict=True):
+            for source in self._holding(factor.place) if other is not factor else ():
+                self._indirect.setdefault(self._dependence.bit(source), []).append(other)
+        return True
 
     def _all_cofactors(self) -> dict[int, list[Factor]]:
         """By the bit of an input the other factor of each product one factor of which holds it, element by element."""
-        if self._indirect is None:
-            self._indirect = {}
-            self._find_all()
-            for place in self._found:
-                factors = self._factors(place)
-                for factor, other in zip(factors, reversed(factors), strict=True):
-                    for source in self._holding(factor.place) if other is not factor else ():
-                        self._indirect.setdefault(self._dependence.bit(source), []).append(other)
+        while self._hold_more():
+            pass
         return self._indirect
 
     def _next_product(self) -> Place | None:
