@@ -30,16 +30,6 @@ DIFFERENT = "different"
 """The condition that is about no fact: any difference."""
 
 _UNORDERED = "text and bools have no difference that could be measured: write `different`"
-_COLUMNS = (
-    Column("condition", width=36),
-    Column("status"),
-    Column("old", unit_of="unit", optional=True),
-    Column("new", unit_of="unit", optional=True),
-    Column("difference", unit_of="unit", optional=True, signed=True),
-    Column("percent", "share", optional=True, signed=True),
-    Column("unit", detail=9),
-    Column("reason", detail=2),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +118,10 @@ class DifferenceResult:
     new: Value = None
     reason: str = ""
 
+    @property
+    def difference(self) -> int | float | None:
+        return difference(self.old, self.new)
+
 
 def examined(
     conditions: Iterable[DifferenceCondition], old: Report, new: Report, *, is_different: bool
@@ -162,8 +156,8 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
         CheckResult(
             result.condition.text,
             None,
-            difference(result.old, result.new),
-            result.unit if difference(result.old, result.new) is not None else "text",
+            result.difference,
+            result.unit if result.difference is not None else "text",
             "not so, against the baseline",
             passed=not result.is_met,
             reason=result.reason or (f"from {result.old} to {result.new}" if differ(result.old, result.new) else ""),
@@ -177,13 +171,19 @@ def no_mate() -> CheckResult:
     return CheckResult("baseline", None, None, "text", "a module that belongs to it", passed=False, reason="there is none")
 
 
+_COLUMNS = (
+    Column("condition", width=36, get=lambda result: result.condition.text),
+    Column("status", get=lambda result: "met" if result.is_met else "not met"),
+    Column("old", unit_of="unit", optional=True, get=lambda result: result.old),
+    Column("new", unit_of="unit", optional=True, get=lambda result: result.new),
+    Column("difference", unit_of="unit", optional=True, signed=True, get=lambda result: result.difference),
+    Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
+    Column("unit", detail=9, get=lambda result: result.unit),
+    Column("reason", detail=2, get=lambda result: result.reason),
+)
+
+
 def conditions_table(results: Iterable[DifferenceResult]) -> Table:
     """The conditions that are met first."""
     rows = sorted(results, key=lambda result: not result.is_met)
-    return Table("conditions", "Conditions", _COLUMNS, tuple(map(_row, rows)), page_rows=0)
-
-
-def _row(result: DifferenceResult) -> tuple[Value, ...]:
-    change, part = difference(result.old, result.new), share(result.old, result.new)
-    status = "met" if result.is_met else "not met"
-    return (result.condition.text, status, result.old, result.new, change, part, result.unit, result.reason)
+    return Table.of("conditions", "Conditions", _COLUMNS, rows, page_rows=0)

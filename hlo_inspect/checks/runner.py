@@ -37,14 +37,6 @@ CHECK_SPECS = (
     FactSpec("checks.passed_count", "count", "checks that hold"),
     FactSpec("checks.failed_count", "count", "checks that do not hold"),
 )
-COLUMNS = (
-    Column("check"),
-    Column("status"),
-    Column("actual", unit_of="unit", like="expected"),
-    Column("unit", detail=9),
-    Column("expected"),
-    Column("reason", detail=2),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +211,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
         command="check",
         input=report.input,
         facts=report.module_facts | counts,
-        tables=(_table(results), *_tables_that_broke(results, report)),
+        tables=(Table.of("checks", "Checks", _COLUMNS, results), *_tables_that_broke(results, report)),
         profile=report.profile,
         specs=(*report.module_specs, *CHECK_SPECS),
         title=report.title,
@@ -248,16 +240,11 @@ def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[T
     return sorted([*shown, *others], key=lambda table: int(table.name.removeprefix("rows_")))
 
 
-def _table(results: Iterable[CheckResult]) -> Table:
-    rows = tuple(
-        (
-            result.check,
-            "passed" if result.passed else "failed",
-            result.actual,
-            result.unit,
-            result.expected,
-            result.reason,
-        )
-        for result in results
-    )
-    return Table("checks", "Checks", COLUMNS, rows)
+_COLUMNS = (
+    Column("check", get=lambda result: result.check),
+    Column("status", get=lambda result: "passed" if result.passed else "failed"),
+    Column("actual", unit_of="unit", like="expected", get=lambda result: result.actual),
+    Column("unit", detail=9, get=lambda result: result.unit),
+    Column("expected", get=lambda result: result.expected),
+    Column("reason", detail=2, get=lambda result: result.reason),
+)

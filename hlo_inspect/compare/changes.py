@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
+from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import joined_path
-from hlo_inspect.report.model import Amount, Column, Row, Table
+from hlo_inspect.report.model import Amount, Column, Table
 
 Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
@@ -25,23 +27,6 @@ HEADLINES = 6
 
 _LONGEST_VALUE = 48
 """Characters of a value in the first lines; the tables have it whole."""
-
-_COLUMNS = (
-    Column("area", width=12),
-    Column("change", width=8),
-    Column("sites", "count"),
-    Column("name", width=16),
-    Column("kind", detail=1, width=12),
-    Column("aspect", detail=1, width=8),
-    Column("was", width=12),
-    Column("now", width=12),
-    Column("bytes", "bytes", optional=True, signed=True),
-    Column("flops", "flops", detail=3, optional=True, signed=True),
-    Column("phase", detail=4),
-    Column("source", detail=5),
-    Column("old_line", "number", detail=6, optional=True),
-    Column("new_line", "number", detail=6, optional=True),
-)
 
 
 class Aspect(NamedTuple):
@@ -99,15 +84,9 @@ def _together(group: Sequence[ModuleChange]) -> ModuleChange:
     return replace(
         first,
         names=tuple(name for one in group for name in one.names),
-        size=_sum(one.size for one in group),
-        flops=_sum(one.flops for one in group),
+        size=total(one.size for one in group),
+        flops=total(one.flops for one in group),
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
 
 
 def told_first(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
@@ -150,30 +129,30 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
+def _joined(values: Iterable[str]) -> str:
+    """The values of several aspects, in their order."""
+    found = list(values)
+    return ", ".join(value or "none" for value in found) if len(found) > 1 else "".join(found)
+
+
+_COLUMNS = (
+    Column("area", width=12, get=attrgetter("area")),
+    Column("change", width=8, get=attrgetter("what")),
+    Column("sites", "count", get=lambda change: len(change.names)),
+    Column("name", width=16, get=attrgetter("name")),
+    Column("kind", detail=1, width=12, get=attrgetter("kind")),
+    Column("aspect", detail=1, width=8, get=lambda change: ", ".join(aspect.name for aspect in change.aspects)),
+    Column("was", width=12, get=lambda change: _joined(aspect.was for aspect in change.aspects)),
+    Column("now", width=12, get=lambda change: _joined(aspect.now for aspect in change.aspects)),
+    Column("bytes", "bytes", optional=True, signed=True, get=attrgetter("size")),
+    Column("flops", "flops", detail=3, optional=True, signed=True, get=attrgetter("flops")),
+    Column("phase", detail=4, get=attrgetter("phase")),
+    Column("source", detail=5, get=attrgetter("source")),
+    Column("old_line", "number", detail=6, optional=True, get=attrgetter("old_line")),
+    Column("new_line", "number", detail=6, optional=True, get=attrgetter("new_line")),
+)
+
+
 def changes_table(changes: Sequence[ModuleChange]) -> Table:
     """One row for equal changes."""
-    return Table("changes", "What changed", _COLUMNS, tuple(map(_row, changes)), on_page=bool(changes))
-
-
-def _joined(values: Sequence[str]) -> str:
-    """The values of several aspects, in their order."""
-    return ", ".join(value or "none" for value in values) if len(values) > 1 else "".join(values)
-
-
-def _row(change: ModuleChange) -> Row:
-    return (
-        change.area,
-        change.what,
-        len(change.names),
-        change.name,
-        change.kind,
-        ", ".join(aspect.name for aspect in change.aspects),
-        _joined([aspect.was for aspect in change.aspects]),
-        _joined([aspect.now for aspect in change.aspects]),
-        change.size,
-        change.flops,
-        change.phase,
-        change.source,
-        change.old_line,
-        change.new_line,
-    )
+    return Table.of("changes", "What changed", _COLUMNS, changes, on_page=bool(changes))

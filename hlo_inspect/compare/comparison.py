@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
@@ -38,14 +40,6 @@ SPECS = (
     FactSpec("diff.change_count", "count", "instructions, parameters and settings that are new, gone or otherwise"),
 )
 _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
-_FACT_COLUMNS = (
-    Column("fact", width=36),
-    Column("old", unit_of="unit"),
-    Column("new", unit_of="unit"),
-    Column("difference", unit_of="unit", optional=True, signed=True),
-    Column("percent", "share", optional=True, signed=True),
-    Column("unit", detail=9),
-)
 
 
 class ComparedModule:
@@ -237,21 +231,25 @@ def _says_the_same(one: FactChange, other: FactChange) -> bool:
 
 
 def _facts_table(changes: Sequence[FactChange]) -> Table:
-    rows = tuple((one.name, one.old, one.new, one.difference, one.share, one.unit) for one in changes)
-    return Table("facts", "Facts that differ", _FACT_COLUMNS, rows, page_rows=15, on_page=bool(rows))
+    columns = (
+        Column("fact", width=36, get=attrgetter("name")),
+        Column("old", unit_of="unit", get=attrgetter("old")),
+        Column("new", unit_of="unit", get=attrgetter("new")),
+        Column("difference", unit_of="unit", optional=True, signed=True, get=attrgetter("difference")),
+        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+        Column("unit", detail=9, get=attrgetter("unit")),
+    )
+    return Table.of("facts", "Facts that differ", columns, changes, page_rows=15, on_page=bool(changes))
 
 
-def _new_findings(old: Sequence[Finding], new: Sequence[Finding]) -> list[Finding]:
+def _new_findings(old: Iterable[Finding], new: Iterable[Finding]) -> Iterator[Finding]:
     """The findings of NEW that OLD does not have, whatever the numbers in their words."""
-    known: dict[Hashable, int] = {}
-    for finding in old:
-        known[_alike(finding)] = known.get(_alike(finding), 0) + 1
-    found = []
+    known = Counter(map(_alike, old))
     for finding in new:
-        known[_alike(finding)] = known.get(_alike(finding), 0) - 1
-        if known[_alike(finding)] < 0:
-            found.append(finding)
-    return found
+        if known[_alike(finding)]:
+            known[_alike(finding)] -= 1
+        else:
+            yield finding
 
 
 def _alike(finding: Finding) -> Hashable:

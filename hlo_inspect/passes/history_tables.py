@@ -11,6 +11,7 @@ from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
 from hlo_inspect.analysis.pass_history.traces import PassTrace
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
+from hlo_inspect.hlo.shapes import total
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value
 
 COMMAND = "history"
@@ -100,7 +101,7 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     yield Column("kind", get=lambda group: group[0].first.kind)
     yield Column("count", "count", summed=True, get=len)
     yield Column("shape", get=lambda group: group[0].first.shape)
-    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=_operand_bytes)
+    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(one.first.bytes for one in group))
     yield Column("brought_in_by", width=24, get=lambda group: group[0].brought_by)
     yield of_few("merged_by", lambda group: group[0].merged_by or None)
     yield of_few("async_by", lambda group: group[0].async_by or None)
@@ -109,11 +110,6 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     yield of_few("gone_by", lambda group: group[0].gone_by or None)
     yield Column("name", detail=6, get=lambda group: group[0].now.name)
     yield Column("op_name", width=24, get=lambda group: group[0].first.op_name)
-
-
-def _operand_bytes(group: Sequence[PassTrace]) -> Value:
-    sizes = [one.first.bytes for one in group]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def _became(group: Sequence[PassTrace]) -> Value:

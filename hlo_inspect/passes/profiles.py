@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from hlo_inspect.analysis.hardware import HardwareProfile, load_profile, profile_names
+from hlo_inspect.analysis.hardware import HardwareProfile, Link, load_profile, profile_names
 from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from hlo_inspect.report.model import Column, Input, Report, Table, Value
 
 COMMAND = "profiles"
 
-_LIST_COLUMNS = (
-    Column("name", width=14),
-    Column("title", detail=2, width=24),
-    Column("bf16", "flops_per_s"),
-    Column("memory", "bytes"),
-    Column("memory_bandwidth", "bytes_per_s"),
-    Column("devices_per_node", "count", detail=4),
-    Column("link", detail=1, width=7),
-    Column("link_bandwidth", "bytes_per_s"),
-    Column("link_devices", "count", detail=5),
-    Column("network_bandwidth", "bytes_per_s", detail=3),
-)
-_FIGURE_COLUMNS = (
-    Column("level"),
-    Column("quantity"),
-    Column("stated", width=24),
-    Column("value", "number", detail=3),
-    Column("unit", detail=3),
-    Column("basis", detail=1),
-    Column("source"),
-    Column("page", detail=1),
-    Column("note", detail=2),
-    Column("confidence", detail=4),
-)
-_SOURCE_COLUMNS = (
-    Column("id"),
-    Column("title", width=24),
-    Column("publisher", detail=4),
-    Column("version", detail=3),
-    Column("page", detail=1, width=20),
-    Column("url", detail=2, width=40),
-)
+
+class _NamedFigure(NamedTuple):
+    """A figure of a profile, `None` where no source states it, with the page of its source."""
+
+    name: str
+    figure: Figure | None
+    page: str | None
 
 
 def profiles_report() -> Report:
@@ -51,56 +28,50 @@ def profiles_report() -> Report:
     sends in one direction.
     """
     profiles = [load_profile(name) for name in profile_names()]
-    table = Table("profiles", "Hardware profiles", _LIST_COLUMNS, tuple(_summary(profile) for profile in profiles))
     source = _input(str(shipped_configs("hardware")), (profile.path for profile in profiles))
-    return Report(COMMAND, source, facts={}, tables=(table,))
+    return Report(COMMAND, source, facts={}, tables=(Table.of("profiles", "Hardware profiles", _PROFILE, profiles),))
 
 
 def profile_report(name_or_path: str) -> Report:
     """One profile: table `profile`, a row for every figure, and table `sources`, the documents that state them."""
     profile = load_profile(name_or_path)
-    figures = Table("profile", profile.title, _FIGURE_COLUMNS, tuple(_rows(profile)))
     used = {figure.source for figure in profile.figures.values() if figure is not None}
-    documents = (source for source in profile.sources.values() if source.id in used)
-    rows = tuple((s.id, s.title, s.publisher, s.version, s.page, s.url) for s in documents)
-    sources = Table("sources", "Sources", _SOURCE_COLUMNS, rows)
+    documents = [source for source in profile.sources.values() if source.id in used]
     unknown = [name for name, figure in profile.figures.items() if figure is None]
     notes: tuple[str, ...] = (f"no source states {', '.join(unknown)}",) if unknown else ()
     others = profile.not_primary
     notes += (f"not from the maker's own documents: {', '.join(others)}",) if others else ()
     return Report(
-        COMMAND, _input(profile.path, [profile.path]), facts={}, tables=(figures, sources), notes=notes, profile=profile.name
+        COMMAND,
+        _input(profile.path, [profile.path]),
+        facts={},
+        tables=(
+            Table.of("profile", profile.title, _FIGURE, _figures(profile)),
+            Table.of("sources", "Sources", _SOURCE, documents),
+        ),
+        notes=notes,
+        profile=profile.name,
     )
 
 
-def _summary(profile: HardwareProfile) -> Row:
-    """The row of a profile: its nearest level of links, and its farthest where there is a farther one."""
-    links = profile.networks
-    near = links[0] if links else None
-    far = links[-1] if len(links) > 1 else None
-    return (
-        profile.name,
-        profile.title,
-        profile.rate("matmul", "bf16"),
-        profile.memory_capacity,
-        profile.memory_bandwidth,
-        profile.devices_per_node,
-        near.name if near else None,
-        near.send_bandwidth if near else None,
-        near.devices.value if near and near.devices else None,
-        far.send_bandwidth if far else None,
-    )
-
-
-def _rows(profile: HardwareProfile) -> Iterable[Row]:
+def _figures(profile: HardwareProfile) -> Iterator[_NamedFigure]:
     for name, figure in profile.figures.items():
-        level, _, quantity = name.rpartition(".")
-        if figure is None:
-            yield (level, quantity, *(None,) * 8)
-        else:
-            page = profile.sources[figure.source].page
-            stated = (figure.stated, figure.value, figure.unit, _basis(figure))
-            yield (level, quantity, *stated, figure.source, page, figure.note, figure.confidence)
+        yield _NamedFigure(name, figure, None if figure is None else profile.sources[figure.source].page)
+
+
+def _of_link(at: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
+    """What a level of links has: the nearest (0), or the farthest (-1) where there is a farther one than that."""
+
+    def value(profile: HardwareProfile) -> Value:
+        links = profile.networks
+        return get(links[at]) if len(links) > (at != 0) else None
+
+    return value
+
+
+def _stated(get: Callable[[Figure], Value]) -> Callable[[_NamedFigure], Value]:
+    """What a figure that is stated has."""
+    return lambda named: None if named.figure is None else get(named.figure)
 
 
 def _basis(figure: Figure) -> str:
@@ -111,6 +82,40 @@ def _basis(figure: Figure) -> str:
     if figure.directions:
         words.append("one direction" if figure.directions == "one" else "both directions")
     return ", ".join(words)
+
+
+_PROFILE = (
+    Column("name", width=14, get=attrgetter("name")),
+    Column("title", detail=2, width=24, get=attrgetter("title")),
+    Column("bf16", "flops_per_s", get=lambda profile: profile.rate("matmul", "bf16")),
+    Column("memory", "bytes", get=attrgetter("memory_capacity")),
+    Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth")),
+    Column("devices_per_node", "count", detail=4, get=attrgetter("devices_per_node")),
+    Column("link", detail=1, width=7, get=_of_link(0, attrgetter("name"))),
+    Column("link_bandwidth", "bytes_per_s", get=_of_link(0, attrgetter("send_bandwidth"))),
+    Column("link_devices", "count", detail=5, get=_of_link(0, lambda link: link.devices.value if link.devices else None)),
+    Column("network_bandwidth", "bytes_per_s", detail=3, get=_of_link(-1, attrgetter("send_bandwidth"))),
+)
+_FIGURE = (
+    Column("level", get=lambda named: named.name.rpartition(".")[0]),
+    Column("quantity", get=lambda named: named.name.rpartition(".")[2]),
+    Column("stated", width=24, get=_stated(attrgetter("stated"))),
+    Column("value", "number", detail=3, get=_stated(attrgetter("value"))),
+    Column("unit", detail=3, get=_stated(attrgetter("unit"))),
+    Column("basis", detail=1, get=_stated(_basis)),
+    Column("source", get=_stated(attrgetter("source"))),
+    Column("page", detail=1, get=attrgetter("page")),
+    Column("note", detail=2, get=_stated(attrgetter("note"))),
+    Column("confidence", detail=4, get=_stated(attrgetter("confidence"))),
+)
+_SOURCE = (
+    Column("id", get=attrgetter("id")),
+    Column("title", width=24, get=attrgetter("title")),
+    Column("publisher", detail=4, get=attrgetter("publisher")),
+    Column("version", detail=3, get=attrgetter("version")),
+    Column("page", detail=1, width=20, get=attrgetter("page")),
+    Column("url", detail=2, width=40, get=attrgetter("url")),
+)
 
 
 def _input(path: str, files: Iterable[str]) -> Input:
