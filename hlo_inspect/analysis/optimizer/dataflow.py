@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
@@ -39,6 +40,11 @@ SOME_VALUES = frozenset(
 
 CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 """Custom calls that concatenate their operands."""
+
+BUFFER_TARGET = "AllocateBuffer"
+"""A custom call whose result holds nothing yet."""
+
+DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
@@ -217,7 +223,7 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
     if isinstance(found, list):
         return found
     moved = found if opcode == "all-to-all" else found[:1]
-    if len(set(moved)) == 1 and opcode != "pad" and _is_everywhere(flow, moved[0], operands[0]):
+    if len(set(moved)) == 1 and _is_everywhere(flow, moved[0], operands[0]):
         return moved[0]
     if len(moved) != 1 or place[2]:
         return flow.opaque(place)
@@ -232,6 +238,16 @@ def _some_values(flow: Dataflow, place: Place) -> int | list[Place]:
     return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
 
 
+def _pad(flow: Dataflow, place: Place) -> int | list[Place]:
+    """An array with values around it. Equal ones are one: XLA pads a gradient once more in each fusion that reads it."""
+    found = flow.known(flow.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    instruction = flow.frames.instruction(place)
+    padding = instruction.attr("padding") if instruction is not None else None
+    return flow.graph.make("pad", found, padding or place[:2], flow.frames.size(place)) if found else flow.opaque(place)
+
+
 def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
     """Whether an array has one value in all of its elements, on all devices."""
     graph = flow.graph
@@ -240,7 +256,7 @@ def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
     if graph.sizes[node] != 1 or flow.frames.size(place) == 1:
         return False
     leaves = [graph.places[one] for one in graph.below([node]) if one in graph.places]
-    return not any(flow.frames.opcode(leaf) in {"partition-id", "replica-id"} for leaf in leaves)
+    return not any(flow.frames.opcode(leaf) in DEVICE_NUMBERS for leaf in leaves)
 
 
 def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -257,7 +273,27 @@ def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
         sources = {graph.args[node][0] for node in found}
         if len(sources) == 1 and are_whole(graph, found, next(iter(sources))):
             return sources.pop()
+    exchanged = _exchanged(flow, found)
+    if exchanged:
+        return exchanged
     return graph.make("concatenate", found, _is_flat(flow, place), flow.frames.size(place))
+
+
+def _exchanged(flow: Dataflow, nodes: Sequence[int]) -> int | list[Place]:
+    """The array whose slices devices exchange, where nodes are all that one receives; nothing for others."""
+    frames, graph = flow.frames, flow.graph
+    places = [graph.places[node] for node in nodes if node in graph.places]
+    if len(places) < len(nodes) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
+        return []
+    operands = frames.operands(places[0])
+    if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
+        return []
+    found = flow.known(operands)
+    if isinstance(found, list):
+        return found
+    sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in found}
+    source = sources.pop()
+    return [] if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
 
 
 def _is_flat(flow: Dataflow, place: Place) -> bool:
@@ -265,6 +301,34 @@ def _is_flat(flow: Dataflow, place: Place) -> bool:
     instruction, shape = flow.frames.instruction(place), flow.frames.shape(place)
     axis = (instruction.attr("dimensions") or (0,)) if instruction is not None else (0,)
     return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
+
+
+def _filled_buffer(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A buffer into which TPU writes arrays one behind the other, in place of a concatenation."""
+    frames = flow.frames
+    whole = frames.shape(place)
+    writes: list[tuple[Place, ...]] = []
+    before: Place | None = place
+    while before is not None and frames.opcode(before) == "dynamic-update-slice" and len(writes) <= frames.max_places:
+        writes.append(frames.operands(before))
+        *_, before = frames.back_from(writes[-1][0]) if len(writes[-1]) > 2 else (None,)
+    if before is None or frames.target(before) != BUFFER_TARGET or not isinstance(whole, ArrayShape):
+        return flow.opaque(place)
+    found = flow.known([operand for write in writes for operand in write[1:]])
+    if isinstance(found, list):
+        return found
+    parts: dict[float, tuple[int, int]] = {}  # node and elements, by where it starts
+    row = (whole.elements or 0) // (whole.dimensions[0] or 1)
+    for number, write in enumerate(writes):
+        node, major = found[number * (len(write) - 1) :][:2]
+        shape, start = frames.shape(write[1]), flow.graph.value(major)
+        if start is None or not isinstance(shape, ArrayShape) or shape.dimensions[1:] != whole.dimensions[1:]:
+            return flow.opaque(place)
+        parts[start * row] = node, shape.elements or 0
+    ends = list(accumulate(parts[start][1] for start in sorted(parts)))
+    if sorted(parts) != [0, *ends[:-1]] or ends[-1] != whole.elements:
+        return flow.opaque(place)
+    return flow.graph.make("concatenate", tuple([parts[start][0] for start in sorted(parts)]), True, ends[-1])
 
 
 def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -364,6 +428,23 @@ def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:
     return _gemm(flow, place) if target in GEMM_TARGETS else flow.opaque(place)
 
 
+def _all_reduce(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A sum over devices. Where each writes its part into zeros it is an all-gather, as TPU has it: the part."""
+    frames, graph = flow.frames, flow.graph
+    start = frames.start(place)
+    summed = frames.operand(start, start[2][0] if start[2] else 0)
+    *_, made = frames.back_from(summed) if summed is not None else (place,)
+    operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
+    if len(operands) < 3 or not frames.applies(start, "add"):
+        return flow.opaque(place)
+    found = flow.known(operands)
+    if isinstance(found, list):
+        return found
+    leaves = [graph.places[node] for node in graph.below(found[2:]) if node in graph.places]
+    is_own = any(frames.opcode(leaf) in DEVICE_NUMBERS for leaf in leaves)
+    return found[1] if is_own and graph.value(found[0]) == 0.0 else flow.opaque(place)
+
+
 def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
     """A product of matrices with its factors: alpha * A * B + beta * C."""
     instruction = flow.frames.instruction(place)
@@ -407,7 +488,11 @@ _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
     "conditional": _conditional,
     "while": _while,
     "custom-call": _custom_call,
+    "all-reduce": _all_reduce,
+    "all-reduce-done": _all_reduce,
+    "dynamic-update-slice": _filled_buffer,
     "scatter": _scatter,
     **dict.fromkeys(SOME_VALUES, _some_values),
     **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
+    "pad": _pad,
 }

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import CalleeAttribute
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
 
 MAX_DEPTH = 500  # of calls in calls
@@ -383,7 +383,20 @@ class Frames:
         return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
 
     def _custom_call(self, place: Place) -> Place | None:
-        return self._same(place) if self.target(place) in UNCHANGED_TARGETS else None
+        target = self.target(place)
+        if target in UNCHANGED_TARGETS:
+            return self._same(place)
+        return self._async_collective(place, target) if target.startswith("AsyncCollective") else None
+
+    def _async_collective(self, place: Place, target: str) -> Place | None:
+        """The collective that ends where TPU marks it, or what is handed on where it starts: the operand of the collective."""
+        operands = self.operands(place)
+        collective = next((operand for operand in operands if self.opcode(operand) in COLLECTIVE_KINDS), None)
+        if collective is None or target not in {"AsyncCollectiveStart", "AsyncCollectiveDone"}:
+            return None
+        if target == "AsyncCollectiveDone":
+            return (*collective[:2], place[2])
+        return self.operand(collective, 0) if place[2] == (0,) else None
 
     def _same(self, place: Place) -> Place | None:
         """The operand that an instruction returns: the only one, or that of an element of its tuple."""

@@ -43,7 +43,8 @@ KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
 @dataclass(frozen=True, slots=True)
 class Result:
     """An output of a step as it is given: its index, shape, and the input whose buffer it takes. `is_certain`: that input is
-    the same element of a loop's state. `place` is where its value is made, if that is not at its index.
+    the same element of a loop's state. `place` is where its value is made, if that is not at its index. `is_partitioned`: the
+    program runs on one device of several, and what it returns can lie in another sharding than what it was given.
     """
 
     index: Index
@@ -51,6 +52,7 @@ class Result:
     taken: Input | None
     is_certain: bool = False
     place: Place | None = None
+    is_partitioned: bool = False
 
 
 class Succession(NamedTuple):
@@ -58,6 +60,14 @@ class Succession(NamedTuple):
 
     source: Input
     is_given: bool
+
+
+def is_resharded(one: ArrayShape, other: ArrayShape) -> bool:
+    """Whether two shapes can be those of one array in two shardings."""
+    if one.dtype != other.dtype or len(one.dimensions) != len(other.dimensions) or one.dimensions == other.dimensions:
+        return False
+    pairs = zip(one.dimensions, other.dimensions, strict=True)
+    return all(a and b and (a % b == 0 or b % a == 0) for a, b in pairs)
 
 
 class _Factor(NamedTuple):
@@ -211,6 +221,7 @@ class Successions:
         self._results = results
         self._texts = [str(result.shape) for result in results]
         self._inputs = {one: str(shape) for one, shape in inputs.items()}
+        self._shapes = inputs
         self._order = {one: number for number, one in enumerate(inputs)}
         self._by_node = {node: one for one, node in own.items()}
         self._found: list[Succession | None] = [
@@ -245,17 +256,24 @@ class Successions:
                 self._take(number, self._by_node[self._nodes[number]])
         sums = _Sums(self._graph)
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
-        pairs: dict[int, list[tuple[bool, int, float, bool, int, Input]]] = {}
+        pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
             handed_in = self._handed_in(number)
             for node, factor in sums.held(self._nodes[number]).items():
                 source = self._by_node.get(node)
-                if source is None or source in self._taken or self._inputs[source] != self._texts[number]:
+                if source is None or source in self._taken or not self._fits(number, source):
                     continue
                 kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
                 kind = MULTIPLIED if source == handed_in else kind
-                order = (source in returned, factor.computed, abs(1.0 - factor.value), self._aliases[number] != source)
+                is_other = self._inputs[source] != self._texts[number]
+                order = (
+                    is_other,
+                    source in returned,
+                    factor.computed,
+                    abs(1.0 - factor.value),
+                    self._aliases[number] != source,
+                )
                 pairs.setdefault(kind, []).append((*order, number, source))
                 holders[source] += 1
         for kind in sorted(pairs):
@@ -264,6 +282,13 @@ class Successions:
                 for *order, number, source in pairs[kind]
             )
             self._assign([(number, source) for *_, number, source in best])
+
+    def _fits(self, number: int, source: Input) -> bool:
+        """Whether an output has the shape of an input, or a shape that this can have in another sharding."""
+        result = self._results[number]
+        if self._inputs[source] == self._texts[number]:
+            return True
+        return result.is_partitioned and is_resharded(result.shape, self._shapes[source])
 
     def _handed_in(self, number: int) -> Input | None:
         """Of an output `k * a + (1 - k) * b` the input that is averaged, not the old average: the one that is no alias, or on

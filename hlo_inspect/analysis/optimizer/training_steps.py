@@ -11,7 +11,7 @@ from hlo_inspect.analysis.optimizer.matching import Matcher
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.analysis.optimizer.successions import Result
 from hlo_inspect.analysis.optimizer.weight import Weight
-from hlo_inspect.analysis.parameters import Interface
+from hlo_inspect.analysis.parameters import Interface, Output
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
@@ -39,19 +39,18 @@ def find_updates(module: Module, interface: Interface, views: Views | None = Non
         return found
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
     found.parameters = {(at, number, index): (number, index) for at, number, index in inputs}
-    results = [
-        Result(o.index, o.shape, (frame, o.alias.parameter, _index(o.alias.parameter_index, o.index, o.alias.output_index)))
-        if o.alias
-        else Result(o.index, o.shape, None)
-        for o in interface.outputs
-    ]
+    is_partitioned = module.header.num_partitions > 1
+    results = [Result(o.index, o.shape, _taken(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
     _match_step(found, frame, inputs, results, MAX_NESTING)
     return found
 
 
-def _index(parameter: Index, output: Index, aliased: Index) -> Index:
-    """The index in the parameter of an output that lies in the tuple that is aliased."""
-    return parameter + output[len(aliased) :]
+def _taken(frame: int, output: Output) -> Input | None:
+    """The input whose buffer an output takes: that in the parameter, of an output in a tuple that is aliased."""
+    alias = output.alias
+    if alias is None:
+        return None
+    return frame, alias.parameter, alias.parameter_index + output.index[len(alias.output_index) :]
 
 
 def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int) -> None:
