@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _EXCHANGED = {"add": "subtract", "multiply": "maximum", "subtract": "add", "maximum": "minimum", "minimum": "maximum"}
-_ELEMENTWISE = re.compile(rf" ({'|'.join(_EXCHANGED)})(?=\(%?[\w.\-]+, %?[\w.\-]+\))", re.ASCII)
+_OPERAND = r"(?:\w+\[[\d,]*\](?:\{[^{}]*\})? )?%?[\w.\-]+"  # with its shape where a printer repeats it
+_ELEMENTWISE = re.compile(rf" ({'|'.join(_EXCHANGED)})(?=\({_OPERAND}, {_OPERAND}\))", re.ASCII)
 
 
 def changed_text(text: str, changes: int) -> str:

@@ -74,6 +74,7 @@ class BackwardPasses:
         self._looked_into = 0
         self._hidden = 0
         self._with_products: dict[str, bool] = {}
+        self._solved: dict[Place, bool] = {}
         self._origins: dict[Place, Place] = {}
         self._handing_on: dict[str, bool] = {}
         self._held = HeldInputs(frames)
@@ -230,6 +231,12 @@ class BackwardPasses:
 
     def _is_from_solver(self, place: Place) -> bool:
         """Whether a product multiplies with what a linear solver gives, directly or below a few other products."""
+        known = self._solved.get(place)
+        if known is None:
+            known = self._solved[place] = self._finds_solver(place)
+        return known
+
+    def _finds_solver(self, place: Place) -> bool:
         level = {place[:2]: place}
         for _ in range(MAX_MATRICES):
             factors = [factor for product in level.values() for factor in self._factors(product)]
