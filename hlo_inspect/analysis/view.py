@@ -54,7 +54,7 @@ class View:
         self._others: set[int] = set()
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * size
         self._instructions: dict[int, Instruction] = {}
-        self._called: dict[int, list[Callee]] = {}
+        self._printed: dict[int, tuple[str | None, str] | None] = {}
         self._metadata: dict[int, Metadata | None] = {}
 
     # -- names ----------------------------------------------------------------------------------------------------------
@@ -206,11 +206,10 @@ class View:
 
     def fusion_kind(self, index: int) -> str | None:
         """The kind of a fusion, `None` where it has none that can be read."""
-        instruction = self._instructions.get(index)
-        printed = printed_fusion(self.tails[index]) if instruction is None else None
+        printed = self.printed_fusion(index)
         if printed is not None and printed[0]:
             return printed[0]
-        instruction = instruction or self.instruction_at(index)
+        instruction = self.instruction_at(index)
         return None if instruction is None else instruction.attr("kind")
 
     @cached_property
@@ -219,12 +218,14 @@ class View:
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
-        known = self._called.get(index)
-        if known is None:
-            printed = printed_fusion(self.tails[index]) if self.opcodes[index] == "fusion" else None
-            known = [Callee("calls", "fused", printed[1])] if printed is not None else self.instruction(index).called
-            self._called[index] = known
-        return known
+        printed = self.printed_fusion(index)
+        return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
+
+    def printed_fusion(self, index: int) -> tuple[str | None, str] | None:
+        """The kind of a fusion, and what it calls, where the row is one and is printed as usual."""
+        if index not in self._printed:
+            self._printed[index] = printed_fusion(self.tails[index]) if self.opcodes[index] == "fusion" else None
+        return self._printed[index]
 
 
 def _opens_nothing(text: str) -> bool:
@@ -251,6 +252,9 @@ class Views:
 
     def fused(self, view: View, row: int) -> Computation | None:
         """What a fusion runs; `None` where the text does not hold it."""
+        printed = view.printed_fusion(row)
+        if printed is not None:
+            return self.computations.get(printed[1])
         try:
             called = view.called(row)
         except tokens.ScanError:

@@ -16,6 +16,7 @@ from hlo_inspect.analysis.memory.live_ranges import LiveRanges
 from hlo_inspect.analysis.memory.occupancy import Occupancy
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.schedule import Schedule
+from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
 
@@ -53,6 +54,7 @@ class BufferFacts:
     values: Values
     buffers: Buffers
     ranges: LiveRanges
+    uses: Uses
     sizes: Sequence[int]
     spaces: Sequence[int]
     outputs: frozenset[int]

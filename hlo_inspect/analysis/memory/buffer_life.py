@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
-from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.hlo.header import ShapeIndex
 
 Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
@@ -69,8 +68,7 @@ def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
     """What happens to a buffer, in the order of time."""
     members = device.buffers.members[buffer]
     defined = sorted({device.values.times[one] for one in members})
-    uses = uses_of(device.schedule, device.values, members)
-    read = {use for one in members for use in uses.get(one, ())}
+    read = {use for one in members for use in device.uses.of(one)}
     events = [BufferEvent(time, "defined" if time == defined[0] else _rewritten(device, time)) for time in defined]
     events += [BufferEvent(time, "read") for time in read if time not in set(defined[1:])]
     events.append(BufferEvent(end, "freed"))

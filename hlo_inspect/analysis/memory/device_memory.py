@@ -23,6 +23,7 @@ from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.sizes import Sizes, unpadded
 from hlo_inspect.analysis.memory.temporaries import temporary_bytes
 from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
+from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
@@ -74,14 +75,15 @@ class Heap:
 class DeviceMemory:
     """The device memory of a scheduled program.
 
-    Times are positions in `schedule`. A value is a number: `values` says where it is defined, `ranges` when it is live,
-    `buffers` which values share memory. `sizes` and `spaces` are by buffer, `heaps` by memory space.
+    Times are positions in `schedule`. A value is a number: `values` says where it is defined, `uses` where it is read, `ranges`
+    when it is live, `buffers` which values share memory. `sizes` and `spaces` are by buffer, `heaps` by memory space.
     """
 
     platform: Platform
     schedule: Schedule
     trees: ShapeTrees
     values: Values
+    uses: Uses
     ranges: LiveRanges
     buffers: Buffers
     sizes: Sequence[int]
@@ -261,6 +263,7 @@ class _Analysis:
         schedule = flatten_schedule(self._module, self._views)
         orders = post_orders(schedule)
         values = find_values(schedule, self._trees, self._ranks(schedule, orders))
+        uses = Uses(schedule, values)
         passing = frozenset({"bitcast", "reshape"} if self._platform.name == "gpu" else {"bitcast"})
         in_place = InPlace(self._views, passing)
         aliases = self._aliases(schedule, values)
@@ -274,13 +277,14 @@ class _Analysis:
             values,
             buffers,
             ranges,
+            uses,
             sizes,
             spaces,
             self._outputs(schedule, values, buffers),
             self._parameters(schedule, values, frozenset(aliases)),
             frozenset(v for v, p in enumerate(values.places) if self._is_table(schedule, values, v)),
             self._positions(schedule, orders),
-            Overwriting(schedule, values, self._trees, self._views, in_place, self._platform),
+            Overwriting(schedule, values, uses, self._trees, self._views, in_place, self._platform),
             self._platform.reuses_allocations,
         )
         presets = PRESET_SPACES if self._platform.is_tpu else frozenset()
@@ -296,6 +300,7 @@ class _Analysis:
             schedule,
             self._trees,
             values,
+            uses,
             ranges,
             buffers,
             sizes,

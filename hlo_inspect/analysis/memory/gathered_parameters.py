@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
-from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View
@@ -41,8 +40,7 @@ def find_gathered(
             relation = relation_of(schedule.view(time), schedule.rows[time], device.shape_index(value))
             if relation is not None and GATHERED in relation.steps:
                 found.append((value, time, relation))
-    uses = uses_of(schedule, values, [value for value, _, _ in found])
-    return [_gathered(device, *one, uses, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
+    return [_gathered(device, *one, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
 
 
 def _gathered(
@@ -50,12 +48,11 @@ def _gathered(
     value: int,
     time: int,
     relation: Relation,
-    uses: Mapping[int, Sequence[int]],
     labels_of: Callable[[View, int], Labels],
 ) -> GatheredParameter:
     place, buffer = device.place(time), device.buffers.of[value]
     schedule = device.schedule
-    phases = {labels_of(schedule.view(use), schedule.rows[use]).phase for use in uses.get(value, ())}
+    phases = {labels_of(schedule.view(use), schedule.rows[use]).phase for use in device.uses.of(value)}
     is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
     start, end = device.live_range(buffer)
     return GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], start, end, is_kept)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.analysis.parameters import ParameterLeaf
 
 
@@ -36,10 +35,9 @@ def find_idle_donations(
     donors = {(leaf.number, leaf.index): leaf for leaf in leaves if leaf.donor and leaf.alias is None}
     idle = [one for one in device.assignment.allocations if (one.parameter, one.index) in donors and one.bytes >= least]
     temporaries = [one for one in live if one.kind == "heap" and one.bytes >= least]
-    uses = uses_of(device.schedule, device.values, [value for one in idle for value in _values(device, one.buffers)])
     found = []
     for allocation in sorted(idle, key=lambda one: one.bytes):
-        times = [time for value in _values(device, allocation.buffers) for time in uses.get(value, ())]
+        times = [time for value in _values(device, allocation.buffers) for time in device.uses.of(value)]
         last = max(times, default=-1)
         fitting = [
             one

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
-from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
@@ -44,7 +43,7 @@ def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArr
             is_only_one = len(values) == 1  # nothing writes into the array
             if is_only_one and relation is not None and relation.steps and LAYER_BY_LAYER.issuperset(relation.steps):
                 made.append((one, values[0], one.shape, relation))
-    reader = _StackReader(device, views, [value for _, value, _, _ in made])
+    reader = _StackReader(device, views)
     found = []
     for one, value, shape, relation in made:
         stack = reader.stack(one, value, shape)
@@ -56,17 +55,16 @@ def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArr
 class _StackReader:
     """Follows what reads an array to the slices that loops take of it."""
 
-    def __init__(self, device: DeviceMemory, views: Views, values: Sequence[int]) -> None:
+    def __init__(self, device: DeviceMemory, views: Views) -> None:
         self._device = device
         self._views = views
-        self._uses = uses_of(device.schedule, device.values, values)
         self._known: dict[tuple[str, int, ArrayShape], list[int | None]] = {}
 
     def stack(self, one: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
         """The array as a stack of layers; `None` where something reads more than a layer of it at a time."""
         device = self._device
         loops: dict[str, int] = {}
-        for time in self._uses.get(value, ()):
+        for time in device.uses.of(value):
             opcode, run = device.schedule.opcodes[time], device.schedule.run_at[time]
             if opcode in _PASSES_ON:
                 continue

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
-from hlo_inspect.analysis.memory.uses import uses_of
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View
@@ -70,20 +69,13 @@ class LiveArrays:
     def find(self) -> list[LiveArray]:
         """The arrays, the largest first."""
         device = self._device
-        rows = device.live_at_peak()
-        members = [one for row in rows if row.kind == "heap" for one in device.buffers.members[row.buffer]]
-        uses = uses_of(device.schedule, device.values, members)
-        found = [self._described(row, uses) for row in rows]
+        found = [self.describe(row) for row in device.live_at_peak()]
         if device.thread_local.constant_bytes:
             found.append(_applied_constants(device.thread_local.constant_bytes))
         return sorted(found, key=lambda one: -one.bytes)
 
     def describe(self, row: Live) -> LiveArray:
         """One row with what is known of it."""
-        members = self._device.buffers.members[row.buffer]
-        return self._described(row, uses_of(self._device.schedule, self._device.values, members))
-
-    def _described(self, row: Live, uses: Mapping[int, Sequence[int]]) -> LiveArray:
         device = self._device
         value = self._named(row)
         time = device.values.times[value]
@@ -100,7 +92,7 @@ class LiveArrays:
             row.bytes,
             row.padding if isinstance(device.shape(row.value), ArrayShape) else 0,
             row.kind,
-            self._role(row, relation, uses),
+            self._role(row, relation),
             row.space,
             start,
             end,
@@ -126,7 +118,7 @@ class LiveArrays:
 
     # -- roles ----------------------------------------------------------------------------------------------------------
 
-    def _role(self, row: Live, relation: Relation | None, uses: Mapping[int, Sequence[int]]) -> str:
+    def _role(self, row: Live, relation: Relation | None) -> str:
         if isinstance(self._device.shape(row.value), TupleShape):
             return TABLE
         if row.allocation is not None and row.allocation.parameter is not None:
@@ -137,7 +129,7 @@ class LiveArrays:
             return self._role_by_relation(row, relation)
         if row.kind == "output":
             return OUTPUT
-        return ACTIVATION if self._is_saved(row, uses) else TEMPORARY
+        return ACTIVATION if self._is_saved(row) else TEMPORARY
 
     def _parameter_role(self, number: int, index: Index) -> str:
         return self._roles.get((number, index), INPUT if self._roles else "parameter")
@@ -154,14 +146,14 @@ class LiveArrays:
             return INPUT_COPY
         return WEIGHT_COPY if role in _WEIGHTS else STATE_COPY
 
-    def _is_saved(self, row: Live, uses: Mapping[int, Sequence[int]]) -> bool:
+    def _is_saved(self, row: Live) -> bool:
         """Whether the forward pass writes it and the backward pass reads it."""
         device = self._device
         members = device.buffers.members[row.buffer]
         written = self._phases(device.values.times[one] for one in members)
         if written.isdisjoint(_FIRST):
             return False
-        return not _LATER.isdisjoint(self._phases(use for one in members for use in uses.get(one, ())))
+        return not _LATER.isdisjoint(self._phases(use for one in members for use in device.uses.of(one)))
 
     def _phases(self, times: Iterable[int]) -> set[str]:
         schedule = self._device.schedule

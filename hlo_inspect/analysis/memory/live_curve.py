@@ -8,7 +8,7 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.instruction_phase import InstructionPhase
+from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.schedule import ComputationRun
@@ -42,7 +42,7 @@ class LargestLive(NamedTuple):
     largest: tuple[tuple[int, int], ...]
 
 
-def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], InstructionPhase | None]) -> list[CurvePoint]:
+def live_curve(device: DeviceMemory, labels_of: Callable[[View, int], Labels]) -> list[CurvePoint]:
     """The static part and the heap whose highest point makes the peak, in parts of equal length."""
     curve, schedule = device.curve(), device.schedule
     count = min(len(curve) - 1, MAX_POINTS)
@@ -51,8 +51,7 @@ def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], Instruction
         first, last = number * (len(curve) - 1) // count, (number + 1) * (len(curve) - 1) // count
         phases: Counter[str] = Counter()
         for time in range(first, last, max(1, (last - first) // _LOOKED_AT)):
-            found = phase_of(schedule.view(time), schedule.rows[time])
-            phases[found.phase if found is not None else UNKNOWN] += 1
+            phases[labels_of(schedule.view(time), schedule.rows[time]).phase] += 1
         phases.pop(UNKNOWN, None)
         phase = phases.most_common(1)[0][0] if phases else UNKNOWN
         loop = loop_around(device, schedule.run_at[(first + last - 1) // 2])

@@ -14,6 +14,7 @@ from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
+from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
@@ -25,17 +26,24 @@ class Overwriting:
     """Which operands may be written over."""
 
     def __init__(
-        self, schedule: Schedule, values: Values, trees: ShapeTrees, views: Views, in_place: InPlace, platform: Platform
+        self,
+        schedule: Schedule,
+        values: Values,
+        uses: Uses,
+        trees: ShapeTrees,
+        views: Views,
+        in_place: InPlace,
+        platform: Platform,
     ) -> None:
         self._schedule = schedule
         self._values = values
+        self._uses = uses
         self._trees = trees
         self._views = views
         self._in_place = in_place
         self._platform = platform
         self._gpu = GpuHints(views)
         self._elementwise: dict[str, Collection[int]] = {}
-        self._users: dict[int, list[int]] | None = None
         self._known: dict[tuple[int, int, int, int], bool] = {}
 
     @cached_property
@@ -105,7 +113,7 @@ class Overwriting:
             return self._platform.is_tpu and (len(operands) == 1 or operands[user_place - 1] == operand)
         if opcode == "sort":
             is_its_own = len(operands) == 1 or (operands[user_place - 1] == operand and operands.count(operand) == 1)
-            return is_its_own and len(self.users(operand)) == 1
+            return is_its_own and len(self._uses.users[operand]) == 1
         return opcode == "call" and self._call(operand, user)
 
     def _call(self, operand: int, user: int) -> bool:
@@ -117,32 +125,15 @@ class Overwriting:
         root, value = runs[0].root, self._values.top(operand)
         uses = [
             (one, number)
-            for time in self._standing.get(value, ())
-            for one in self.users(time)
+            for time, _ in self._uses.positions[value]
+            if isinstance(self._values.results[time], int)
+            for one in self._uses.users[time]
             for number, given in enumerate(schedule.operands[one])
             if given == time
         ]
         return len(uses) == 2 and any(
             one == root and _is_elementwise_on(schedule.opcodes[root], number) for one, number in uses
         )
-
-    @cached_property
-    def _standing(self) -> Mapping[int, list[int]]:
-        """By value of an array the times of the results that it is."""
-        standing: dict[int, list[int]] = {}
-        for time, result in enumerate(self._values.results):
-            if isinstance(result, int):
-                standing.setdefault(result, []).append(time)
-        return standing
-
-    def users(self, time: int) -> list[int]:
-        """The times of what uses a result."""
-        if self._users is None:
-            self._users = {}
-            for user, operands in enumerate(self._schedule.operands):
-                for operand in dict.fromkeys(operands):
-                    self._users.setdefault(operand, []).append(user)
-        return self._users.get(time, [])
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from hlo_inspect.analysis.memory.allocations import BufferFacts
 from hlo_inspect.analysis.memory.heap import Change, Interval, Trace
 from hlo_inspect.analysis.memory.schedule import Schedule
-from hlo_inspect.analysis.memory.uses import uses_of
 
 PRESET_SPACES = frozenset({1, 3})
 """Fast memory: VMEM, and CMEM of TPU v4."""
@@ -24,7 +23,6 @@ def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the memory space that holds these buffers."""
     schedule, values, ranges = facts.schedule, facts.values, facts.ranges
     members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
-    uses = uses_of(schedule, values, members)
     joined = {value for value in members if _joins_slices(schedule, values.times[value])}
     by_time = {values.times[value]: value for value in joined}
     events: dict[tuple[int, bool, int], None] = {}
@@ -32,10 +30,10 @@ def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     for value in members:
         if value in joined:
             continue
-        start, end, own = ranges.starts[value], ranges.ends[value], uses[value]
+        start, end, own = ranges.starts[value], ranges.ends[value], facts.uses.of(value)
         for whole in [by_time[use] for use in own if use in by_time]:
             end = max(end, ranges.ends[whole])
-            own = sorted({*own, *uses[whole]} - {values.times[whole]})
+            own = sorted({*own, *facts.uses.of(whole)} - {values.times[whole]})
         for begin, stop in _spans(facts, own, start, end):
             events[begin, True, value] = None
             events[stop, False, value] = None

@@ -6,17 +6,20 @@ nowhere, except constants.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.sizes import Sizes
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.attribute_forms import attribute_text
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, callee_roles
 
 _NO_VALUE = frozenset({"get-tuple-element", "bitcast", "opt-barrier", "domain"})
 _APPLIED = frozenset({"applied", "custom"})
 _APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(callee_roles(opcode).values()))
+_APPLYING_ONE = frozenset(opcode for opcode in TABLE if callee_roles(opcode) == {"to_apply": "applied"})
 
 
 class ThreadLocal(NamedTuple):
@@ -28,25 +31,37 @@ class ThreadLocal(NamedTuple):
 
 def find_thread_local(module: Module, views: Views, sizes: Sizes) -> ThreadLocal:
     """The allocations of all computations of the module that are applied to elements."""
-    names: dict[str, None] = {}
-    for name in module.computations:
-        opcodes = module.computations[name].rows.opcodes
-        if _APPLYING.isdisjoint(opcodes):
-            continue
-        view = views.of(name)
-        for row in [row for row, opcode in enumerate(opcodes) if opcode in _APPLYING]:
-            try:
-                names.update((callee.name, None) for callee in view.called(row) if callee.role in _APPLIED)
-            except tokens.ScanError:
-                continue
     allocations = constant_bytes = 0
-    for name in names:
-        if name not in module.computations:
-            continue
-        view = views.of(name)
-        for row, opcode in enumerate(view.opcodes):
+    for name in dict.fromkeys(_applied(module, views)):
+        column = module.computations[name].rows.column
+        for opcode, shape in zip(column.opcodes, column.shapes, strict=True):
             if opcode == "constant":
-                constant_bytes += sizes.bytes(view.shapes[row]) or 0
+                constant_bytes += sizes.bytes(shape) or 0
             elif opcode not in _NO_VALUE:
                 allocations += 1
     return ThreadLocal(allocations, constant_bytes)
+
+
+def _applied(module: Module, views: Views) -> Iterator[str]:
+    """The computations of the module that others apply, each as often as they do."""
+    for name, computation in module.computations.items():
+        rows = computation.rows
+        for row in [row for row in rows.column.calling if rows.opcodes[row] in _APPLYING]:
+            printed = _printed(rows.tails[row]) if rows.opcodes[row] in _APPLYING_ONE else ""
+            applied = [printed] if printed in module.computations else _called(views.of(name), row)
+            yield from (one for one in applied if one in module.computations)
+
+
+def _printed(tail: str) -> str:
+    """What a row applies, where that is printed as usual."""
+    try:
+        return (attribute_text(tail, "to_apply") or "").removeprefix("%")
+    except tokens.ScanError:
+        return ""
+
+
+def _called(view: View, row: int) -> list[str]:
+    try:
+        return [callee.name for callee in view.called(row) if callee.role in _APPLIED]
+    except tokens.ScanError:
+        return []

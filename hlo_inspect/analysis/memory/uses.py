@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
+from functools import cached_property
 
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
@@ -12,36 +11,53 @@ _READS_TABLE = frozenset({"get-tuple-element", "copy"})
 _READS_NOTHING = frozenset({"tuple", "domain"})
 
 
-def users_of(schedule: Schedule) -> list[list[int]]:
-    """By time the times of what uses the result, each once."""
-    users: list[list[int]] = [[] for _ in range(schedule.end + 1)]
-    for time, operands in enumerate(schedule.operands):
-        for operand in operands:
-            if not users[operand] or users[operand][-1] != time:
-                users[operand].append(time)
-    return users
+class Uses:
+    """The uses of the values of a program, each found when it is first asked for."""
 
+    def __init__(self, schedule: Schedule, values: Values) -> None:
+        self._schedule = schedule
+        self._values = values
+        self._known: dict[int, list[int]] = {}
 
-def uses_of(schedule: Schedule, values: Values, wanted: Collection[int]) -> dict[int, list[int]]:
-    """By wanted value the times at which it is used. An instruction that only passes a value on uses it where it is the root of
-    its computation.
-    """
-    wanted = frozenset(wanted)
-    users = users_of(schedule)
-    positions: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for time in range(schedule.end):
-        for place, value in enumerate(values.of(time)):
-            if value in wanted:
-                positions[value].append((time, place))
-    found: dict[int, list[int]] = {}
-    for value, places in positions.items():
-        standing = {time for time, _ in places}
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """By time the times of what uses the result, each once."""
+        users: list[list[int]] = [[] for _ in range(self._schedule.end + 1)]
+        for time, operands in enumerate(self._schedule.operands):
+            for operand in operands:
+                if not users[operand] or users[operand][-1] != time:
+                    users[operand].append(time)
+        return users
+
+    @cached_property
+    def positions(self) -> list[list[tuple[int, int]]]:
+        """By value the times of the results in which it stands, and its place in each."""
+        positions: list[list[tuple[int, int]]] = [[] for _ in self._values.times]
+        for time, result in enumerate(self._values.results):
+            if isinstance(result, int):
+                positions[result].append((time, 0))
+            else:
+                for place, value in enumerate(result):
+                    positions[value].append((time, place))
+        return positions
+
+    def of(self, value: int) -> list[int]:
+        """The times at which a value is used. An instruction that only passes it on uses it where it is the root of its
+        computation.
+        """
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self._find(value)
+        return known
+
+    def _find(self, value: int) -> list[int]:
+        schedule, positions = self._schedule, self.positions[value]
+        standing = {time for time, _ in positions}
         uses: set[int] = set()
-        for time, place in places:
-            for user in users[time]:
+        for time, place in positions:
+            for user in self.users[time]:
                 opcode = schedule.opcodes[user]
                 reads = opcode not in _READS_NOTHING and (place == 0 or opcode not in _READS_TABLE)
                 if reads or (schedule.run_at[user].root == user and user in standing):
                     uses.add(user)
-        found[value] = sorted(uses)
-    return found
+        return sorted(uses)
