@@ -93,6 +93,9 @@ class _Assigner:
         self._starting: list[dict[int, list[int]]] = []
         self._ending: list[dict[int, list[int]]] = []
         self._of_space: dict[int, int] = {}
+        opcodes, times = facts.schedule.opcodes, facts.values.times
+        constants = [value for value, time in enumerate(times) if opcodes[time] == "constant"]
+        self._special = facts.tables.union(constants, facts.parameters)
 
     def run(self) -> Assignment:
         facts, found = self._facts, self._found
@@ -120,6 +123,8 @@ class _Assigner:
     def _is_special(self, buffer: int) -> bool:
         """Constants, entry parameters and tables have allocations of their own (`AssignSpecialHloBuffer`)."""
         facts = self._facts
+        if self._special.isdisjoint(facts.buffers.members[buffer]):
+            return False
         for value in facts.buffers.members[buffer]:
             if facts.schedule.opcodes[facts.values.times[value]] == "constant":
                 self._new("constant", buffer)
@@ -131,10 +136,8 @@ class _Assigner:
                 if allocation.is_aliased and value not in facts.tables:
                     self._register(allocation)
                 return True
-        if any(value in facts.tables for value in facts.buffers.members[buffer]):
-            self._new("output" if buffer in facts.outputs else "temporary", buffer)
-            return True
-        return False
+        self._new("output" if buffer in facts.outputs else "temporary", buffer)
+        return True
 
     def _new(self, kind: Kind, buffer: int) -> Allocation:
         facts = self._facts
@@ -216,7 +219,7 @@ class _Assigner:
         for value in facts.buffers.members[buffer]:
             if not free:
                 break
-            free &= ~self._taken.taken(*_between(facts.ranges.starts[value], facts.ranges.ends[value]))
+            free = self._taken.free(free, *_between(facts.ranges.starts[value], facts.ranges.ends[value]))
             time = facts.values.times[value]
             if facts.schedule.opcodes[time] == "copy":
                 for operand in facts.schedule.operands[time]:

@@ -35,15 +35,15 @@ class GpuHints:
             return _matmul(view, row, number, index)
         if opcode != "fusion":
             return None
-        name = view.instruction(row).callee("calls")
-        if name is None or name not in self._views.computations:
+        fused = self._views.fused(view, row)
+        if fused is None:
             return False
         if not _same_elements(given, subshape(view.shapes[row], index) if view.shapes[row] is not None else None):  # type: ignore[arg-type]
             return False
-        key = (name, number, index)
+        key = (fused.name, number, index)
         known = self._fused.get(key)
         if known is None:
-            known = self._fused[key] = _FusionHint(self._views.of(name), index).holds(number)
+            known = self._fused[key] = _FusionHint(self._views.of(fused.name), index).holds(number)
         return known
 
 

@@ -14,6 +14,7 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -95,24 +96,24 @@ class InPlace:
             return ()
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
-        return (*self._inside(view, row), *self._stated(view, row))
+        inside, stated = self._inside(view, row), self._stated(view, row)
+        return (*inside, *stated) if inside and stated else inside or stated
 
     def _inside(self, view: View, row: int) -> Sequence[Pair]:
         """The pairs of a fusion that its content tells."""
         fused = self._views.fused(view, row)
-        return self.of_fused(fused.name) if fused is not None else ()
+        return self.of_fused(fused) if fused is not None and self.may_end(fused.rows.column) else ()
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 
-    def of_fused(self, name: str) -> tuple[Pair, ...]:
+    def of_fused(self, fused: Computation) -> tuple[Pair, ...]:
         """The pairs of a fusion that runs this computation: those of what its root is, where their operand is a parameter.
         `GetFusionInstructionInPlaceInputOutputPairs`.
         """
-        known = self._fusions.get(name)
+        known = self._fusions.get(fused.name)
         if known is None:
-            known = self._fusions[name] = ()  # of a fusion that holds itself
-            if self.may_end(self._views.computations[name].rows.column):
-                known = self._fusions[name] = tuple(self._find(self._views.of(name)))
+            self._fusions[fused.name] = ()  # of a fusion that holds itself
+            known = self._fusions[fused.name] = tuple(self._find(self._views.of(fused.name)))
         return known
 
     def may_end(self, rows: HeadColumn) -> bool:

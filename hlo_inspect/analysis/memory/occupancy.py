@@ -21,10 +21,12 @@ class Occupancy:
         while low < high:
             if low & 1:
                 covering[low] |= bit
+                within[low] |= bit
                 low += 1
             if high & 1:
                 high -= 1
                 covering[high] |= bit
+                within[high] |= bit
             low >>= 1
             high >>= 1
         for leaf in (start + self._leaves, end - 1 + self._leaves):
@@ -33,25 +35,22 @@ class Occupancy:
                 within[node] |= bit
                 node >>= 1
 
-    def taken(self, start: int, end: int) -> int:
-        """The allocations that are taken at some time from `start` to before `end`, as bits."""
-        if start >= end:
-            return 0
-        found = 0
-        low, high = start + self._leaves, end + self._leaves
+    def free(self, wanted: int, start: int, end: int) -> int:
+        """Which of the `wanted` allocations are free at all times from `start` to before `end`; all are bits."""
         covering, within = self._covering, self._within
-        while low < high:
+        for leaf in (start + self._leaves, end - 1 + self._leaves):
+            node = leaf
+            while node and wanted:
+                wanted &= ~covering[node]
+                node >>= 1
+        low, high = start + self._leaves, end + self._leaves
+        while low < high and wanted:
             if low & 1:
-                found |= covering[low] | within[low]
+                wanted &= ~within[low]
                 low += 1
             if high & 1:
                 high -= 1
-                found |= covering[high] | within[high]
+                wanted &= ~within[high]
             low >>= 1
             high >>= 1
-        for leaf in (start + self._leaves, end - 1 + self._leaves):
-            node = leaf
-            while node:
-                found |= covering[node]
-                node >>= 1
-        return found
+        return wanted

@@ -17,6 +17,7 @@ from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
 
 _LOOP_KINDS = frozenset({"kLoop", "kInput"})
@@ -138,29 +139,27 @@ class Overwriting:
     # -- fusions --------------------------------------------------------------------------------------------------------
 
     def _fusion(self, user: int, number: int) -> bool:
-        schedule = self._schedule
-        instruction = schedule.view(user).instruction(schedule.rows[user])
-        kind, name = instruction.attr("kind"), instruction.callee("calls")
-        if name is None or name not in self._views.computations:
+        view, row = self._schedule.view(user), self._schedule.rows[user]
+        fused = self._views.fused(view, row)
+        if fused is None:
             return False
+        kind = view.fusion_kind(row)
         if kind in _LOOP_KINDS or (kind == "kCustom" and self._platform.name == "cpu"):
-            return number in self._elementwise_parameters(name)
-        if kind == "kOutput":
-            return _is_other_addend(self._views.of(name), number)
-        return False
+            return number in self._elementwise_parameters(fused)
+        return kind == "kOutput" and _is_other_addend(self._views.of(fused.name), number)
 
-    def _elementwise_parameters(self, name: str) -> Collection[int]:
+    def _elementwise_parameters(self, fused: Computation) -> Collection[int]:
         """The parameters of which each element of a result needs the same element alone
         (`AreTransitiveUsesElementwiseOrTuple`).
         """
-        known = self._elementwise.get(name)
+        known = self._elementwise.get(fused.name)
         if known is None:
-            opcodes = self._views.computations[name].rows.opcodes
+            opcodes = fused.rows.opcodes
             if _ELEMENT_BY_ELEMENT.issuperset(opcodes):
                 known = range(opcodes.count("parameter"))
             else:
-                known = _elementwise_parameters(self._views.of(name))
-            self._elementwise[name] = known
+                known = _elementwise_parameters(self._views.of(fused.name))
+            self._elementwise[fused.name] = known
         return known
 
 

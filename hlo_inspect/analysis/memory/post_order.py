@@ -6,10 +6,11 @@ operands from left to right, control predecessors before them. `HloModule::MakeC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from hlo_inspect.analysis.canonical.order import operands_first
-from hlo_inspect.analysis.memory.schedule import ComputationRun, Schedule
+from hlo_inspect.analysis.memory.schedule import MISSING, ComputationRun, Schedule
 from hlo_inspect.hlo import tokens
 
 
@@ -18,20 +19,19 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
     members: dict[ComputationRun, list[int]] = {run: [] for run in schedule.runs}
     for time, run in enumerate(schedule.run_at):
         members[run].append(time)
-    is_used = bytearray(schedule.end + 1)
-    for operands in schedule.operands:
-        for operand in operands:
-            is_used[operand] = 1
-    return {run: _post_order(times, schedule.operands, is_used, _predecessors(run)) for run, times in members.items()}
+    used = set(chain.from_iterable(schedule.operands))
+    return {
+        run: operands_first((time for time in times if time not in used), _before(schedule, run, has_missing=MISSING in used))
+        for run, times in members.items()
+    }
 
 
-def _post_order(
-    times: Sequence[int], operands: Sequence[Sequence[int]], is_used: bytearray, predecessors: Mapping[int, Sequence[int]]
-) -> list[int]:
-    def before(time: int) -> list[int]:
-        return [*reversed(predecessors.get(time, ())), *(one for one in operands[time] if one >= 0)]
-
-    return operands_first((time for time in times if not is_used[time]), before)
+def _before(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Callable[[int], Sequence[int]]:
+    """What comes before each instruction of a computation."""
+    operands, predecessors = schedule.operands, _predecessors(run)
+    if not predecessors and not has_missing:
+        return operands.__getitem__
+    return lambda time: [*reversed(predecessors.get(time, ())), *(one for one in operands[time] if one != MISSING)]
 
 
 def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
@@ -39,7 +39,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
     view, found = run.view, {}
     if view is None:
         return {}
-    for row, (_, _, _, tail) in enumerate(view.rows):
+    for row, tail in enumerate(view.tails):
         if "control-predecessors=" not in tail:
             continue
         try:

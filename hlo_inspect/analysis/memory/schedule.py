@@ -214,7 +214,7 @@ class _Flattener:
         times = run.times
         found = view.operand_rows(row)
         here = len(times)
-        if view.has_only_names(row) and all(one is not None and one < here for one in found):
+        if view.has_only_names(row) and max(found, default=-1) < here:  # type: ignore[type-var, operator]
             return tuple([times[one] for one in found])  # type: ignore[index]
         operands = []
         for number, one in enumerate(found):

@@ -131,7 +131,7 @@ def test_which_parameter_a_fusion_writes_to(read: Callable[..., Context], which:
 }}
 """
     context = read(text, GRAPH)
-    assert list(InPlace(context.views, frozenset({"bitcast"})).of_fused("fused")) == pairs
+    assert list(InPlace(context.views, frozenset({"bitcast"})).of_fused(context.views.computations["fused"])) == pairs
 
 
 DONATED = """HloModule donated, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
@@ -367,7 +367,7 @@ def test_which_allocations_are_free() -> None:
     for start in range(40):
         for end in range(start + 1, 41):
             taken = {number for number, (low, high) in spans.items() if low < end and start < high}
-            assert occupancy.taken(start, end) == sum(1 << number for number in taken)
+            assert occupancy.free((1 << len(spans)) - 1, start, end) == sum(1 << number for number in spans.keys() - taken)
 
 
 def test_buffers_of_any_size_are_placed() -> None:
