@@ -114,11 +114,16 @@ def _called(module: Module, views: Views) -> set[str]:
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
     """The platforms that rows tell, in the order of the text."""
-    rest = iter(tails)
-    while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
-        text = "\n".join(some)
+    for some, text in _together(tails):
         if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
             yield from filter(None, map(_mark, some))
+
+
+def _together(tails: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """Some tails at a time, and these as one text."""
+    rest = iter(tails)
+    while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
+        yield some, "\n".join(some)
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:
@@ -144,4 +149,4 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
 
 def _calls_onednn(module: Module, views: Views) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    return any("__onednn$matmul" in tail for tail in _telling(module, views))
+    return any("__onednn$matmul" in text for _, text in _together(_telling(module, views)))

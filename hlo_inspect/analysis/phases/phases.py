@@ -18,6 +18,7 @@ from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Phases:
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
         # of collectives by their place, else of a computation by what their names say
         self._named: dict[tuple[str, int, str] | tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}
+        self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # where names are asked alone
         self._contexts: dict[int, NamedContext] = {}
 
     def of(self, instruction: Instruction) -> InstructionPhase:
@@ -73,14 +75,17 @@ class Phases:
 
     def of_row(self, view: View, row: int) -> InstructionPhase | None:
         """The phase of a row, `None` where its operands are not closed."""
-        computation = view.computation.name
-        key = (computation, view.lines[row], view.names[row])
-        known = self._known.get(key)
+        alike = view.computation.name, view.metadata(row)
+        key = (alike[0], view.lines[row], view.names[row])
+        known = self._of_metadata.get(alike)
+        if known is None:
+            named, is_named = self._named.get((alike[0], self.names.own_name(alike[1])), (None, False))
+            if named is not None and (is_named or self._graph() is None):
+                known = self._of_metadata[alike] = named
+        if known is None or self.names.is_collective(key):
+            known = self._known.get(key)
         if known is not None:
             return known
-        named, is_named = self._named.get((computation, self.names.own_name(view.metadata(row))), (None, False))
-        if is_named and not self.names.is_collective(key):
-            return named
         instruction = view.instruction_at(row)
         return self.of(instruction) if instruction is not None else None
 
