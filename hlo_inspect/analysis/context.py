@@ -374,7 +374,7 @@ class Context:
         from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 
         this = proxy(self)
-        made, labels = (lambda: this._made_arrays()), (lambda *row: this.labels_of(*row))  # noqa: PLW0108 - methods hold the context
+        made, labels = (lambda: this._made_arrays()), (lambda view, row: this.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
         return LargestArrays(self.module, self.views, made, labels)
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:

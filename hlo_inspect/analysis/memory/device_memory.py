@@ -20,7 +20,7 @@ from hlo_inspect.analysis.memory.post_order import computation_order, post_order
 from hlo_inspect.analysis.memory.preset_heap import PRESET_SPACES, simulate_preset
 from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
-from hlo_inspect.analysis.memory.sizes import Sizes, unpadded
+from hlo_inspect.analysis.memory.sizes import Sizes
 from hlo_inspect.analysis.memory.temporaries import temporary_bytes
 from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
 from hlo_inspect.analysis.memory.uses import Uses
@@ -185,6 +185,7 @@ class DeviceMemory:
         """The time of the peak; `None` where nothing changes with time."""
         return self.peak_heap.trace.time if self.peak_heap is not None else None
 
+    @cached_property
     def live_at_peak(self) -> list[Live]:
         """What is there at the peak, static first; the bytes add up to `peak_bytes` without the constants of what is applied
         to elements (`thread_local.constant_bytes`).
@@ -199,17 +200,18 @@ class DeviceMemory:
         return rows
 
     def _live(self, kind: str, size: int, value: int, allocation: Allocation | None) -> Live:
-        buffer = self.buffers.of[value]
-        return Live(size, size - (unpadded(self.shape(value)) or 0), kind, self.spaces[buffer], value, buffer, allocation)
+        buffer, shape = self.buffers.of[value], self.shape(value)
+        padding = size - (shape.array_bytes or 0) if isinstance(shape, ArrayShape) else 0
+        return Live(size, padding, kind, self.spaces[buffer], value, buffer, allocation)
 
     @cached_property
     def padding_bytes(self) -> int:
         """What tiles and alignment add to arrays that are there at the peak."""
-        return sum(row.padding for row in self.live_at_peak() if isinstance(self.shape(row.value), ArrayShape))
+        return sum(row.padding for row in self.live_at_peak)
 
-    def curve(self, space: int | None = None) -> list[int]:
-        """By time the live bytes of temporaries, the highest of each time; of the heap that makes the peak, or of a space."""
-        heap = self.peak_heap if space is None else self.heaps.get(space)
+    def curve(self) -> list[int]:
+        """By time the live bytes of temporaries, the highest of each time, in the heap that makes the peak."""
+        heap = self.peak_heap
         live = [0] * (self.schedule.end + 1)
         if heap is None:
             return live
@@ -236,7 +238,7 @@ class DeviceMemory:
         """The instruction that runs at a time."""
         schedule = self.schedule
         view, row = schedule.view(time), schedule.rows[time]
-        return Place(view.computation.name, row, view.rows[row][1], view.lines[row], time not in schedule.wrapped)
+        return Place(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
 
     def live_range(self, buffer: int) -> tuple[int, int]:
         """From when to when a buffer is live."""

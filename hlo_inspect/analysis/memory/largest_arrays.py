@@ -47,7 +47,7 @@ class LargeArray(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.view.rows[self.row][1]
+        return self.view.names[self.row]
 
     @property
     def opcode(self) -> str:
@@ -79,7 +79,6 @@ class LargestArrays:
         self._views = views
         self._made = made
         self._labels_of = labels_of
-        self._labels: dict[tuple[str, int], Labels] = {}
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         arrays = [(view, *one) for view, is_entry in self._computations() for one in _arrays(view, is_entry=is_entry)]
@@ -130,11 +129,7 @@ class LargestArrays:
 
     def _described(self, array: Made) -> LargeArray:
         view, row, element, shape = array
-        place = (view.computation.name, row)
-        labels = self._labels.get(place) if element else None  # a tuple has thousands of arrays
-        if labels is None:
-            labels = self._labels[place] = self._labels_of(view, row)
-        return LargeArray(view, row, element, shape, self.relation(view, row, element), labels)
+        return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
 
     def relation(self, view: View, row: int, element: Index) -> Relation | None:
         """What the array that a row makes is to a parameter."""

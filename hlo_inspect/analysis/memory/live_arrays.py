@@ -12,7 +12,7 @@ from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape
+from hlo_inspect.hlo.shapes import Shape, TupleShape
 
 ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",
@@ -69,7 +69,7 @@ class LiveArrays:
     def find(self) -> list[LiveArray]:
         """The arrays, the largest first."""
         device = self._device
-        found = [self.describe(row) for row in device.live_at_peak()]
+        found = [self.describe(row) for row in device.live_at_peak]
         if device.thread_local.constant_bytes:
             found.append(_applied_constants(device.thread_local.constant_bytes))
         return sorted(found, key=lambda one: -one.bytes)
@@ -85,12 +85,12 @@ class LiveArrays:
         relation = self._relation_of(view, number, element)
         start, end = device.live_range(row.buffer)
         return LiveArray(
-            view.rows[number][1],
+            view.names[number],
             view.opcodes[number],
             element,
             device.shape(row.value),
             row.bytes,
-            row.padding if isinstance(device.shape(row.value), ArrayShape) else 0,
+            row.padding,
             row.kind,
             self._role(row, relation),
             row.space,
@@ -104,11 +104,11 @@ class LiveArrays:
 
     def _named(self, row: Live) -> int:
         """The value to name: the row's own, else the first of its buffer that has a source and the same size."""
-        device = self._device
-        if row.kind != "heap" or self._has_source(row.value):
+        device, members = self._device, self._device.buffers.members[row.buffer]
+        if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):
             return row.value
         shape = str(device.shape(row.value))
-        written = (one for one in device.buffers.members[row.buffer] if str(device.shape(one)) == shape)
+        written = (one for one in members if str(device.shape(one)) == shape)
         return next((one for one in written if self._has_source(one)), row.value)
 
     def _has_source(self, value: int) -> bool:

@@ -19,10 +19,14 @@ _MOVING = UNCHANGED - {"all-gather", "copy-done", "copy-start", "opt-barrier"}
 
 
 class Moved(NamedTuple):
-    """The row that a result is, and the opcodes by which it is moved, the first one first."""
+    """The row that a result is, its opcode, and the opcodes by which it is moved, the first one first."""
 
     row: int
+    opcode: str
     opcodes: tuple[str, ...]
+
+
+_UNKNOWN = Moved(-1, "", ())
 
 
 class MovingFusions:
@@ -34,16 +38,15 @@ class MovingFusions:
     def of(self, fused: Computation) -> Moved | None:
         """What a computation returns that is run by a fusion; `None` where that is not easily found."""
         rows = fused.rows
-        if rows.column not in self._known:
-            self._known[rows.column] = _moved(rows.column)
-        moved = self._known[rows.column]
-        if moved is None:
-            return None
-        names, tails = rows.names, rows.tails
-        for row in range(moved.row, moved.row + len(moved.opcodes)):
-            operand = f"{names[row]})"
-            if not tails[row + 1].startswith(operand, 1 if tails[row + 1].startswith("%") else 0):
-                return None
+        moved = self._known.get(rows.column, _UNKNOWN)
+        if moved is _UNKNOWN:
+            moved = self._known[rows.column] = _moved(rows.column)
+        if moved is not None and moved.opcodes:
+            names, tails = rows.names, rows.tails
+            for row in range(moved.row, moved.row + len(moved.opcodes)):
+                operand = f"{names[row]})"
+                if not tails[row + 1].startswith(operand, 1 if tails[row + 1].startswith("%") else 0):
+                    return None
         return moved
 
 
@@ -57,4 +60,4 @@ def _moved(rows: HeadColumn) -> Moved | None:
         if not isinstance(shape, ArrayShape) or (rows.opcodes[row] == "convert" and shape.dtype[:1] in {"s", "u"}):
             return None  # whether a conversion to integers changes values depends on what is converted
         row -= 1
-    return Moved(row, tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None
+    return Moved(row, rows.opcodes[row], tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_fr
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
@@ -73,6 +73,9 @@ class _StepBack(NamedTuple):
     source: Relation | None
     before: Place | None
     opcodes: tuple[str, ...] = ()
+
+
+_NOWHERE = _StepBack(None, None)
 
 
 class ParameterRelations:
@@ -148,42 +151,37 @@ class ParameterRelations:
 
     def _step(self, place: Place) -> _StepBack:
         """From an array to the one that it is made of."""
-        source, opcode = self._source(place), self._frames.opcode(place)
+        frame, row, index = place
+        if row < 0:
+            return _NOWHERE
+        view = self._frames[frame].view
+        opcode, computation = view.opcodes[row], view.computation.name
+        if opcode == "parameter" and computation == self._entry:
+            number = view.parameter_number(row)
+            return _StepBack(Relation(number) if number is not None else None, None)
+        source = self._made.get((computation, row, index))
         if source is not None:
             return _StepBack(source, None)
-        if opcode == "fusion" and not place[2]:
-            step = self._through_fusion(place)
-            if step is not None:
-                return step
+        step = self._through_fusion(view, place) if opcode == "fusion" and not index else None
+        if step is not None:
+            return step
         before = self._before(place)
-        return _StepBack(None, before, (opcode,) if before is not None and not self._keeps_size(place) else ())
+        return _StepBack(None, before, () if self._keeps_size(place) else (opcode,)) if before is not None else _NOWHERE
 
-    def _through_fusion(self, place: Place) -> _StepBack | None:
+    def _through_fusion(self, view: View, place: Place) -> _StepBack | None:
         """The same of a fusion that only moves something; `None` of all others."""
-        view = self._frames[place[0]].view
         fused = self._views.fused(view, place[1])
         moved = self._moving.of(fused) if fused is not None else None
         if fused is None or moved is None:
             return None
         # The rows passed are not in `made`: each has a step back, and arrays are in it by where such steps end (`_made_at`).
-        opcode = fused.rows.opcodes[moved.row]
-        if opcode == "parameter":
+        if moved.opcode == "parameter":
             number = self._views.of(fused.name).parameter_number(moved.row)
             return _StepBack(None, self._frames.operand(place, number) if number is not None else None, moved.opcodes)
-        if opcode in _FOLLOWED or may_come_from_before(opcode):
+        if moved.opcode in _FOLLOWED or may_come_from_before(moved.opcode):
             return None
-        return _StepBack(self._made.get((fused.name, moved.row, ())), None, moved.opcodes)
-
-    def _source(self, place: Place) -> Relation | None:
-        """The relation of what is a parameter, or made as it is known from elsewhere."""
-        frame, row, index = place
-        if row < 0:
-            return None
-        view = self._frames[frame].view
-        if view.opcodes[row] == "parameter" and view.computation.name == self._entry:
-            number = view.parameter_number(row)
-            return Relation(number) if number is not None else None
-        return self._made.get((view.computation.name, row, index))
+        source = self._made.get((fused.name, moved.row, ()))
+        return _StepBack(source, None, moved.opcodes) if source is not None else _NOWHERE
 
     def _before(self, place: Place) -> Place | None:
         """Where the values of an array come from."""

@@ -45,7 +45,7 @@ def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
 def _joins_slices(schedule: Schedule, time: int) -> bool:
     if schedule.opcodes[time] != "custom-call":
         return False
-    return 'custom_call_target="ConcatBitcast"' in schedule.view(time).rows[schedule.rows[time]][3]
+    return 'custom_call_target="ConcatBitcast"' in schedule.view(time).tails[schedule.rows[time]]
 
 
 def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:

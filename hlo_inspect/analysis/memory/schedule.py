@@ -92,7 +92,7 @@ class Schedule:
     def name(self, time: int) -> str:
         """The name of the instruction, for what is not printed that of the async-start."""
         view = self.view(time)
-        return view.rows[self.rows[time]][1]
+        return view.names[self.rows[time]]
 
     def view(self, time: int) -> View:
         """The view that has the row of a time."""
@@ -204,7 +204,7 @@ class _Flattener:
         runs = [self._begin(name, role, arguments, run) for name, role, arguments in wanted]
         self._waiting[mark:] = self._waiting[mark:][::-1]
         if None in runs:
-            self._fault(f"{view.rows[row][1]} runs a computation that is not in the text", view, row)
+            self._fault(f"{view.names[row]} runs a computation that is not in the text", view, row)
         return tuple(one for one in runs if one is not None)
 
     # -- instructions ---------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class _Flattener:
         operands = []
         for number, one in enumerate(found):
             if one is None or one >= here:
-                name, user = view.operands(row)[number].name, view.rows[row][1]
+                name, user = view.operands(row)[number].name, view.names[row]
                 what = "is used before it is defined" if one is not None else "is not defined in its computation"
                 self._fault(f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name", view, row)
                 operands.append(MISSING)
@@ -306,6 +306,6 @@ class _Flattener:
         return len(schedule.opcodes) - 1
 
     def _fault(self, message: str, view: View, row: int) -> None:
-        fault = MemoryFault(message, view.lines[row], view.rows[row][1])
+        fault = MemoryFault(message, view.lines[row], view.names[row])
         if fault not in self._schedule.faults[-2:]:
             self._schedule.faults.append(fault)

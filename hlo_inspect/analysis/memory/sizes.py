@@ -47,8 +47,3 @@ class Sizes:
         if not elements or shape.bytes is None:
             return plain
         return shape.bytes * (-(-elements // ENTRY_ALIGNMENT) * ENTRY_ALIGNMENT) // elements
-
-
-def unpadded(shape: Shape | None) -> int | None:
-    """The bytes of the elements alone; a table has none."""
-    return shape.array_bytes if isinstance(shape, ArrayShape) else 0 if shape is not None else None

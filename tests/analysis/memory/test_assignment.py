@@ -231,7 +231,7 @@ def test_heaps_of_two_memory_spaces(device: Callable[[str], DeviceMemory]) -> No
     assert found.peak_bytes == 2 * array + 3 * array
     assert found.temp_bytes == array
     assert found.space_peak_bytes() == {0: 3 * array, 1: 3 * array}
-    live = found.live_at_peak()
+    live = found.live_at_peak
     assert sum(row.bytes for row in live) == found.peak_bytes
     assert found.peak_time == 3
 
