@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
-from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, is_constant, product, scaled
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
 from hlo_inspect.analysis.optimizer.update import State, Update, expanded, split
 
 
@@ -68,8 +68,7 @@ def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: 
     """`root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
     forms = update.forms
     form = update.without_scalars(divisor)
-    inverse = tuple((atom, -exponent) for atom, exponent in next(iter(divisor), ONE))
-    rest = product(rest, product(next(iter(form), ONE), inverse))
+    rest = product(rest, product(next(iter(form), ONE), inverse(next(iter(divisor), ONE))))
     roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
     epsilon = {m: v for m, v in form.items() if m not in roots}
     if len(roots) != 1 or not update.are_scalar(epsilon):

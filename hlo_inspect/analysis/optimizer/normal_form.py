@@ -289,7 +289,11 @@ class NormalForms:
     def only_atom(self, form: Sum) -> Atom | None:
         """The atom that a form is, `None` where it is more."""
         ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
-        return self.atoms[monomial[0][0]] if value == 1.0 and len(monomial) == 1 and monomial[0][1] == 1.0 else None
+        return self.only_factor(monomial) if value == 1.0 else None
+
+    def only_factor(self, monomial: Monomial) -> Atom | None:
+        """The atom that a product is, `None` where it is more."""
+        return self.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
 
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:
         """1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
@@ -343,6 +347,11 @@ class FormKinds:
 
 _SMALLER, _LARGER = frozenset({"LT", "LE"}), frozenset({"GT", "GE"})
 _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
+
+
+def inverse(monomial: Monomial) -> Monomial:
+    """1 over a product."""
+    return tuple([(atom, -exponent) for atom, exponent in monomial])
 
 
 def product(left: Monomial, right: Monomial) -> Monomial:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, is_constant, key_of, product, scaled
+from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
 from hlo_inspect.analysis.optimizer.update import Update, split
 
 
@@ -167,7 +167,7 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
 def _bare_root(update: Update, form: Sum) -> Sum:
     """The root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
     ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
-    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    atom = update.forms.only_factor(monomial)
     if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
         return form
     condition, root, squares = atom.parts
@@ -230,7 +230,7 @@ def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
     if len(then) != 1 or len(other) != 1:
         return False
     (left,), (right,) = then, other
-    ratio = product(right, tuple((atom, -exponent) for atom, exponent in left))
+    ratio = product(right, inverse(left))
     return bool(ratio) and bool(left) and all(_is_safe_norm(update, atom, abs(exponent)) for atom, exponent in ratio)
 
 
@@ -241,7 +241,7 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
         if is_norm(update, form):
             return True
         ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
-        found = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+        found = update.forms.only_factor(monomial)
         inner = found.parts[0] if found is not None and found.op == "broadcast" else None
         inner = unguarded(update, monomial[0][0]) if found is not None and inner is None else inner
         if inner is None or len(inner) != 1:
@@ -326,7 +326,7 @@ def within_limits(update: Update, atom: int) -> Sum:
         return found.parts[1]
     for part in found.parts if found.op in {"minimum", "maximum"} else ():
         ((monomial, value),) = part.items() if len(part) == 1 else ((ONE, 0.0),)
-        inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == value == 1.0 else None
+        inner = update.forms.only_factor(monomial) if value == 1.0 else None
         if inner is None or {inner.op, found.op} != {"minimum", "maximum"}:
             continue
         limits = [one for one in (*found.parts, *inner.parts) if update.are_scalar(one)]

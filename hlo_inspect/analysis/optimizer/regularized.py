@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hlo_inspect.analysis.optimizer.normal_form import Monomial, NormalForms, Sum, add_to, added, close, product
+from hlo_inspect.analysis.optimizer.normal_form import Monomial, NormalForms, Sum, add_to, added, close, inverse, product
 
 
 def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callable[[Sum], bool]) -> Sum | None:
@@ -46,13 +46,12 @@ def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: 
 def _put_together(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
     content, whole = forms.factored(gradient)
     ((first, value), *others) = sorted(gradient.items(), key=lambda term: weight in dict(term[0]))
-    inverse = tuple((atom, -exponent) for atom, exponent in first)
     held = {atom for atom, _ in first}
     total = dict(form)
     for monomial, coefficient in form.items():
         if not held.issubset(atom for atom, _ in monomial):
             continue
-        factor, scale = product(monomial, inverse), coefficient / value
+        factor, scale = product(monomial, inverse(first)), coefficient / value
         if not factor and len(form) == len(gradient):
             continue  # the gradient itself
         terms = {product(other, factor): scale * number for other, number in others}

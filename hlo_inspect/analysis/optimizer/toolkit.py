@@ -12,8 +12,8 @@ new weight to its states, and gives a claim when it has explained every term, ev
 * norms, trust ratios and limits: `squares_in`, `is_norm_of`, `trust_factor`, `trust_ratio_of`, `is_trust_ratio`, `clip_of`,
   `unclipped`, `within_limits`
 * the distance of D-Adaptation and Prodigy: `distance_estimate`, `gradient_sum`, `added_for`, `without_power`, `are_alike`
-* sums: `added`, `scaled`, `product`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`, `is_number`,
-  `split_zero`
+* sums: `added`, `scaled`, `product`, `inverse`, `quotient`, `key_of` (equality to six digits), `close`, `is_constant`,
+  `is_number`, `split_zero`
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from hlo_inspect.analysis.optimizer.normal_form import (
     Sum,
     added,
     close,
+    inverse,
     is_constant,
     key_of,
     product,
@@ -118,6 +119,7 @@ __all__ = [
     "gradient_average",
     "gradient_sum",
     "holds_square",
+    "inverse",
     "is_backward",
     "is_constant",
     "is_norm_of",

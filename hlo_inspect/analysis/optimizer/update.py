@@ -16,6 +16,7 @@ from hlo_inspect.analysis.optimizer.normal_form import (
     Sum,
     added,
     close,
+    inverse,
     is_constant,
     product,
     scaled,
@@ -381,13 +382,13 @@ def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
     (a, left), (b, right) = forms.factored(form), forms.factored(divisor)
     if b == 0.0:
         return None
-    return {product(left, tuple((atom, -exponent) for atom, exponent in right)): a / b}
+    return {product(left, inverse(right)): a / b}
 
 
 def expanded(update: Update, form: Sum) -> Sum:
     """A sum in which terms that are a sum are expanded."""
     total: Sum = {}
     for monomial, value in form.items():
-        atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+        atom = update.forms.only_factor(monomial)
         total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
     return total

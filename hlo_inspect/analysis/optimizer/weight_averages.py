@@ -16,6 +16,7 @@ from hlo_inspect.analysis.optimizer.normal_form import (
     Sum,
     added,
     close,
+    inverse,
     is_constant,
     key_of,
     product,
@@ -50,8 +51,7 @@ def averaged_by(update: Update, rate: Sum) -> StateArray | None:
     ((factors, value),) = rate.items()
     if not all(set(factors) <= set(monomial) for monomial in decay):
         return None
-    divisor = tuple((atom, -exponent) for atom, exponent in factors)
-    decays = {product(monomial, divisor): number / value for monomial, number in decay.items()}
+    decays = {product(monomial, inverse(factors)): number / value for monomial, number in decay.items()}
     if not any(_is_schedule(update, form, decays) for form in (rate, *update.returned_scalars)):
         return None
     return next((one.array for one in update.averages if not is_constant(one.share) and update.are_scalar(one.share)), None)

@@ -40,7 +40,7 @@ def _largest_of(update: Update, state: State, first: Average) -> Average | None:
     if len(state.form) != 1:
         return None
     ((monomial, value),) = state.form.items()
-    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    atom = update.forms.only_factor(monomial)
     if atom is None or atom.op != "maximum" or value != 1.0:
         return None
     old: Sum = {((state.old, 1.0),): 1.0}

@@ -62,7 +62,7 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
 
 def _opened(update: Update, monomial: Monomial) -> Sum:
     """A factor that is a sum as that sum."""
-    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    atom = update.forms.only_factor(monomial)
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}
 
 

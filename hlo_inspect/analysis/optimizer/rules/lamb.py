@@ -12,12 +12,12 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     ONE,
     Claim,
     OptimizerRule,
-    Sum,
     Update,
     adam_claim,
     added,
     averages_of,
     find_adam_step,
+    inverse,
     is_trust_ratio,
     product,
     trust_factor,
@@ -40,9 +40,8 @@ def match(update: Update) -> Claim | None:
     claim = adam_claim(update, step, *moments)
     claim.hyperparameters["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
     ((rate, value),) = step.rate.items()
-    inverse: Sum = {tuple((atom, -exponent) for atom, exponent in rate): -1.0 / value}
     whole = {product(monomial, ((update.weight, 1.0),)): v for monomial, v in decayed.items()} | bare
-    coefficient = is_trust_ratio(update, trust, update.forms.multiply(inverse, whole))
+    coefficient = is_trust_ratio(update, trust, update.forms.multiply({inverse(rate): -1.0 / value}, whole))
     return claim if coefficient == 1.0 else None
 
 

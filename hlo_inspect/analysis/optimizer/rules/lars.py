@@ -21,6 +21,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     added,
     close,
+    inverse,
     is_norm_of,
     is_trust_ratio,
     key_of,
@@ -59,12 +60,12 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
         return None
     ((monomial, value),) = gradient.items()
     scalars, _ = update.split_scalars(monomial)
-    inverse: Sum = {tuple((atom, -exponent) for atom, exponent in scalars): 1 / value}
-    whole = update.forms.multiply(inverse, bare)
+    unscaled: Sum = {inverse(scalars): 1 / value}
+    whole = update.forms.multiply(unscaled, bare)
     if is_trust_ratio(update, trust, whole) is None and not _is_of_paper(update, trust, whole):
         return None
     rate = {m: -v for m, v in update.forms.multiply(step, {scalars: value}).items()}
-    kept = update.forms.multiply(inverse, decayed) if decayed else {}
+    kept = update.forms.multiply(unscaled, decayed) if decayed else {}
     hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": update.read(decay),

@@ -34,6 +34,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     close,
     gradient_average,
+    inverse,
     is_constant,
     is_norm_of,
     product,
@@ -181,7 +182,7 @@ def _ratio(update: Update, left: Sum, right: Sum) -> Sum | None:
     found: Sum | None = None
     for key, (monomial, value) in by_left.items():
         other, divisor = by_right[key]
-        quotient: Sum = {product(monomial, tuple((atom, -exponent) for atom, exponent in other)): value / divisor}
+        quotient: Sum = {product(monomial, inverse(other)): value / divisor}
         if found is None:
             found = quotient
         elif found.keys() != quotient.keys() or not close(*found.values(), *quotient.values()):

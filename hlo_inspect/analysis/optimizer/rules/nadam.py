@@ -137,9 +137,9 @@ def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
         if kept is None or ahead is None:
             continue
         divisor, coming = ahead
-        first = update.forms.multiply({product(left, ((divisor, 1.0),)): a}, _inverse(update, coming))
+        first = update.forms.multiply({product(left, ((divisor, 1.0),)): a}, update.forms.power(coming, -1.0))
         for now in _factors_of(update, kept):
-            rest = _inverse(update, added({ONE: 1.0}, now, -1.0))
+            rest = update.forms.power(added({ONE: 1.0}, now, -1.0), -1.0)
             other = update.forms.multiply({product(right, ((atom, 1.0),)): b}, rest)
             if set(first) == set(other) and all(close(first[monomial], other[monomial], 1e-4) for monomial in first):
                 return first
@@ -148,10 +148,6 @@ def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
 
 def _is_handed_in(update: Update, monomial: Monomial) -> bool:
     return all(update.forms.atoms[atom].op == "input" and update.is_scalar(atom) for atom, _ in monomial)
-
-
-def _inverse(update: Update, form: Sum) -> Sum:
-    return update.forms.power(form, -1.0)
 
 
 def _kept_product(update: Update, atom: int) -> int | None:

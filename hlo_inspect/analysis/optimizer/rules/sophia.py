@@ -78,7 +78,7 @@ def _decay(update: Update, state: State) -> Hyperparameter | None:
     """The decay of a state that averages something of a backward pass, in each step or in some."""
     form = state.form
     ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
-    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
+    atom = update.forms.only_factor(monomial)
     if atom is not None and atom.op == "select" and update.are_scalar(atom.parts[0]):
         old: Sum = {((state.old, 1.0),): 1.0}
         changed = [part for part in atom.parts[1:] if part != old]
