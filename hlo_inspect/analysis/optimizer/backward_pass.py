@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
-from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInputs
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
@@ -28,7 +28,6 @@ from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.shapes import ArrayShape
 
-MAX_STEPS = 10_000  # through tuples, calls and copies
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_DEPTH = 12  # of functions around a gradient
 MAX_MATRICES = 4  # by which a gradient is multiplied
@@ -280,13 +279,13 @@ class BackwardPasses:
         if factor.origin == cofactor.origin:
             contracted = self._contracted(factor)
             return contracted is None or contracted != self._contracted(cofactor)
-        source = self._held.source(cofactor.origin)
+        source = self._frames.input(cofactor.origin)
         if source is not None:
             return source in self._holding(factor.place)
         left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
         if EVERYTHING in {left, right}:
             return None
-        return left == right != 0 and self._held.source(factor.origin) is None
+        return left == right != 0 and self._frames.input(factor.origin) is None
 
     def _is_product(self, place: Place) -> bool:
         opcode = self._frames.opcode(place)
@@ -375,7 +374,7 @@ class BackwardPasses:
         self._found.append(place)
         factors = self._factors(place)
         for factor, other in zip(factors, reversed(factors), strict=True):
-            source = self._held.source(factor.origin)
+            source = self._frames.input(factor.origin)
             if source is not None and other is not factor:
                 self._direct.setdefault(self._dependence.bit(source), []).append(other)
         return True

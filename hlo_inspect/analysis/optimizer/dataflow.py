@@ -189,10 +189,8 @@ def _constant(flow: Dataflow, place: Place) -> int:
 
 def _input(flow: Dataflow, place: Place) -> int:
     """A parameter of a computation that was opened with its parameters as inputs."""
-    number = flow.frames.parameter_number(place)
-    if flow.frames[place[0]].arguments is not None or number is None:
-        return flow.opaque(place)
-    return flow.graph.input((place[0], number, place[2]), flow.frames.size(place))
+    source = flow.frames.input(place)
+    return flow.opaque(place) if source is None else flow.graph.input(source, flow.frames.size(place))
 
 
 def _truncate(flow: Dataflow, place: Place) -> int | list[Place]:

@@ -88,10 +88,10 @@ class InputDependence:
         if not opcode:
             return 0
         if opcode == "parameter":
-            argument, number = frames.step_back(place), frames.parameter_number(place)
-            if argument is not None or number is None:
-                return (argument,) if argument is not None else 0
-            return self.bit((place[0], number, place[2])) if self._marked is None else 0
+            argument, source = frames.step_back(place), frames.input(place)
+            if argument is not None:
+                return (argument,)
+            return self.bit(source) if source is not None and self._marked is None else 0
         if place[2] or opcode in _OF_ONE_RESULT or opcode.endswith("-done"):
             before = frames.step_back(place)
             if before is not None:

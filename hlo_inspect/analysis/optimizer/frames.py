@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
@@ -255,9 +255,12 @@ class Frames:
         instruction = self.instruction(place)
         return (instruction.attr("custom_call_target") or "") if instruction is not None else ""
 
-    def parameter_number(self, place: Place) -> int | None:
-        """The number of the parameter at a place."""
-        return self._frames[place[0]].view.parameter_number(place[1])
+    def input(self, place: Place) -> Input | None:
+        """The input at a place: a parameter of a computation that was opened with its parameters as inputs."""
+        frame = self._frames[place[0]]
+        is_input = frame.arguments is None and self.opcode(place) == "parameter"
+        number = frame.view.parameter_number(place[1]) if is_input else None
+        return None if number is None else (place[0], number, place[2])
 
     # -- stepping through -----------------------------------------------------------------------------------------------
 
@@ -314,8 +317,8 @@ class Frames:
         return self.operand(place, index[0], index[1:]) if index else None
 
     def _argument(self, place: Place) -> Place | None:
-        arguments = self._frames[place[0]].arguments
-        number = self.parameter_number(place) if arguments is not None else None
+        view, arguments = self._frames[place[0]].view, self._frames[place[0]].arguments
+        number = view.parameter_number(place[1]) if arguments is not None else None
         if arguments is None or number is None or number >= len(arguments):
             return None
         frame, row, index = arguments[number]

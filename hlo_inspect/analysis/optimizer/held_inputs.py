@@ -30,11 +30,6 @@ class HeldInputs:
             known = self._known[place] = frozenset(self._find(place))
         return known
 
-    def source(self, place: Place) -> Input | None:
-        """The input at a place."""
-        number = self._frames.parameter_number(place) if self._frames.opcode(place) == "parameter" else None
-        return (place[0], number, place[2]) if number is not None else None
-
     def is_solved(self, place: Place) -> bool:
         """Whether a linear solver makes a value."""
         opcode = self._frames.opcode(place)
@@ -69,7 +64,7 @@ class HeldInputs:
             return (before,), None
         opcode = self._frames.opcode(place)
         if opcode == "parameter":
-            return (), self.source(place)
+            return (), self._frames.input(place)
         if opcode in ELEMENTWISE or opcode in MOVING:
             return self._frames.operands(place), None
         return (), SOLVED if self.is_solved(place) else None

@@ -57,10 +57,10 @@ def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | No
     """The parameter of its computation that a value is, after parts of it were written; `None` where it is something else."""
     for _ in range(MAX_WRITES):
         *_, place = frames.back_from(place)
+        source = frames.input(place)
+        if source is not None:
+            return source[1:]
         opcode = frames.opcode(place)
-        if opcode == "parameter" and frames[place[0]].arguments is None:
-            number = frames.parameter_number(place)
-            return (number, place[2]) if number is not None else None
         is_written = opcode in IN_PLACE or (opcode == "while" and loops > 0 and _is_carried(frames, place, loops))
         operands = frames.operands(place)[:1] if is_written else ()
         if not operands:
