@@ -9,7 +9,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import Report, Table, Value
+from hlo_inspect.report.model import Report, Value
+from tests.tables import column
 
 DATA = Path(__file__).parent / "data"
 
@@ -266,11 +267,6 @@ def report(dump: str, command: str) -> Report:
     return hlo_inspect.inspect(path, (command,), profile="tpu-v5e" if dump.startswith("tpu/") else "h100-sxm")
 
 
-def values(table: Table, column: str) -> list[Value]:
-    index = [one.name for one in table.columns].index(column)
-    return [row[index] for row in table.rows]
-
-
 COLUMN_CASES = [
     (table, key, name, *case) for table, (key, names) in COLUMNS.items() for name, cases in names.items() for case in cases
 ]
@@ -279,7 +275,7 @@ COLUMN_CASES = [
 @pytest.mark.parametrize(("table", "key", "name", "dump", "row", "value"), COLUMN_CASES)
 def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
     found = report(dump, COMMANDS.get(table, table)).table(table)
-    rows = dict(zip(values(found, key), values(found, name), strict=True))
+    rows = dict(zip(column(found, key), column(found, name), strict=True))
     assert type(rows[row]) is type(value)
     assert rows[row] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
 
@@ -294,6 +290,6 @@ def test_owed_tables_are_not_there() -> None:
     assert {table.name for one in PASSES for table in report(ADAMW, one.name).tables}.isdisjoint(OWED_TABLES)
 
 
-@pytest.mark.parametrize(("table", "column"), EMPTY_COLUMNS)
-def test_columns_that_wait_for_their_analysis_are_empty(table: str, column: str) -> None:
-    assert set(values(report(ADAMW, table).table(table), column)) == {None}
+@pytest.mark.parametrize(("table", "name"), EMPTY_COLUMNS)
+def test_columns_that_wait_for_their_analysis_are_empty(table: str, name: str) -> None:
+    assert set(column(report(ADAMW, table).table(table), name)) == {None}

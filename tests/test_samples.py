@@ -139,9 +139,8 @@ def report(sample: str, command: str = "summary") -> Report:
 
 
 def columns(sample: str, table: str, *names: str, command: str | None = None) -> list[tuple[Value, ...]]:
-    found = report(sample, command or table).table(table)
-    indexes = [[column.name for column in found.columns].index(name) for name in names]
-    return [tuple(row[index] for index in indexes) for row in found.rows]
+    records = report(sample, command or table).table(table).records()
+    return [tuple(record[name] for name in names) for record in records]
 
 
 @pytest.mark.parametrize(("sample", "fact"), [(sample, fact) for sample, facts in FACTS.items() for fact in facts])

@@ -151,7 +151,7 @@ def _examined(condition: DifferenceCondition, old: Report, new: Report, is_diffe
 
 
 def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
-    """The conditions as checks against a baseline, of which those fail that are met."""
+    """The conditions as checks against a baseline: a condition that is met fails."""
     return [
         CheckResult(
             result.condition.text,

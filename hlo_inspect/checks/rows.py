@@ -54,7 +54,7 @@ class RowsOfFact:
     `could_be`: the other rows `among` those that the fact is about could have been counted too, so that a figure which is too
     small is broken by them. `value` is
     the column of what a row adds to the fact, where it is not called like the fact's last segment or the group of the pattern.
-    `is_sum` is false of a fact of which each row has its own value there.
+    `is_sum` is false for a fact that has a value of its own in each row.
     """
 
     fact: str
@@ -145,7 +145,7 @@ def _is_too_small(actual: Value, condition: Condition) -> bool:
 
 
 def _unknown_ones(rows: Sequence[Row], at: int | None) -> list[Row]:
-    """The rows of which the value is unknown."""
+    """The rows whose value is unknown."""
     return [row for row in rows if at is not None and row[at] is None]
 
 

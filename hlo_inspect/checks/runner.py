@@ -70,7 +70,7 @@ class Outcome:
 
 class CheckRun:
     """The checks of a policy over reports that come one after the other. `refused` counts modules that the caller did not have
-    checked, `failed` those of which a check failed.
+    checked, `failed` those in which a check failed.
 
     Raises `UsageError` when there is nothing to check. Whether a module that is cut off may be checked is the caller's
     question: the finding that says so does not fail. `more` gives checks of a report beside those of the policy, as those

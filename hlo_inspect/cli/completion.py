@@ -137,7 +137,7 @@ def instructions(context: click.Context, _parameter: click.Parameter, incomplete
 
 
 def _first_file() -> str | None:
-    """The first word of the line that is a file: an option of which words are still missing hides the arguments before it."""
+    """The first word of the line that is a file: an option that still lacks words hides the arguments before it."""
     from click.shell_completion import split_arg_string
 
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))

@@ -23,7 +23,7 @@ USAGE, UNREADABLE, INTERRUPTED = 2, 3, 130
 NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 _COLLECT_AFTER = 50_000
-"""So many new objects are made before some are visited: imports make many that stay, and no cycles."""
+"""New objects before the garbage collector visits some: imports make many that stay, and no cycles."""
 
 
 class EndedBySignal(BaseException):

@@ -23,7 +23,7 @@ from hlo_inspect.rules import rule_pages
 
 
 class ReportsOfModules:
-    """The reports on all modules, to be taken once; behind that of a module the one of its compiler passes where the dump holds
+    """The reports on all modules, to be taken once; after that of a module the one of its compiler passes where the dump holds
     their files; the documentation of all findings; and the list of the modules where there are several. `status` is the exit
     status so far.
     """
@@ -51,7 +51,7 @@ class ReportsOfModules:
             yield listed.report(", ".join(self._inputs))
 
     def _with_histories(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The reports, behind each those of the histories of its file; at the end the other histories."""
+        """The reports, each followed by the histories of its file; at the end the other histories."""
         histories = list(self._histories())
         for report in reports:
             yield report
@@ -82,7 +82,7 @@ def _history_report(history: PassHistory) -> Iterator[Report]:
 
 
 def _documented(reports: Iterable[Report]) -> Iterator[Report]:
-    """The reports, each with the lines that its findings name; behind them the documentation of all findings. A saved report
+    """The reports, each with the lines that its findings name, then the documentation of all findings. A saved report
     can hold codes that no rule has.
     """
     codes: set[str] = set()
@@ -93,7 +93,7 @@ def _documented(reports: Iterable[Report]) -> Iterator[Report]:
 
 
 class ReportsOfPairs:
-    """The reports on pairs of modules of two inputs, to be taken once: behind each comparison those of its two modules; the
+    """The reports on pairs of modules of two inputs, to be taken once: after each comparison those of its two modules; the
     documentation of all findings; and the list of the pairs where there are several. `status` is the exit status so far.
     """
 

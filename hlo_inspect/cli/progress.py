@@ -59,7 +59,7 @@ class ReadingBar:
                 self._bar.start()
 
     def reading(self, name: str, read: int) -> None:
-        """So many bytes of the file are read."""
+        """`read` bytes of the file are read."""
         if name != self._name:
             self._module = ""
         self._name, self._read = name, read
@@ -95,7 +95,7 @@ def _on_terminal() -> bool:
 
 
 def _size(name: str) -> int | None:
-    """The bytes of a file; `None` for a pipe, of which nobody knows how long it will be."""
+    """The bytes of a file; `None` for a pipe, whose length is not known."""
     try:
         return Path(name).stat().st_size or None
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The standard streams, of which each can be closed, full, or a pipe that nobody reads any more."""
+"""The standard streams, each of which can be closed, full, or a pipe that nobody reads any more."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ Area = Literal[
 AREAS: tuple[Area, ...] = (
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
 )  # fmt: skip
-"""What differs, in the order in which it is told."""
+"""What differs, in the order of the report."""
 
 _NAMED_BY_PATHS = ("parameters", "outputs", "optimizer")
 
 HEADLINES = 6
-"""So many changes are told in the first lines of a page."""
+"""At most this many changes are in the first lines of a page."""
 
 _LONGEST_VALUE = 48
 """Characters of a value in the first lines; the tables have it whole."""

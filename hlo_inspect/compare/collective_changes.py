@@ -20,7 +20,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
 _WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
 _MOST_MERGED = 1 << 7
-"""Of so many collectives it is asked what they were merged of."""
+"""At most this many collectives are looked at for what they were merged of."""
 
 _IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_pairs", "shape", "type", "to_apply"})
 _ARRAY = lazy_pattern(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
@@ -61,7 +61,7 @@ def collective_changes(
 
 
 def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[ModuleChange]:
-    """Collectives of which the arrays are together those of one on the other side: they are taken out of both lists."""
+    """Collectives whose arrays together are those of one on the other side: they are taken out of both lists."""
     for whole in [one for one in single if text(one["shape"]).startswith("(")][:_MOST_MERGED]:
         parts = _parts(whole, [one for one in many if _group(one) == _group(whole)])
         if len(parts) < 2:

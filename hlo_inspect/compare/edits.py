@@ -33,7 +33,7 @@ _MAX_DEPTH = 8
 """Fusions inside of fusions are compared to this depth."""
 
 _MAX_OPERANDS = 8
-"""Of so many operands each that is another one is named."""
+"""At most this many operands that changed are named."""
 
 
 class EditPlace(NamedTuple):

@@ -22,7 +22,7 @@ from hlo_inspect.report.model import Report
 _TOLD_ELSEWHERE = frozenset(
     {"entry_computation_layout", "input_output_alias", "buffer_donor", "is_scheduled", "frontend_attributes"}
 )
-"""Attributes of the header that parameters and outputs tell, or the first line."""
+"""Attributes of the header that show in parameters and outputs, or in the first line."""
 
 
 class Explanation:
@@ -37,7 +37,7 @@ class Explanation:
         """The line in NEW of each instruction of OLD that is there."""
 
     def changes(self) -> list[ModuleChange]:
-        """All that differs, equal things together, in the order in which it is told."""
+        """All that differs, equal things together, in the order of the report."""
         old, new = map(_of_instructions, self._records("collectives"))
         found = [
             *parameter_changes(self._parameters),
@@ -89,7 +89,7 @@ class Explanation:
         }
 
     def _header_changes(self) -> Iterator[ModuleChange]:
-        """What the headers say otherwise that is told nowhere else."""
+        """Differences of the headers that are reported nowhere else."""
         if self._contexts is None:
             return
         old, new = (_attributes(context.module.header) for context in self._contexts)

@@ -1,8 +1,8 @@
-"""Kernels, custom calls and constants that differ, told from the edits of the instructions.
+"""Kernels, custom calls and constants that differ, worked out from the edits of the instructions.
 
-A fusion whose body was divided among several, or several whose bodies are in one now, are told as that: their bodies hold the
-same instructions, apart from what costs nothing to repeat. Of an instruction that only forwards values nothing is told, except
-where nothing else is.
+A fusion whose body was divided among several, or several whose bodies are in one now, are reported as such: their bodies hold
+the same instructions, apart from what costs nothing to repeat. An instruction that only forwards values is reported only where
+nothing else differs.
 """
 
 from __future__ import annotations

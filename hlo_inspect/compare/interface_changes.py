@@ -65,7 +65,7 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
 
 
 def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
-    """What differs between results. Of one that takes the place of a parameter that changed in the same way nothing is told."""
+    """What differs between results. One that takes the place of a parameter that changed in the same way is left out."""
     changed = {
         text(after["number"])
         for before, after in parameters.pairs
@@ -113,7 +113,7 @@ def _array(record: Record) -> tuple[str, int]:
 
 
 def _spelled(aspect: str, record: Record) -> str:
-    """A sharding by the names of mesh axes, where these tell it."""
+    """A sharding in the names of mesh axes, where they describe it."""
     return text((record.get("partition_spec") if aspect == "sharding" else None) or record[aspect])
 
 

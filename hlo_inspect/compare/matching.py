@@ -255,7 +255,7 @@ class RowMatcher:
 
 
 def _rows_by(keys: Iterable[tuple[Colour | None, int]]) -> dict[Colour, list[int]]:
-    """The rows by what stands beside them."""
+    """The rows by what is next to them."""
     groups: defaultdict[Colour, list[int]] = defaultdict(list)
     for key, row in keys:
         groups[key].append(row)

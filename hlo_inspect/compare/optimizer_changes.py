@@ -44,7 +44,7 @@ def _name(record: Record) -> str:
 
 
 def known_numbers(aspects: Iterable[Aspect]) -> list[tuple[float, float]]:
-    """Hyper-parameters and trip counts before and after, where both are numbers: some, of those of which there are too many."""
+    """Hyper-parameters and trip counts before and after, where both are numbers, at most `_MOST_NUMBERS`."""
     found: dict[tuple[float, float], None] = {}
     for aspect in aspects:
         old, new = _number(aspect.was), _number(aspect.now)

@@ -20,7 +20,7 @@ class _ListedPair(NamedTuple):
 
 
 class PairList:
-    """The table `pairs`, of which a row is made for each comparison as it comes, so that comparisons need not be kept."""
+    """The table `pairs`. Each comparison becomes a row as it comes, so that comparisons need not be kept."""
 
     def __init__(self) -> None:
         self._pairs: list[_ListedPair] = []

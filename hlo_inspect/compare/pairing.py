@@ -23,7 +23,7 @@ class PairedPlaces(NamedTuple):
 
 
 def pair_names(old: Sequence[str], new: Sequence[str]) -> PairedPlaces:
-    """The modules whose names tell their mates."""
+    """The modules that are paired by their names."""
     if len(old) == 1 and len(new) == 1:
         return PairedPlaces([(0, 0)], [], [])
     once = {name for name, count in Counter(old).items() if count == 1} & {

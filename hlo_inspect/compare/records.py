@@ -32,7 +32,7 @@ def records_of(report: Report, table: str) -> list[Record] | None:
 def pair_records(
     old: Sequence[Record], new: Sequence[Record], keys: Sequence[Callable[[Record], Hashable | None]]
 ) -> RecordPairs:
-    """Rows that agree in a key, of which the earlier ones say more."""
+    """Rows that agree in a key; earlier keys are more specific."""
     found = pair_by(old, new, keys)
     pairs = [(old[at], new[mate]) for at, mate in found.pairs]
     return RecordPairs(pairs, [old[at] for at in found.old], [new[at] for at in found.new])

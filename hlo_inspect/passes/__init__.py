@@ -38,13 +38,13 @@ PASSES: Registry[Pass] = Registry(__name__, (name for name in SUMMARIES if name 
 """The passes about modules. Each is a command."""
 
 MODULE_FACTS = "module_facts"
-"""Runs with every command and is none itself."""
+"""Runs with every command and has no command of its own."""
 
 ALPA = "alpa"
 """What `--cost-model` adds; checks can name its facts. It is no command of its own."""
 
 SHOW = "show"
-"""Tells about an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
+"""Describes an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
 
 TIME_EVENTS = "time-events"
 """What `time --format perfetto` writes. It is no command of its own."""

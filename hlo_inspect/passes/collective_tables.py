@@ -40,7 +40,7 @@ def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site]
     def exact(site: _Site) -> Value:
         runs, once = site.runs.exact, _in_total(site.collective, size(site.collective))
         if runs == 1:
-            return once  # the same object, of which a large module has many
+            return once  # the same object: a large module has many
         return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
 
     def least(site: _Site) -> Value:

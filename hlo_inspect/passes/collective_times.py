@@ -42,7 +42,7 @@ class _Times:
         return estimate_site(self._context, self.timelines, one, self._times[id(one)]).busy
 
     def window(self, one: Collective) -> Seconds | None:
-        """Of this time and the next one only a schedule tells."""
+        """Known for a schedule only, as the next one is."""
         return self._bound_site(one).window if self.timelines.is_scheduled else None
 
     def exposed(self, one: Collective) -> Seconds | None:

@@ -18,8 +18,8 @@ _FIGURES: tuple[Figure, ...] = ("flops", "bytes")
 
 
 def cost_trees(context: Context) -> Iterator[Table]:
-    """FLOPs and bytes of one step, and with a profile its time, at least and by the model. Of a text that is no schedule it is
-    that of the kernels, one after the other, of which there is a table too.
+    """FLOPs and bytes of one step, and with a profile its time, at least and by the model. Without a schedule it is
+    that of the kernels, one after the other, which have a table too.
     """
     if context.module.entry is None:
         return

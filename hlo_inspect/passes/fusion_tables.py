@@ -28,7 +28,7 @@ class _FusionStep(NamedTuple):
     size: Bounds
 
     def times(self, count: int) -> _FusionStep:
-        """The same of so many fusions."""
+        """The same for `count` fusions."""
         times = Bounds.exactly(count)
         return _FusionStep(*[figure.times(times) for figure in self])
 

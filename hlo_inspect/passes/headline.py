@@ -21,7 +21,7 @@ from hlo_inspect.report.model import Amount, HeadlineRow
 Parts = Iterator[str | Amount]
 
 _AXES = 4
-"""So many mesh axes are named with their bytes."""
+"""At most this many mesh axes are named with their bytes."""
 
 _HOST_WORDS = {"send": "to", "recv": "from"}
 _KINDS = {"training step": "train step"}
@@ -81,7 +81,7 @@ def _named(context: Context) -> str:
 
 
 def _size(size: int | None, context: Context) -> Parts:
-    """In brackets: so many bytes, on which devices, and the mesh that these are."""
+    """In brackets: the bytes, the devices that hold them, and their mesh."""
     devices, mesh = context.device_counts.devices, context.mesh
     yield " ("
     yield Amount(size, "bytes")
@@ -238,7 +238,7 @@ _LARGEST_OF_SUMMARY = 10_000
 
 
 def _peak_of_memory(context: Context) -> Parts:
-    """The peak of a scheduled program, from XLA's files where they tell it."""
+    """The peak of a scheduled program, from XLA's files where they state it."""
     module = context.module
     if "cost" not in context.also or not module.header.is_scheduled:
         return

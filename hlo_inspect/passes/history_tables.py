@@ -20,8 +20,8 @@ _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
 
 @dataclass(frozen=True, slots=True)
 class PassRow:
-    """A pass that changed something, the state before it, the one behind it, and how many instructions of that are new or say
-    something else than before.
+    """A pass that changed something, the states before and after it, and how many instructions of the latter are new or
+    changed.
     """
 
     file: PassFile

@@ -75,7 +75,7 @@ class _Describer:
         )
 
     def expression(self, place: RowPlace) -> str:
-        """What a fusion computes; empty for what is none."""
+        """What a fusion computes; empty for other instructions."""
         view = self._context.views.of(place.computation)
         instruction = view.instruction_at(place.row) if view.opcodes[place.row] == "fusion" else None
         callee = instruction.callee("calls") if instruction is not None else None
@@ -111,7 +111,7 @@ class InstructionFigures:
         return {(record["line"], record["name"]): record for record in table.records()}
 
     def of(self, place: RowPlace) -> Mapping[str, Value]:
-        """The row of the kernel that an instruction is; empty where it is none."""
+        """The row of the kernel that an instruction is; empty where it is no kernel."""
         view = self._context.views.of(place.computation)
         return self._rows.get((view.lines[place.row], view.names[place.row]), {})
 

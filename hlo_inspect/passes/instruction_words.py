@@ -143,7 +143,7 @@ def runs_words(context: Context, computation: str) -> Words:
 
 
 def phase_text(context: Context, instruction: Instruction) -> str:
-    """The phase with what told it; empty where it is unknown."""
+    """The phase and where it comes from; empty where it is unknown."""
     found = context.phases.of(instruction)
     if found.phase == UNKNOWN:
         return ""

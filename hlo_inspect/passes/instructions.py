@@ -21,7 +21,7 @@ from hlo_inspect.report.model import Column, Section, Table
 MOST_INSTRUCTIONS = 6_000
 """Of more instructions parameters, loops and those that move most bytes are listed."""
 MOST_NEIGHBOURS = 16
-"""So many operands and users are named."""
+"""At most this many operands and users are named."""
 
 _HANDING_ON = frozenset({"bitcast", "get-tuple-element", "opt-barrier", "tuple"})
 _NO_NODES = _HANDING_ON | {"constant", "after-all", "partition-id", "replica-id"}
@@ -138,7 +138,7 @@ class _Neighbours:
         self._makers = self._find_makers()
 
     def _handed_on(self, row: int) -> Sequence[int]:
-        """The rows before it of which a row hands on values; none for one that makes its own."""
+        """The earlier rows whose values a row hands on; none for a row that makes its own."""
         view, opcode = self._view, self._view.opcodes[row]
         hands_on = opcode in _HANDING_ON or is_end(opcode)
         behind = [one for one in view.operand_rows(row) if one is not None and one < row] if hands_on else []

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.report.model import Column, Table
 
 MAX_DEVICES = 1024
-"""So many devices of a mesh have a row."""
+"""At most this many devices of a mesh have a row."""
 _MAX_COLUMNS = 32
 
 

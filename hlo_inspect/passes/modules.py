@@ -14,7 +14,7 @@ PASSES = ("params", "fusions", "collectives")
 
 
 class ModuleList:
-    """The table `modules`, of which a row is made for each report as it comes, so that reports need not be kept."""
+    """The table `modules`. Each report becomes a row as it comes, so that reports need not be kept."""
 
     def __init__(self) -> None:
         self._columns = list(_columns())

@@ -115,7 +115,7 @@ def _expression(overview: Overview, rows: Sequence[Row]) -> str:
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
-    """Why a value is not known; empty where there is none."""
+    """Why a value is not known; empty where there is no such value."""
     if not overview.is_complete:
         return "the expressions are too large to compare all of them"
     if name == "clip_norm":

@@ -20,7 +20,7 @@ def is_part(report: Report) -> bool:
 
 
 def of_part(report: Report, lines: int) -> Report:
-    """The report of so many quoted lines, made from that of a module of which these are all that is there, with its facts
+    """The report of `lines` quoted lines, made from that of a module that consists of nothing else, with its facts
     as `facts_of_part` has them.
     """
     counted = f"{lines:,} quoted instruction line{'' if lines == 1 else 's'}"
@@ -35,7 +35,7 @@ def is_of_whole(fact: str) -> bool:
 
 
 def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
-    """The facts as far as quoted lines tell them."""
+    """The facts that quoted lines determine; the others are unknown."""
     kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and is_of_whole(name))}
     return {name: None if is_of_whole(name) else value for name, value in kept.items()}
 

@@ -1,4 +1,4 @@
-"""What tables and notes say of what told a phase."""
+"""Columns, notes and a table about where phases come from: names or the graph of values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hlo_inspect.report.model import Column, Table
 
 
 def phase_source(get: Callable[[Any], str]) -> Column:
-    """`name` where metadata told the phase, `graph` where the graph of values did; nothing where the phase is unknown."""
+    """`name` for a phase from metadata, `graph` for one from the graph of values; nothing where the phase is unknown."""
     return Column("phase_from", detail=9, optional=True, only_verbose=True, width=6, get=lambda row: get(row) or None)
 
 
 def joined_sources(sources: Iterable[str]) -> str:
-    """What told the phase of several that are in one row."""
+    """Where the phases of the instructions of one row come from."""
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
 
 
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[str]:
-    """Why phases are unknown that neither names nor graph tell."""
+    """Why phases are unknown that neither names nor graph give."""
     if context.phases_from == "names":
         return []
     found = {context.phases.of(instruction) for instruction in instructions}
@@ -34,7 +34,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[s
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
-    """With -v those of which names and graph tell different phases, where both were asked: the page follows names."""
+    """With -v the instructions whose name and graph give different phases, where both were asked: the page follows names."""
     phases = context.phases
     found = [(one, phases.of(one)) for one in instructions]
     is_asked = any(phase.phase_from == "graph" for _, phase in found)

@@ -97,7 +97,7 @@ def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
 
 
 def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
-    """The first reason that there is; empty where there is none."""
+    """The first reason that applies; empty where none does."""
     reasons = {
         "no kernel": not row.kernels,
         "collectives": row.time is not None and row.time.bound_by == "collective",

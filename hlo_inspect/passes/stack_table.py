@@ -1,4 +1,4 @@
-"""The call stacks of source lines, for who asks where a line was called from."""
+"""The call stacks of source lines: where each line was called from."""
 
 from __future__ import annotations
 

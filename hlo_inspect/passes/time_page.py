@@ -28,7 +28,7 @@ Parts = Iterator[str | Amount]
 
 _KERNEL_ROWS = 10
 _AXES = 4
-"""So many mesh axes are named with what is exposed along them."""
+"""At most this many mesh axes are named with what is exposed along them."""
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------

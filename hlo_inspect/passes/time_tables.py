@@ -25,7 +25,7 @@ from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
 from hlo_inspect.report.model import Column, Table
 
 MOST_EXPOSED = 10
-"""So many collectives have a row, with the compute that could hide them."""
+"""At most this many collectives have a row, with the compute that could hide them."""
 
 
 class TimePart(NamedTuple):

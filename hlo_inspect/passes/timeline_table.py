@@ -14,7 +14,7 @@ RESOLUTION = 800
 
 
 class _Mark(NamedTuple):
-    """One event, or several in a row of which `longest` takes longest; `busy` is how long all of them take together."""
+    """One event, or several in a row with the longest of them; `busy` is how long all of them take together."""
 
     longest: EventRow
     begin: float

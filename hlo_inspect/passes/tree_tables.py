@@ -13,7 +13,7 @@ from hlo_inspect.analysis.cost.figures import MAX_COUNT
 from hlo_inspect.report.model import Column, Table, Unit, Value
 
 MAX_NODES = 1000
-"""So many nodes of a tree have a row, beside one in each node for all that is left out of it."""
+"""At most this many nodes of a tree have a row, beside one in each node for all that is left out of it."""
 MAX_DEPTH = 16
 """What is deeper is one node of this depth."""
 

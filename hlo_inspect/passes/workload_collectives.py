@@ -66,7 +66,7 @@ def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
 
 
 def _of(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
-    """The facts of collectives, each of which is at one place and runs once."""
+    """The facts of collectives, each at one place and run once."""
     yield f"{name}.count", count
     yield f"{name}.operand_bytes", size
     yield f"{name}.executed_count", count

@@ -31,7 +31,7 @@ class RenderOptions(NamedTuple):
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]
-"""Writes reports as they come, each at once when its text is complete: a report of which something cannot be rendered leaves no
+"""Writes reports as they come, each at once when its text is complete: a report that cannot be rendered whole leaves no
 half of it behind.
 """
 
@@ -54,7 +54,7 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
 
 
 def _with_verbose_columns(table: Table) -> Table:
-    """The table with columns that are otherwise in JSON and CSV alone, each with the one before it, of which it tells more."""
+    """The table with columns that are otherwise in JSON and CSV alone, each with the column before it, which they detail."""
     columns = list(table.columns)
     for at, column in enumerate(table.columns):
         if column.only_verbose:

@@ -82,7 +82,7 @@ def _sorted(table: Table, name: str) -> Table:
 
 
 def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table:
-    """The columns in the order asked for, none of which a page may drop."""
+    """The columns in the order asked for; a page drops none of them."""
     chosen = list(dict.fromkeys(find_column(name, table) for name in names))
     bounds = [bound for at, bound in table.bound_columns.items() if for_people and at in chosen and bound not in chosen]
 

@@ -57,7 +57,7 @@ def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = 
 
 
 def as_unit(name: Value) -> Unit:
-    """The unit of that name; text where it is none."""
+    """The unit of that name; text where there is no such unit."""
     return next((unit for unit in get_args(Unit) if unit == name), "text")
 
 

@@ -90,7 +90,7 @@ class Rule(ABC):
 
 
 def is_worth_it(context: Context, of_bytes: int) -> bool:
-    """Whether so many bytes are worth a finding on device memory: 1 MiB and 1 % of the peak."""
+    """Whether an array of this size is worth a finding on device memory: 1 MiB and 1 % of the peak."""
     return of_bytes >= least_worth(context)
 
 

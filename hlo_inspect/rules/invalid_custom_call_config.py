@@ -14,7 +14,7 @@ class InvalidCustomCallConfig(Rule):
 
     What it finds
         Custom calls of a target whose cost is known (a cuBLAS matrix multiplication, a Triton or Mosaic kernel with
-        an estimate) of which the `backend_config`, or an operand, does not say what the cost depends on.
+        an estimate) whose `backend_config`, or an operand, does not say what the cost depends on.
 
     Why it matters
         The FLOPs and bytes of these calls are in no figure, so that those of the module are too low or unknown.

@@ -45,7 +45,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "invalid-header-attribute",
         "warning",
         "A header attribute that makes no sense.",
-        "Header attributes of which the value is not of the form that XLA prints, such as a number of partitions that is not a "
+        "Header attributes whose value is not of the form that XLA prints, such as a number of partitions that is not a "
         "number.",
         "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
         _DAMAGED,
@@ -127,7 +127,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "info",
         "Instruction lines that stand in no computation.",
         "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
-        "They are a module of their own of which only a part is there: what they say is counted, what is about the whole "
+        "They are a module of their own that is there only in part: what they say is counted, what is about the whole "
         "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",
         "Give the whole dump where the question is about the module.",
         "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
@@ -137,7 +137,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "root-mismatch",
         "error",
         "A computation whose root disagrees with its signature.",
-        "Computations of which no instruction is marked `ROOT`, so that the last one is the root, and whose signature says "
+        "Computations without an instruction marked `ROOT`, so that the last one is the root, and whose signature says "
         "another result; without one the header's `entry_computation_layout`, or the fusion, call or while that runs them.",
         "The line with the root is missing, or the last line is: figures that depend on the result, and the data flow out of "
         "the computation, are those of another program. XLA refuses a signature that disagrees.",
@@ -149,7 +149,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "missing-root",
         "warning",
         "A computation without a root among others that have one.",
-        "Computations of which no instruction is marked `ROOT`, in a module with XLA's header in which most computations have "
+        "Computations without an instruction marked `ROOT`, in a module with XLA's header in which most computations have "
         "one, although the shape of the last instruction is what is said of the computation; and computations that hold "
         "nothing, which XLA refuses.",
         "The last instruction is the root then. XLA marks the root of every computation that it prints: here the line may be "
@@ -177,7 +177,7 @@ _SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
 
 
 def reading_findings(context: Context) -> Iterator[Finding]:
-    """The problems of a module's text, and for each code of which there are too many how many were left out."""
+    """The problems of a module's text, and for each code with too many of them how many were left out."""
     module = context.module
     for problem in (*module.problems, *_unusable_attributes(module)):
         times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""

@@ -21,7 +21,7 @@ class ShardingDeviceCount(Rule):
         XLA refuses such a program. The device mesh, and with it the axes of all collectives, cannot be known.
 
     How to fix it
-        Compare the sharding with `num_partitions` in the header. A text of which the header was edited, or that was
+        Compare the sharding with `num_partitions` in the header. A text whose header was edited, or that was
         put together from two dumps, has such shardings.
 
     Example

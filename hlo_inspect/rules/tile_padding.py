@@ -1,4 +1,4 @@
-"""HI303: arrays of which tiles take several times their bytes."""
+"""HI303: arrays whose tiles take several times their bytes."""
 
 from __future__ import annotations
 

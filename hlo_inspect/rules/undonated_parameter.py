@@ -22,7 +22,7 @@ class UndonatedParameter(Rule):
         Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
         output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
         decode step. Data flow says which these are. With --quick it is not followed; then the finding names
-        parameters of which an output has the shape, type, sharding and layout. It is a warning only where these and
+        parameters whose shape, type, sharding and layout an output has. It is a warning only where these and
         the donated ones are half of the parameters' bytes, which no forward pass returns, or where names of parameters
         are those of an optimizer's state. Arrays below 1 KiB are left out, and so is the state that HI505 names.
         Where the text lacks the header nothing is reported.
@@ -73,7 +73,7 @@ class UndonatedParameter(Rule):
 
     @staticmethod
     def _by_data_flow(context: Context, leaves: list[ParameterLeaf]) -> list[ParameterLeaf]:
-        """Those of which an output is the new value, without what is reported as an optimizer's state."""
+        """Parameters whose new value is an output, without what is reported as an optimizer's state."""
         state = undonated_state(context.optimizer, context.interface)
         reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
         found = context.succeeded_parameters - reported

@@ -21,7 +21,7 @@ MAX_TIME = 2**31 - 1
 """SimAI writes no times for a cell that comes near this."""
 _NEAR = 2_147_482_000
 _PLACED = 100
-"""So many faults of rows have a column, which is looked for in the text."""
+"""At most this many faults of rows have a column, which is looked for in the text."""
 
 
 def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:

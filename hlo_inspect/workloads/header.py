@@ -55,7 +55,7 @@ _INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class HeaderKey:
-    """A key with the integers behind it; `written` is the text of its value."""
+    """A key with the integers that follow it; `written` is the text of its value."""
 
     name: str
     column: int

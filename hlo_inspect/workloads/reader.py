@@ -20,7 +20,7 @@ from hlo_inspect.workloads.vocabulary import CUSTOMIZED
 ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
 
 _KEPT_LINES = 1 << 16
-"""So many different lines are kept to recognise equal ones; of most files there are some twenty."""
+"""At most this many different lines are kept to recognise equal ones; most files have some twenty."""
 _COUNT = lazy_pattern(r"[0-9]{1,18}", re.ASCII)
 _INVALID_UTF8 = "HI005"
 

@@ -14,7 +14,7 @@ from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, KINDS, NONE, P
 
 @dataclass(slots=True)
 class PartialSum:
-    """A sum of which some parts may not be known: `least` is what the others add up to."""
+    """A sum whose parts are not all known: `least` is what the known ones add up to."""
 
     least: int = 0
     is_complete: bool = True
@@ -80,9 +80,9 @@ class WorkloadTotals:
         self.compute = {name: PartialSum() for name in (*PASSES, UPDATE)}
         self.has_groups = workload.header.policy == FORWARD_IN_BACKWARD
         self.unreadable: dict[str, int] = dict.fromkeys(PASSES, 0)
-        """Cells of a pass of which the collective cannot be read."""
+        """Cells of a pass whose collective cannot be read."""
         self.first_unknown: int | None = None
-        """The line of the first row of which a field is not known."""
+        """The line of the first row with a field that is not known."""
         self._by_word: dict[str, dict[str, CollectiveSum]] = {name: {} for name in PASSES}
         for row, equal in workload.distinct.items():
             self._add(row, equal.count)

@@ -20,7 +20,7 @@ DLRM = frozenset({"HYBRID_DLRM", "HYBRID_DLRM_ENHANCED"})
 CUSTOMIZED = "HYBRID_CUSTOMIZED"
 """The policy whose rows end in a policy of their own."""
 MICRO = "MICRO"
-"""The policy of benchmarks, of which ASTRA-sim runs the first row alone."""
+"""The policy of benchmarks; ASTRA-sim runs their first row alone."""
 
 _GRADIENTS = frozenset({"weight_gradient"})
 _ACTIVATIONS = frozenset({"forward", "input_gradient"})
@@ -63,7 +63,7 @@ def kind_of(word: str) -> str | None:
 
 
 def suffix_of(word: str) -> str:
-    """What stands behind the collective: `EP` of `ALLTOALL_EP`."""
+    """What follows the collective: `EP` of `ALLTOALL_EP`."""
     return word.partition("_")[2]
 
 

@@ -11,8 +11,8 @@ from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.slices import transfer_of
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.report.model import Report, Value
 from tests.hlo.reading import module
+from tests.tables import columns, totals
 
 SLICES = Path(__file__).parents[1] / "data" / "tpu" / "between_slices.after.txt"
 SEND = "%s = (f32[256]{0}, u32[], token[]) send(%p, %t), channel_id=1, is_host_transfer=true, frontend_attributes={ATTRIBUTES}"
@@ -86,12 +86,6 @@ def test_shardings_tell_the_slices_of_a_tpu_program_without_traffic_between_them
     assert (odd.facts["module.slices"], [finding.rule for finding in odd.findings]) == (1, ["HI204"])
 
 
-def rows(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
-    found = report.table(table)
-    indices = [[column.name for column in found.columns].index(name) for name in names]
-    return [tuple(row[index] for index in indices) for row in found.rows]
-
-
 def test_a_program_of_two_slices() -> None:
     """64 x 128 floats a device: summed over slices in a loop of 3, then scattered and sent on; summed over 4 of a slice."""
     size = 64 * 128 * 4
@@ -103,12 +97,12 @@ def test_a_program_of_two_slices() -> None:
     assert facts["collectives.axis.dcn.executed_count"] == 3 + 1 + 1
     assert facts["collectives.axis.dcn.executed_wire_bytes"] == 3 * size + size // 2 + size
     assert (facts["collectives.count"], facts["collectives.executed_wire_bytes"]) == (1, 2 * size * 3 // 4)
-    assert rows(report, "point_to_point", "kind", "transfer", "axis", "sites", "runs", "executed_wire_bytes") == [
+    assert columns(report.table("point_to_point"), "kind", "transfer", "axis", "sites", "runs", "executed_wire_bytes") == [
         ("send", "all-reduce of 2 slices", "dcn", 1, 3, 3 * size),
         ("send", "collective-permute of 2 slices", "dcn", 1, 1, size),
         ("send", "reduce-scatter of 2 slices", "dcn", 1, 1, size // 2),
     ]
-    assert rows(report, "collectives_by_axis", "axis", "runs", "executed_wire_bytes") == [
+    assert columns(report.table("collectives_by_axis"), "axis", "runs", "executed_wire_bytes") == [
         ("dcn", 5, 3 * size + size // 2 + size),
         ("d1", 1, 2 * size * 3 // 4),
     ]
@@ -117,8 +111,7 @@ def test_a_program_of_two_slices() -> None:
 def test_what_goes_between_slices_is_in_no_total() -> None:
     report = hlo_inspect.inspect(SLICES, "collectives")
     assert report.table("collectives_by_axis").total is None
-    table = report.table("collectives")
-    total = dict(zip([column.name for column in table.columns], table.total or (), strict=True))
+    total = totals(report.table("collectives"))
     assert (total["executed_wire_bytes"], total["runs"]) == (report.facts["collectives.executed_wire_bytes"], None)
 
 

@@ -119,9 +119,7 @@ PARAMETERS = "  %p = f32[4]{0} parameter(0)\n  %t = (f32[4]{0}, s32[]) parameter
 
 def unused(body: str) -> list[tuple[object, object]]:
     text = f"HloModule m\n\nENTRY %main {{\n{PARAMETERS}{body}}}\n"
-    table = hlo_inspect.inspect(text, ("params",)).table("params")
-    names = [column.name for column in table.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    rows = hlo_inspect.inspect(text, ("params",)).table("params").records()
     return [(row["number"], row["index"]) for row in rows if row["unused"]]
 
 

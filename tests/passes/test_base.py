@@ -17,6 +17,7 @@ import hlo_inspect
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
+from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
 BY_HAND = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))
@@ -49,12 +50,6 @@ def promised(fact: str, spec: FactSpec) -> bool:
         return fact == spec.name
     member = fact[len(before) : len(fact) - len(after)]
     return f"{before}{member}{after}" == fact and (spec.members is None or member in spec.members)
-
-
-def column(report: Report, table: str, name: str) -> list[Value]:
-    found = report.table(table)
-    index = [column.name for column in found.columns].index(name)
-    return [row[index] for row in found.rows]
 
 
 def added(values: Iterable[Value]) -> int | None:
@@ -134,11 +129,11 @@ def test_names_of_tables_and_columns_are_unique_and_the_command_s_own_table_is_f
 
 
 def summed(table: str, name: str) -> Callable[[Report], int | None]:
-    return lambda report: added(column(report, table, name))
+    return lambda report: added(column(report.table(table), name))
 
 
 def filled(table: str, name: str) -> Callable[[Report], int]:
-    return lambda report: sum(value != "" for value in column(report, table, name))
+    return lambda report: sum(value != "" for value in column(report.table(table), name))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +182,7 @@ def test_groups_add_up_to_the_collectives_whose_group_is_known() -> None:
     """A permute has no group, and neither has what stands between two devices."""
     for name, report in reports("collectives"):
         grouped = added(value for fact, value in report.facts.items() if re.fullmatch(r".*group_size\.\d+\.count", fact))
-        assert (name, grouped) == (name, sum(size is not None for size in column(report, "collectives", "group_size")))
+        assert (name, grouped) == (name, sum(size is not None for size in column(report.table("collectives"), "group_size")))
 
 
 def test_findings_name_the_file_and_a_line_of_it() -> None:
@@ -251,8 +246,8 @@ def test_a_pass_shows_more_where_that_is_asked_for() -> None:
     """`also` gives the parameters their roles and the summary its costs; another pass beside them does not."""
     dump = DATA / "cpu/adamw_step.after.txt"
     for report in (hlo_inspect.inspect(dump, "params"), hlo_inspect.inspect(dump, ("params", "optimizer"))):
-        assert set(column(report, "params", "role")) == {None}
-    assert "weight" in column(hlo_inspect.inspect(dump, "params", also=("optimizer",)), "params", "role")
+        assert set(column(report.table("params"), "role")) == {None}
+    assert "weight" in column(hlo_inspect.inspect(dump, "params", also=("optimizer",)).table("params"), "role")
     tables = [{table.name for table in hlo_inspect.inspect(dump, "summary", also=also).tables} for also in ((), ("cost",))]
     assert tables[1] - tables[0] == {"cost_by_phase"}
 

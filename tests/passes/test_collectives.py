@@ -8,7 +8,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.calls import Bounds
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from tests.tables import columns, totals
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=4
 
@@ -48,12 +49,6 @@ ENTRY %main (p: (f32[8])) -> f32[8] {
 
 def collectives(text: str) -> Report:
     return hlo_inspect.inspect(text, ("collectives",))
-
-
-def dicts(report: Report) -> list[dict[str, Value]]:
-    table = report.table("collectives")
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in table.rows]
 
 
 def one(line: str, header: str = "") -> Report:
@@ -125,20 +120,16 @@ def bounds(group: str, count: int, operand_bytes: int, wire_bytes: int) -> dict[
     return dict.fromkeys(f"{group}.executed_{name}" for name in figures) | least
 
 
-def columns(report: Report, *names: str) -> list[tuple[Value, ...]]:
-    return [tuple(row[name] for name in names) for row in dicts(report)]
-
-
 def test_rows() -> None:
     report = collectives(TEXT)
-    assert columns(report, "name", "kind", "dtype", "shape", "group_size", "form", "line") == [
+    assert columns(report.table("collectives"), "name", "kind", "dtype", "shape", "group_size", "form", "line") == [
         ("g", "all-gather", "f32", "f32[32]", 4, "all-gather-start", 25),
         ("inside", "all-reduce", "f32", "f32[8]", 2, "all-reduce", 12),
         ("c", "collective-permute", "f32", "f32[8]", None, "collective-permute", 28),
         ("e", "all-to-all", "f32", "f32[8]", 2, "all-to-all", 27),
         ("send", "send", "f32", "f32[8]", None, "send", 30),
     ]
-    assert columns(report, "operand_bytes", "result_bytes", "wire_bytes") == [
+    assert columns(report.table("collectives"), "operand_bytes", "result_bytes", "wire_bytes") == [
         (32, 128, 96),
         (32, 32, 32),
         (32, 32, 32),
@@ -146,7 +137,7 @@ def test_rows() -> None:
         (0, 0, 0),  # of send and recv only the number counts
     ]
     names = ("replica_groups", "source_target_pairs", "channel_id", "reduction", "is_async", "computation", "op_name", "source")
-    assert columns(report, *names)[:4] == [
+    assert columns(report.table("collectives"), *names)[:4] == [
         ("{{0,1,2,3}}", "", 2, "", True, "main", "jit(f)/gather", "a.py:3"),
         ("[2,2]<=[4]", "", 1, "max", False, "body", "", ""),
         ("", "{{0,1},{1,0}}", 4, "", False, "main", "", ""),
@@ -157,15 +148,9 @@ def test_rows() -> None:
 def test_the_total_is_that_of_the_facts() -> None:
     report = collectives(TEXT)
     table = report.table("collectives")
-    total = dict(zip((column.name for column in table.columns), table.total or (), strict=True))
+    total = totals(table)
     for name in ("operand_bytes", "result_bytes", "wire_bytes"):
         assert total[name] == report.facts[f"collectives.{name}"]
-
-
-def shown(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
-    found = report.table(table)
-    indices = [[column.name for column in found.columns].index(name) for name in names]
-    return [tuple(row[index] for index in indices) for row in found.rows]
 
 
 def test_by_kind_and_group() -> None:
@@ -179,18 +164,18 @@ def test_by_kind_and_group() -> None:
         "executed_wire_bytes",
         "executed_wire_bytes_lower_bound",
     )
-    assert shown(collectives(TEXT), "collectives_by_kind", *names) == [
+    assert columns(collectives(TEXT).table("collectives_by_kind"), *names) == [
         ("all-gather", 4, 1, 1, 1, 96, 96),
         ("all-reduce", 2, 1, None, 1, None, 32),
         ("collective-permute", None, 1, 1, 1, 32, 32),
         ("all-to-all", 2, 1, 1, 1, 16, 16),
     ]
-    as_printed = shown(collectives(TEXT), "collectives_by_kind", "kind", "async_count", "operand_bytes", "wire_bytes")
+    as_printed = columns(collectives(TEXT).table("collectives_by_kind"), "kind", "async_count", "operand_bytes", "wire_bytes")
     assert as_printed[:2] == [("all-gather", 1, 32, 96), ("all-reduce", 0, 32, 32)]
 
 
 def test_send_and_recv_have_a_table_of_their_own() -> None:
-    assert shown(collectives(TEXT), "point_to_point", "kind", "sites", "runs") == [("send", 1, 1)]
+    assert columns(collectives(TEXT).table("point_to_point"), "kind", "sites", "runs") == [("send", 1, 1)]
 
 
 def test_the_first_rows_are_what_a_step_sends_most() -> None:
@@ -224,17 +209,19 @@ ENTRY main {
     text = text[:end] + text[start:end].replace("body {", "body.2 {") + text[end:]
     report = collectives(text)
     names = ("name", "runs", "executed_operand_bytes", "executed_wire_bytes", "operand_bytes")
-    assert shown(report, "collectives", *names) == [
+    assert columns(report.table("collectives"), *names) == [
         ("small", 5, 160, 160, 32),
         ("large", 1, 128, 128, 128),
         ("small", 2, 64, 64, 32),
     ]
     of_groups = ("kind", "shape", "sites", "runs", "executed_operand_bytes", "executed_wire_bytes", "names")
-    assert shown(report, "collective_groups", *of_groups) == [
+    assert columns(report.table("collective_groups"), *of_groups) == [
         ("all-gather", "f32[16]", 2, 7, 224, 224, "small.* × 2"),
         ("all-gather", "f32[64]", 1, 1, 128, 128, "large"),
     ]
-    loops = shown(report, "loops", "loop", "parent", "trip_count", "runs", "collectives", "executed_wire_bytes", "known_from")
+    loops = columns(
+        report.table("loops"), "loop", "parent", "trip_count", "runs", "collectives", "executed_wire_bytes", "known_from"
+    )
     assert loops == [
         ("loop", "", 5, 5, 5, 160, "known_trip_count"),
         ("again", "", 2, 2, 2, 64, "known_trip_count"),
@@ -289,9 +276,9 @@ add {{
 }}
 """
     report = collectives(text)
-    assert shown(report, "collective_groups", "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
-    assert shown(report, "collectives_by_kind", "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
-    assert shown(report, "collectives", "runs", "runs_lower_bound") == [(None, 0), (None, 0)]
+    assert columns(report.table("collective_groups"), "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
+    assert columns(report.table("collectives_by_kind"), "sites", "runs", "executed_wire_bytes") == [(2, 1, 32)]
+    assert columns(report.table("collectives"), "runs", "runs_lower_bound") == [(None, 0), (None, 0)]
 
 
 def test_a_conditional_says_what_its_branches_do_at_least_and_at_most() -> None:

@@ -10,6 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.report.model import LOWER_BOUND, Report, Value
+from tests.tables import columns
 
 DATA = Path(__file__).parents[1] / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
@@ -72,8 +73,7 @@ def facts(source: str | Path) -> dict[str, Value]:
 def rows(report: Report, table: str, *names: str) -> dict[Value, tuple[Value, ...]]:
     """The columns of that name of each row, by its label."""
     found = report.table(table)
-    at = [[column.name for column in found.columns].index(name) for name in names or FIGURES]
-    return {row[0]: tuple(row[index] for index in at) for row in found.rows}
+    return {row[0]: values for row, values in zip(found.rows, columns(found, *(names or FIGURES)), strict=True)}
 
 
 def totals(report: Report, table: str, *names: str) -> list[Value]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from tests.tables import columns, totals
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -48,12 +49,6 @@ def report() -> Report:
     return hlo_inspect.inspect(TEXT, ("fusions",))
 
 
-def rows(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
-    found = report.table(table)
-    indexes = [[column.name for column in found.columns].index(name) for name in names]
-    return [tuple(row[index] for index in indexes) for row in found.rows]
-
-
 def test_facts(report: Report) -> None:
     facts = {name: value for name, value in report.facts.items() if not name.startswith("module.")}
     assert facts == {
@@ -71,24 +66,23 @@ def test_facts(report: Report) -> None:
 
 def test_the_largest_come_first(report: Report) -> None:
     names = ("name", "kind", "root", "instructions", "outputs", "operand_bytes", "result_bytes", "computation", "line")
-    assert rows(report, "fusions", *names) == [
+    assert columns(report.table("fusions"), *names) == [
         ("loop", "kLoop", "negate", 2, 1, 400, 400, "main", 27),
         ("last", "kLoop", "negate", 2, 1, 400, 400, "main", 28),
         ("two", "kInput", "tuple", 4, 2, 16, 32, "main", 23),
         ("in", "kLoop", "negate", 2, 1, 16, 16, "outer", 10),
     ]
-    assert rows(report, "fusions", "op_name", "source")[2] == ("exp", "a.py:9")
+    assert columns(report.table("fusions"), "op_name", "source")[2] == ("exp", "a.py:9")
 
 
 def test_by_kind(report: Report) -> None:
     """Each run of %big reads and writes 400 bytes; %outer reads 16 and writes 32, the fusion in it none by itself."""
     names = ("kind", "count", "multi_output", "runs", "bytes", "instructions", "operand_bytes", "result_bytes")
-    assert rows(report, "fusions_by_kind", *names) == [
+    assert columns(report.table("fusions_by_kind"), *names) == [
         ("kLoop", 3, 0, 3, 1600, 6, 816, 816),
         ("kInput", 1, 1, 1, 48, 4, 16, 32),
     ]
-    table = report.table("fusions_by_kind")
-    sums = dict(zip([column.name for column in table.columns], table.total or (), strict=True))
+    sums = totals(report.table("fusions_by_kind"))
     assert (sums["count"], sums["runs"], sums["bytes"]) == (4, 4, 1648)
 
 
@@ -129,8 +123,8 @@ ENTRY %main (p: f32[100]) -> (s32[], f32[100]) {
 def test_the_summary_shows_what_fusions_and_custom_calls_do_in_one_step() -> None:
     """A loop of 5: 5 x 800 bytes of the fusion; a marker moves nothing."""
     page = hlo_inspect.inspect(IN_A_LOOP, ("summary",), also=("cost",))
-    assert rows(page, "fusions_by_kind", "kind", "count", "runs", "bytes") == [("kLoop", 1, 5, 4000)]
-    assert rows(page, "custom_calls_by_target", "target", "count", "runs", "bytes") == [("pipeline_marker", 1, 5, 0)]
+    assert columns(page.table("fusions_by_kind"), "kind", "count", "runs", "bytes") == [("kLoop", 1, 5, 4000)]
+    assert columns(page.table("custom_calls_by_target"), "target", "count", "runs", "bytes") == [("pipeline_marker", 1, 5, 0)]
 
 
 def test_without_costs_the_summary_says_that_it_counts_what_is_printed() -> None:
@@ -143,12 +137,12 @@ def test_without_costs_the_summary_says_that_it_counts_what_is_printed() -> None
 
 
 def test_by_root(report: Report) -> None:
-    assert rows(report, "fusions_by_root", "kind", "root", "count") == [("kLoop", "negate", 3), ("kInput", "tuple", 1)]
+    assert columns(report.table("fusions_by_root"), "kind", "root", "count") == [("kLoop", "negate", 3), ("kInput", "tuple", 1)]
 
 
 def test_the_content_of_each_fused_computation_counts_once(report: Report) -> None:
     """`%big` is called twice, and holds its two instructions once."""
-    assert sorted(rows(report, "fusion_content", "opcode", "count")) == [
+    assert sorted(columns(report.table("fusion_content"), "opcode", "count")) == [
         ("exponential", 1),
         ("fusion", 1),
         ("negate", 2),
@@ -160,7 +154,7 @@ def test_the_content_of_each_fused_computation_counts_once(report: Report) -> No
 def test_custom_calls_by_target(report: Report) -> None:
     """One gemm has an operand of 16 bytes, the other two; each has a result of 16."""
     names = ("target", "count", "runs", "bytes", "operand_bytes", "result_bytes")
-    assert rows(report, "custom_calls_by_target", *names) == [("gemm", 2, 2, 80, 48, 32), ("mark", 1, 1, 32, 16, 16)]
+    assert columns(report.table("custom_calls_by_target"), *names) == [("gemm", 2, 2, 80, 48, 32), ("mark", 1, 1, 32, 16, 16)]
 
 
 @pytest.mark.parametrize("name", ["fusions_by_kind", "custom_calls_by_target"])
@@ -181,9 +175,9 @@ def test_a_computation_that_is_not_in_the_text() -> None:
     text = TEXT.replace("calls=%big", "calls=%gone")
     found = hlo_inspect.inspect(text, ("fusions",))
     names = ("name", "root", "instructions", "bytes")
-    assert rows(found, "fusions", *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
-    assert rows(found, "fusions_by_kind", "kind", "instructions", "bytes")[0] == ("kInput", 4, 48)
-    assert rows(found, "fusions_by_kind", "kind", "instructions", "bytes")[1] == ("kLoop", None, None)
+    assert columns(found.table("fusions"), *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
+    assert columns(found.table("fusions_by_kind"), "kind", "instructions", "bytes")[0] == ("kInput", 4, 48)
+    assert columns(found.table("fusions_by_kind"), "kind", "instructions", "bytes")[1] == ("kLoop", None, None)
     assert found.facts["fusions.count"] == 4
 
 
@@ -195,7 +189,7 @@ def test_no_fusions() -> None:
 
 def test_what_fusions_cost_in_one_step(report: Report) -> None:
     """One inside of another costs nothing by itself: its four FLOPs are the outer one's."""
-    assert rows(report, "fusions", "name", "runs", "flops", "bytes") == [
+    assert columns(report.table("fusions"), "name", "runs", "flops", "bytes") == [
         ("loop", 1, 100, 800),
         ("last", 1, 100, 800),
         ("two", 1, 4, 16 + 32),
@@ -205,7 +199,7 @@ def test_what_fusions_cost_in_one_step(report: Report) -> None:
 
 def test_equal_fusions_share_a_row(report: Report) -> None:
     assert report.table("fusions").page_as == "fusion_groups"
-    assert rows(report, "fusion_groups", "name", "sites", "runs", "flops", "bytes") == [
+    assert columns(report.table("fusion_groups"), "name", "sites", "runs", "flops", "bytes") == [
         ("* × 2", 2, 2, 200, 1600),
         ("two", 1, 1, 4, 48),
         ("in", 1, 1, 0, 0),
@@ -256,7 +250,7 @@ def test_what_is_updated_in_place_counts_the_part() -> None:
     first are larger: 256 KiB twice.
     """
     report = hlo_inspect.inspect(SCAN, "fusions")
-    assert rows(report, "fusions", "name", "runs", "bytes", "operand_bytes", "result_bytes") == [
+    assert columns(report.table("fusions"), "name", "runs", "bytes", "operand_bytes", "result_bytes") == [
         ("whole", 64, 64 * 2 * 65_536, 65_536, 65_536),
         ("in_place", 64, 64 * (2 * 4096 + 4), 262_144 + 4096 + 4, 262_144),
     ]
@@ -266,5 +260,5 @@ def test_without_the_entry_nothing_is_known_of_a_step() -> None:
     fused = "fused {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}"
     calling = "calling {\n  q = f32[8] parameter(0)\n  ROOT f = f32[8] fusion(q), kind=kLoop, calls=fused\n}"
     found = hlo_inspect.inspect(f"HloModule m\n\n{fused}\n\n{calling}\n\nother {{\n  p = f32[8]", "fusions")
-    assert rows(found, "fusions", "runs", "flops", "bytes") == [(None, None, None)]
-    assert rows(found, "fusions_by_kind", "kind", "runs", "flops", "bytes") == [("kLoop", None, None, None)]
+    assert columns(found.table("fusions"), "runs", "flops", "bytes") == [(None, None, None)]
+    assert columns(found.table("fusions_by_kind"), "kind", "runs", "flops", "bytes") == [("kLoop", None, None, None)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
+from tests.tables import totals
 
 ADD = """add (a: f32[], b: f32[]) -> f32[] {
   a = f32[] parameter(0)
@@ -33,8 +34,7 @@ def test_rows_and_total() -> None:
     """4 MiB over 8 A100 in a node, twice: 2·7/8 of them over 300 GB/s; over 2 nodes 1 of them over 25 GB/s."""
     report = hlo_inspect.inspect(PROGRAM, "time", profile="a100-sxm-80gb")
     table = report.table("collective_links")
-    names = [column.name for column in table.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    rows = table.records()
     size = 4 * 2**20
     assert [(row["kind"], row["axis"], row["level"], row["sent_a_run"], row["runs"]) for row in rows] == [
         ("all-reduce", "d0", "network", "to 32 MiB", 1),
@@ -48,14 +48,12 @@ def test_rows_and_total() -> None:
     small = 15e-6 + 56 / 87.7e9
     assert [row["estimate_s"] for row in rows[1:]] == pytest.approx([large, small])
     assert rows[1]["bus_bandwidth"] == pytest.approx(2 * size * 1.75 / large)
-    total = dict(zip(names, table.total or (), strict=True))
-    assert total["bound_s"] == pytest.approx(report.facts["time.collective_s"])
+    assert totals(table)["bound_s"] == pytest.approx(report.facts["time.collective_s"])
 
 
 def test_what_has_no_estimate_is_not_counted_as_nothing() -> None:
     table = hlo_inspect.inspect(PROGRAM, "time", profile="mi300x").table("collective_links")
-    names = [column.name for column in table.columns]
-    found = [dict(zip(names, row, strict=True)) for row in table.rows]
+    found = table.records()
     assert {row["estimate_s"] for row in found} == {None}
     assert {row["bus_bandwidth"] for row in found} == {None}
     assert all(row["bound_s"] for row in found)

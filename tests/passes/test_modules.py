@@ -18,12 +18,6 @@ def listed(*reports: Report) -> Report:
     return modules.report("dumps")
 
 
-def rows(*reports: Report) -> list[dict[str, Any]]:
-    table = listed(*reports).table("modules")
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in table.rows]
-
-
 def made(name: str, lines: int, path: str = "a.txt", first_line: int = 1, **facts: Any) -> Report:
     known = {name.replace("__", "."): value for name, value in facts.items()}
     findings = (Finding("HI002", "error", "cut off"), Finding("HI102", "info", "unused"))
@@ -42,7 +36,11 @@ def test_the_report_is_about_all_of_them() -> None:
 
 
 def test_a_row_has_what_the_passes_say() -> None:
-    (row,) = rows(made("a", 5, "d/module_0001.jit_f.cpu_after_optimizations.txt", 4, module__devices=8, params__leaf_count=3))
+    (row,) = (
+        listed(made("a", 5, "d/module_0001.jit_f.cpu_after_optimizations.txt", 4, module__devices=8, params__leaf_count=3))
+        .table("modules")
+        .records()
+    )
     assert (row["name"], row["lines"], row["devices"], row["parameters"]) == ("a", 5, 8, 3)
     assert (row["findings"], row["errors"], row["warnings"]) == (2, 1, 0)
     assert row["path"] == "d/module_0001.jit_f.cpu_after_optimizations.txt:4"
@@ -53,7 +51,7 @@ def test_a_row_has_what_the_passes_say() -> None:
 def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
     facts: dict[str, Any] = {"collectives__executed_count": None, "collectives__executed_count__lower_bound": 3}
     facts = {name.replace("__lower_bound", ".lower_bound"): value for name, value in facts.items()}
-    first, second = rows(made("a", 5, **facts), made("b", 4, collectives__executed_count=2))
+    first, second = listed(made("a", 5, **facts), made("b", 4, collectives__executed_count=2)).table("modules").records()
     assert (first["collectives"], first["collectives_lower_bound"]) == (None, 3)
     assert (second["collectives"], second["collectives_lower_bound"]) == (2, 2)
     report = listed(made("a", 5, **facts))
@@ -61,7 +59,11 @@ def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
 
 
 def test_a_stage_without_a_name_that_tells_it() -> None:
-    first, second = rows(made("a", 5, module__is_scheduled=True), made("b", 4, module__is_scheduled=False, fusions__count=0))
+    first, second = (
+        listed(made("a", 5, module__is_scheduled=True), made("b", 4, module__is_scheduled=False, fusions__count=0))
+        .table("modules")
+        .records()
+    )
     assert (first["stage"], second["stage"]) == ("optimized", None)
 
 
@@ -70,6 +72,6 @@ def test_figures_of_a_dump() -> None:
     1 all-to-all, 1 collective-permute and 1 reduce-scatter.
     """
     (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=(*PASSES, "cost"))
-    (row,) = rows(report)
+    (row,) = listed(report).table("modules").records()
     assert (row["name"], row["lines"], row["devices"]) == ("jit_step", report.input.lines, 8)
     assert (row["parameters"], row["argument_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)

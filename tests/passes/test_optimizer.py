@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Table, Value
+from hlo_inspect.report.model import Report, Value
 from tests.analysis.optimizer.programs import entry_of, report_of, step_of, text_of
+from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
 PROGRAMS = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["programs"]
@@ -20,11 +21,6 @@ CASES = [
     if (truth := {fact: value for fact, value in facts.items() if fact.startswith("optimizer.")})
     for path in sorted(DATA.glob(f"*/{name}.*.txt"))
 ]
-
-
-def column(table: Table, name: str) -> list[Value]:
-    index = [one.name for one in table.columns].index(name)
-    return [row[index] for row in table.rows]
 
 
 def report(name: str) -> Report:

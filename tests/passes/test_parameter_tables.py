@@ -6,16 +6,10 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.passes.parameter_tables import joined_path
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 from tests.analysis.optimizer.programs import ADAM, changed, step_of
 
 KIB = 1024
-
-
-def dicts(report: Report, table: str) -> list[dict[str, Value]]:
-    found = report.table(table)
-    names = [column.name for column in found.columns]
-    return [dict(zip(names, row, strict=True)) for row in found.rows]
 
 
 def adam(*also: str) -> Report:
@@ -27,7 +21,9 @@ def adam(*also: str) -> Report:
 def test_totals_by_role() -> None:
     """Roles in the order of a training step; what no rule names is an input. Rows add up to the facts."""
     report = adam("optimizer")
-    rows = {row["role"]: (row["arrays"], row["bytes"], row["donated_bytes"]) for row in dicts(report, "params_by_role")}
+    rows = {
+        row["role"]: (row["arrays"], row["bytes"], row["donated_bytes"]) for row in report.table("params_by_role").records()
+    }
     assert list(rows)[:3] == ["weight", "first_moment", "second_moment"]
     assert rows["weight"] == rows["first_moment"] == (1, 16 * KIB, 16 * KIB)
     assert rows["second_moment"] == (1, 16 * KIB, 0)
@@ -37,12 +33,12 @@ def test_totals_by_role() -> None:
 
 
 def test_without_data_flow_there_are_no_roles() -> None:
-    assert {row["role"] for row in dicts(adam(), "params_by_role")} == {"parameter"}
+    assert {row["role"] for row in adam().table("params_by_role").records()} == {"parameter"}
 
 
 def test_each_array_is_in_one_of_two_tables() -> None:
     report = adam("optimizer")
-    kept, given = dicts(report, "params_not_donated"), dicts(report, "params_donated")
+    kept, given = report.table("params_not_donated").records(), report.table("params_donated").records()
     assert ("second_moment", "not asked for: an output fits it") in [(row["role"], row["not_donated_because"]) for row in kept]
     assert [(row["role"], row["numbers"]) for row in given] == [("weight", "0"), ("first_moment", "1")]
     assert sum(int(str(row["arrays"])) for row in kept + given) == report.facts["params.leaf_count"]
@@ -57,7 +53,7 @@ def test_equal_arrays_are_one_row() -> None:
     ]
     results = ", ".join(f"%p{n}" for n in range(4))
     text = "HloModule m\n\nENTRY %main {\n" + "\n".join([*lines, f"  ROOT %t = () tuple({results})", "}", ""])
-    rows = dicts(hlo_inspect.inspect(text, "params"), "params_not_donated")
+    rows = hlo_inspect.inspect(text, "params").table("params_not_donated").records()
     assert [(row["shape"], row["arrays"], row["bytes"], row["numbers"], row["path"]) for row in rows] == [
         ("f32[64,64]", 1, 16 * KIB, "2", "params['layers'][2]['w']"),
         ("f32[8,8]", 3, 3 * 256, "0-1, 3", "params['layers'][*]['w']"),
@@ -66,7 +62,7 @@ def test_equal_arrays_are_one_row() -> None:
 
 def test_outputs_in_donated_buffers_are_one_row() -> None:
     """They repeat the parameters. What is new has a row for each shape."""
-    rows = dicts(adam("optimizer"), "output_groups")
+    rows = adam("optimizer").table("output_groups").records()
     assert [(row["shape"], row["arrays"], row["bytes"], row["in_the_buffer_of"]) for row in rows] == [
         ("f32[64,64]", 2, 32 * KIB, "0-1"),
         ("f32[64,64]", 1, 16 * KIB, ""),
@@ -109,4 +105,4 @@ def test_a_path_that_all_parameters_have_is_none(first: str, second: str, paths:
         f"HloModule m\n\nENTRY %main {{\n  %p = f32[8] parameter(0), {first}\n  %q = f32[8] parameter(1), {second}\n"
         "  ROOT %n = f32[8] add(%p, %q)\n}\n"
     )
-    assert [row["path"] for row in dicts(hlo_inspect.inspect(text, "params"), "params")] == paths
+    assert [row["path"] for row in hlo_inspect.inspect(text, "params").table("params").records()] == paths

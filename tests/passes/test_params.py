@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 
 STATE = """HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {1}) }
 
@@ -24,12 +24,6 @@ ENTRY %main (w: f32[16,32], pair: (s32[], bf16[64]), mask: pred[100], x: f32[4,2
 
 def params(text: str) -> Report:
     return hlo_inspect.inspect(text, ("params",))
-
-
-def dicts(report: Report, table: str) -> list[dict[str, Value]]:
-    found = report.table(table)
-    names = [column.name for column in found.columns]
-    return [dict(zip(names, row, strict=True)) for row in found.rows]
 
 
 def entry(*lines: str, header: str = "") -> str:
@@ -61,7 +55,7 @@ def test_facts() -> None:
 
 def test_the_table_of_parameters() -> None:
     """One row a leaf by number; a tile of 8x128 makes 4096 bytes of 32."""
-    rows = dicts(params(STATE), "params")
+    rows = params(STATE).table("params").records()
     columns = (
         "number",
         "index",
@@ -92,7 +86,7 @@ def test_the_table_of_parameters() -> None:
 
 
 def test_the_table_of_outputs() -> None:
-    rows = dicts(params(STATE), "outputs")
+    rows = params(STATE).table("outputs").records()
     assert [(row["index"], row["shape"], row["bytes"], row["aliased_parameter"]) for row in rows] == [
         ("{0}", "f32[16,32]", 2048, "0"),
         ("{1}", "f32[4,2]", 32, ""),
@@ -150,7 +144,7 @@ def test_a_size_that_is_not_known_is_none_with_a_reason() -> None:
     unknown = {fact for fact, value in report.facts.items() if value is None and not fact.startswith("module.")}
     assert unknown == {"params.bytes", "outputs.bytes"}
     assert all(any(note.startswith(f"{fact}: ") for note in report.notes) for fact in unknown)
-    assert [row["bytes"] for row in dicts(report, "params")] == [None]
+    assert [row["bytes"] for row in report.table("params").records()] == [None]
     assert report.facts["params.count"] == 1
 
 
@@ -192,7 +186,7 @@ def test_an_entry_that_is_cut_off() -> None:
     }
     assert "params.count: the text ends before the end of the entry computation" in report.notes
     assert "outputs.count: the text ends before the result of the entry computation" in report.notes
-    (row,) = dicts(report, "params")
+    (row,) = report.table("params").records()
     assert (row["donated"], row["not_donated_because"]) == (False, "the text ends before the result")
     assert report.table("outputs").title == "Outputs (not in the text)"
 
@@ -210,8 +204,8 @@ def test_without_the_whole_header_nothing_tells_what_is_donated(header: str) -> 
     assert {report.facts[name] for name in DONATION} == {None}
     assert report.facts.get("params.donated_bytes.lower_bound", 0) == 4096 * aliases
     assert "params.aliased_count: the text lacks the header, or a part of it, which names what is donated" in report.notes
-    assert [row["donated"] for row in dicts(report, "params")] == [True if aliases else None, None]
-    assert [row["aliased_parameter"] for row in dicts(report, "outputs")] == ["0" if aliases else None]
+    assert [row["donated"] for row in report.table("params").records()] == [True if aliases else None, None]
+    assert [row["aliased_parameter"] for row in report.table("outputs").records()] == ["0" if aliases else None]
     assert not {"HI101", "HI505"} & {finding.rule for finding in report.findings}
     (buffers,) = [table for table in hlo_inspect.inspect(text).tables if table.name == "buffers"]
     assert buffers.rows[1][1] is None and buffers.rows[0][1:] == (2, 8192)

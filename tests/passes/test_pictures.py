@@ -12,6 +12,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes.tree_tables import MAX_DEPTH, MAX_NODES, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.report.model import Report
+from tests.tables import totals
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -229,8 +230,7 @@ def test_tables_of_collectives_add_up_to_the_facts(dump: str, table: str) -> Non
     if not report.facts["collectives.count"]:
         assert table not in [one.name for one in report.tables]
         return
-    found = report.table(table)
-    total = dict(zip([column.name for column in found.columns], found.total or (), strict=True))
+    total = totals(report.table(table))
     for column, fact in (("runs", "count"), ("executed_operand_bytes",) * 2, ("executed_wire_bytes",) * 2):
         assert total[column] == report.facts[f"collectives.executed_{fact.removeprefix('executed_')}"]
 

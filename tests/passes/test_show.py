@@ -12,6 +12,7 @@ from hlo_inspect.report.model import Report, Value
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
 from hlo_inspect.report.terminal import render_terminal
+from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -87,12 +88,8 @@ def block(report: Report) -> dict[str, str]:
     return {row.label: headline_text(row).replace("\u00a0", " ") for row in report.headline}
 
 
-def column(report: Report, table: str, name: str) -> list[Value]:
-    return [record[name] for record in report.table(table).records()]
-
-
 def around(report: Report) -> tuple[set[Value], set[Value]]:
-    return set(column(report, "feeds", "name")), set(column(report, "reads", "name"))
+    return set(column(report.table("feeds"), "name")), set(column(report.table("reads"), "name"))
 
 
 def test_the_block_says_what_an_instruction_is() -> None:
@@ -153,7 +150,7 @@ def test_a_fusion_is_one_line() -> None:
     report = show("fusion.1", depth=1)
     assert block(report)["computes"] == "loop * (2 - 0.1)"
     assert around(report) == ({"loop", "n"}, {"dot.4"})
-    assert column(show("dot.4", depth=1), "feeds", "expression") == ["loop * (2 - 0.1)", None]
+    assert column(show("dot.4", depth=1).table("feeds"), "expression") == ["loop * (2 - 0.1)", None]
 
 
 def test_inside_of_a_fusion_its_instructions_are_shown() -> None:
@@ -177,8 +174,8 @@ def test_what_no_run_of_the_entry_reaches() -> None:
 
 def test_depth() -> None:
     assert around(show("dot.4", depth=0)) == (set(), set())
-    assert column(show("dot.4", depth=3), "feeds", "name") == ["fusion.1", "gather", "loop", "n", "w", "v", "twice"]
-    assert column(show("dot.4", depth=3), "feeds", "steps") == [1, 1, 2, 2, 2, 3, 3]
+    assert column(show("dot.4", depth=3).table("feeds"), "name") == ["fusion.1", "gather", "loop", "n", "w", "v", "twice"]
+    assert column(show("dot.4", depth=3).table("feeds"), "steps") == [1, 1, 2, 2, 2, 3, 3]
 
 
 def test_a_parameter_with_the_finding_that_names_it() -> None:
@@ -198,20 +195,20 @@ def test_live_ranges_and_times() -> None:
     "asked", ["dot.4", "%dot.4", "45", "dot", "d*.4", "*layer*", "jit(step)/jvp(layer)/dot_general", "dot.4{}", "dot.* × 1"]
 )
 def test_ways_to_name_an_instruction(asked: str) -> None:
-    assert column(show(asked), "show", "name") == ["dot.4"]
+    assert column(show(asked).table("show"), "name") == ["dot.4"]
 
 
 def test_several_that_fit_are_listed() -> None:
     report = show("constant")
-    assert column(report, "show", "name") == ["tenth", "one", "limit", "zero", "n", "q"]
-    assert column(report, "show", "computation") == ["scaled", "body", "condition", "main", "main", "main"]
-    assert column(report, "show", "runs") == [None, 5, 6, 1, 1, 1]
+    assert column(report.table("show"), "name") == ["tenth", "one", "limit", "zero", "n", "q"]
+    assert column(report.table("show"), "computation") == ["scaled", "body", "condition", "main", "main", "main"]
+    assert column(report.table("show"), "runs") == [None, 5, 6, 1, 1, 1]
     assert headline_text(report.headline[0]).startswith("6\u00a0instructions fit 'constant'")
 
 
 def test_a_name_in_several_computations() -> None:
     report = show("p", TWO)
-    assert column(report, "show", "line") == [3, 7]
+    assert column(report.table("show"), "line") == [3, 7]
     assert headline_text(report.headline[0]).startswith("2\u00a0instructions are called p:")
 
 
@@ -235,9 +232,9 @@ def test_what_is_not_there(asked: str, message: str) -> None:
 
 def test_the_ways_between_two() -> None:
     report = show("v", to="total")
-    assert column(report, "ways", "way") == ["param 1 x → loop → fusion.1 → dot.4 → total"]
-    assert column(report, "ways", "lines") == ["37 → 40 → 44 → 45 → 47"]
-    assert set(column(report, "graph_nodes", "name")) == {"v", "loop", "twice", "fusion.1", "dot.4", "total"}
+    assert column(report.table("ways"), "way") == ["param 1 x → loop → fusion.1 → dot.4 → total"]
+    assert column(report.table("ways"), "lines") == ["37 → 40 → 44 → 45 → 47"]
+    assert set(column(report.table("graph_nodes"), "name")) == {"v", "loop", "twice", "fusion.1", "dot.4", "total"}
 
 
 def test_no_way_and_one_backwards() -> None:
@@ -292,12 +289,12 @@ def test_the_row_of_an_instruction(dump: str, name: str, row: dict[str, Value]) 
 
 def test_the_picture_is_of_what_is_around() -> None:
     report = show("fusion.1", depth=1)
-    names = column(report, "graph_nodes", "name")
+    names = column(report.table("graph_nodes"), "name")
     assert names == ["fusion.1", "n", "loop", "dot.4"]
     edges = {(names[int(source)], names[int(target)]) for source, target in report.table("graph_edges").rows}  # type: ignore[arg-type]
     assert edges == {("n", "fusion.1"), ("loop", "fusion.1"), ("fusion.1", "dot.4")}
     of_value = show("out", depth=1)  # which makes no array by itself: it stands between what makes and what reads it
-    names = column(of_value, "graph_nodes", "name")
+    names = column(of_value.table("graph_nodes"), "name")
     edges = {(names[int(source)], names[int(target)]) for source, target in of_value.table("graph_edges").rows}  # type: ignore[arg-type]
     assert edges == {("loop", "out"), ("out", "twice"), ("out", "fusion.1")}
 

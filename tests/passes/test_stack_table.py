@@ -9,6 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report import FORMATS
 from hlo_inspect.report.options import RenderOptions
+from tests.tables import column
 
 TEXT = """HloModule m, num_partitions=2
 
@@ -51,9 +52,7 @@ def page(*, verbose: bool) -> str:
 def test_each_stack_stands_once() -> None:
     """Two collectives of one stack: the user's line is the caller of the library's."""
     report = hlo_inspect.inspect(TEXT, "collectives")
-    assert {
-        row[[c.name for c in report.table("collectives").columns].index("source")] for row in report.table("collectives").rows
-    } == {"/train/main.py:10"}
+    assert set(column(report.table("collectives"), "source")) == {"/train/main.py:10"}
     assert report.table("call_stacks").rows == (
         ("/train/main.py:10", 0, "/venv/lib/python3.11/site-packages/jax/_src/lax/parallel.py:99", "psum"),
         ("/train/main.py:10", 1, "/train/main.py:10", "main"),

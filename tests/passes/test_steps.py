@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from tests.tables import totals
 
 DATA = Path(__file__).parents[1] / "data"
 BESIDE = Path(__file__).parents[3] / "shared/dumps"
@@ -84,10 +85,7 @@ def test_step(path: Path, step: Step) -> None:
     assert {kind: one for kind, one in found.items() if one[0]} == step
     total = [sum(column) for column in zip(*step.values(), strict=True)]
     assert [report.facts[f"collectives.{figure}"] for figure in figures] == total
-    by_kind = report.table("collectives_by_kind")
-    names = [column.name for column in by_kind.columns]
-    sums = dict(zip(names, by_kind.total or (), strict=True))
+    sums = totals(report.table("collectives_by_kind"))
     assert [sums[name] for name in ("sites", "runs", "executed_operand_bytes", "executed_wire_bytes")] == total
-    groups = report.table("collective_groups")
-    sums = dict(zip([column.name for column in groups.columns], groups.total or (), strict=True))
+    sums = totals(report.table("collective_groups"))
     assert [sums[name] for name in ("sites", "runs", "executed_operand_bytes", "executed_wire_bytes")] == total

@@ -12,6 +12,7 @@ import hlo_inspect
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.passes.time_tables import resources_table
 from hlo_inspect.report.model import Amount, Report, Value
+from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"
@@ -32,12 +33,8 @@ def number(value: Value) -> float:
     return value
 
 
-def column(found: Report, table: str, name: str) -> list[Value]:
-    return [row[name] for row in found.table(table).records()]
-
-
 def total(found: Report, table: str, name: str) -> float:
-    return sum(value for value in column(found, table, name) if isinstance(value, int | float))
+    return sum(value for value in column(found.table(table), name) if isinstance(value, int | float))
 
 
 @pytest.mark.parametrize("path", [GATHERED, SCAN, DATA / "tpu/gathered_matmul.after.txt", DATA / "gpu/scan_forward.after.txt"])
@@ -101,7 +98,7 @@ def test_runs_of_exposed_collectives_in_a_loop_of_unknown_length() -> None:
 
 def test_what_is_busy_and_what_binds() -> None:
     found = report(GATHERED)
-    busy = dict(zip(column(found, "resources", "resource"), column(found, "resources", "busy_s"), strict=True))
+    busy = dict(zip(column(found.table("resources"), "resource"), column(found.table("resources"), "busy_s"), strict=True))
     assert busy["matrix unit"] == pytest.approx(2 * 2 * 4096 * 2048 * 8192 / 989.4e12)
     assert busy["nvlink"] == pytest.approx((2 * 3 * 2**23 + 3 * 2**22) / 450e9)
     (binds,) = (row for row in found.headline if row.label == "binds")
@@ -244,8 +241,8 @@ def test_in_a_loop_whose_count_is_not_known_resources_are_lower_bounds() -> None
     assert rows["nvlink"]["busy_s_lower_bound"] == pytest.approx(4 * 4096 / 450e9)
     assert [rows["nvlink"][name] for name in ("of_bound", "of_estimate")] == [None, None]
     for table in ("step", "time_by_scope"):
-        assert set(column(found, table, "share")) == {None}, table
-    assert set(column(found, "step", "bound_share")) == {None}
+        assert set(column(found.table(table), "share")) == {None}, table
+    assert set(column(found.table("step"), "bound_share")) == {None}
 
 
 def test_of_a_conditional_the_shorter_branch_at_least() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from tests.tables import columns, totals
 
 DATA = Path(__file__).parents[1] / "data"
 DUMPS = sorted(json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"])
@@ -52,8 +53,7 @@ DOT = 2 * 2**24
 
 def rows(report: Report, table: str, *names: str) -> dict[Value, tuple[object, ...]]:
     found = report.table(table)
-    at = [[column.name for column in found.columns].index(name) for name in names]
-    return {row[0]: tuple(row[index] for index in at) for row in found.rows}
+    return {row[0]: values for row, values in zip(found.rows, columns(found, *names), strict=True)}
 
 
 def test_one_row_a_kernel() -> None:
@@ -153,8 +153,7 @@ def test_a_collective_without_a_bound_takes_no_known_time() -> None:
 def test_rows_add_up_to_what_the_module_costs(name: str) -> None:
     for report in hlo_inspect.inspect_all(DATA / name, ("top", "cost")):
         for table in ("kernels", "kernel_groups"):
-            found = report.table(table)
-            sums = dict(zip([column.name for column in found.columns], found.total or (), strict=False))
+            sums = totals(report.table(table))
             for column, fact in (("flops", "flops"), ("bytes", "bytes_accessed"), ("matmul_flops", "matmul_flops")):
                 if sums.get(column) is not None and not report.facts["cost.unknown_custom_calls"]:
                     assert sums[column] == report.facts[f"cost.executed_{fact}"]

@@ -10,17 +10,11 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from tests.tables import columns
 
 DATA = Path(__file__).parents[1] / "data/workloads"
 SIMAI, ASTRA_SIM = DATA / "simai.txt", DATA / "astra_sim.txt"
 HLO = "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n"
-
-
-def rows(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
-    found = report.table(table)
-    at = [[column.name for column in found.columns].index(name) for name in names]
-    return [tuple(row[index] for index in at) for row in found.rows]
 
 
 def test_every_fact_of_a_file_for_simai() -> None:
@@ -78,7 +72,9 @@ def test_collectives_of_a_file_for_simai() -> None:
     assert facts["collectives.all-to-all.executed_wire_bytes"] == 2 * 16
     assert facts["collectives.collective-permute.count"] == 0
     assert facts["collectives.axis.dp.executed_wire_bytes"] == 2250
-    assert rows(report, "collectives", "name", "kind", "runs", "executed_operand_bytes", "group_size", "phase")[:3] == [
+    assert columns(report.table("collectives"), "name", "kind", "runs", "executed_operand_bytes", "group_size", "phase")[
+        :3
+    ] == [
         ("grad_param_comm", "reduce-scatter", 1, 2000, 4, "weight gradient"),
         ("grad_gather", "all-gather", 1, 1000, 4, "weight gradient"),
         ("attention_layer2", "all-reduce", 2, 128, 2, "forward"),
@@ -87,12 +83,17 @@ def test_collectives_of_a_file_for_simai() -> None:
 
 def test_rows_are_grouped_and_add_up() -> None:
     report = hlo_inspect.inspect(SIMAI, "workload")
-    assert rows(report, "workload", "name", "rows", "compute", "bytes")[:3] == [
+    assert columns(report.table("workload"), "name", "rows", "compute", "bytes")[:3] == [
         ("grad_param_comm", 1, 3, 2000),
         ("grad_gather", 1, 3, 1000),
         ("attention_layer2", 2, 2000, 256),
     ]
-    assert rows(report, "workload_layers", "layer", "rows", "compute", "bytes")[0] == ("attention_layer#", 3, 3000, 384)
+    assert columns(report.table("workload_layers"), "layer", "rows", "compute", "bytes")[0] == (
+        "attention_layer#",
+        3,
+        3000,
+        384,
+    )
     for table, column, fact in (
         ("workload", "bytes", "workload.bytes"),
         ("workload", "rows", "workload.rows"),
@@ -101,13 +102,13 @@ def test_rows_are_grouped_and_add_up() -> None:
         ("workload_collectives", "bytes", "workload.bytes"),
         ("workload_unknown", "bytes", "workload.unknown_bytes"),
     ):
-        assert sum(int(str(row[0])) for row in rows(report, table, column)) == report.facts[fact]
+        assert sum(int(str(row[0])) for row in columns(report.table(table), column)) == report.facts[fact]
 
 
 def test_the_pipeline_is_a_group_beside_the_cells() -> None:
     """pp_comm bytes, 2 x vpp x ga times."""
     report = hlo_inspect.inspect(SIMAI, "workload")
-    assert rows(report, "workload_groups", "group", "devices", "count", "bytes")[-1] == ("PP", 2, 24, 24 * 4096)
+    assert columns(report.table("workload_groups"), "group", "devices", "count", "bytes")[-1] == ("PP", 2, 24, 24 * 4096)
 
 
 def test_groups_are_those_of_one_policy_only() -> None:

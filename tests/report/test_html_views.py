@@ -228,6 +228,6 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     (trace,) = traces(drawn)
     assert trace["y"] == [500, 700, None]
     (text,) = [one.text for one in figures.measures if one.label == "FLOPs"]
-    assert text == "FLOPs behind each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
+    assert text == "FLOPs after each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
     assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
     assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]

@@ -6,6 +6,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report
+from tests.tables import column
 
 HEADER = "HloModule m, num_partitions=4\n\n"
 ADD = """add {
@@ -29,12 +30,6 @@ def findings(report: Report) -> list[tuple[str, int | None]]:
     return [(finding.rule, finding.location.line if finding.location else None) for finding in report.findings]
 
 
-def column(report: Report, name: str) -> list[object]:
-    table = report.table("collectives")
-    at = [column.name for column in table.columns].index(name)
-    return [row[at] for row in table.rows]
-
-
 def reasons(report: Report, fact: str) -> list[str]:
     return [note for note in report.notes if note.startswith(f"{fact}:")]
 
@@ -49,15 +44,18 @@ def test_a_group_with_a_device_outside_of_the_program() -> None:
     assert (report.facts["mesh.shape"], report.facts["mesh.order"]) == (None, None)
     assert "r (line 11): it names device 4" in reasons(report, "mesh.shape")[0]
     assert (report.facts["collectives.count"], report.facts["collectives.operand_bytes"]) == (2, 64)
-    assert (column(report, "group_size"), column(report, "wire_bytes")) == ([2, None], [32, None])
-    assert column(report, "axis") == [None, None]
+    assert (column(report.table("collectives"), "group_size"), column(report.table("collectives"), "wire_bytes")) == (
+        [2, None],
+        [32, None],
+    )
+    assert column(report.table("collectives"), "axis") == [None, None]
 
 
 def test_a_pair_with_a_device_outside_of_the_program() -> None:
     permute = "c = f32[8]{0} collective-permute(p), channel_id=3, source_target_pairs={{0,1},{1,9}}"
     report = reported("p = f32[8]{0} parameter(0)", permute, f"ROOT {GATHER}")
     assert findings(report) == [("HI203", 11)]
-    assert column(report, "axis") == [None, "d1"]
+    assert column(report.table("collectives"), "axis") == [None, "d1"]
     assert (report.facts["mesh.shape"], report.facts["collectives.wire_bytes"]) == ("2x2", 64)
 
 
@@ -113,7 +111,7 @@ odd {
 )
 def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str]) -> None:
     report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
-    assert (column(report, "axis"), findings(report)) == (labels, [])
+    assert (column(report.table("collectives"), "axis"), findings(report)) == (labels, [])
     assert report.facts["mesh.shape"] == "2x2"
 
 
@@ -128,7 +126,7 @@ def test_a_given_mesh_that_cuts_the_devices_otherwise_is_a_finding() -> None:
     text = f"{HEADER}ENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n  ROOT {GATHER}\n}}\n"
     text = text.replace("num_partitions=4", "num_partitions=6").replace("{{0,1},{2,3}}", "{{0,1,2},{3,4,5}}")
     report = hlo_inspect.inspect(text, "collectives", mesh="data=3,model=2")
-    assert (column(report, "axis"), findings(report)) == (["d1"], [("HI205", 1)])
+    assert (column(report.table("collectives"), "axis"), findings(report)) == (["d1"], [("HI205", 1)])
     assert "does not fit the 2x3 devices of the program" in report.findings[0].message
 
 

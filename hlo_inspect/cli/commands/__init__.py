@@ -1,4 +1,4 @@
-"""The commands, in one explicit list: the passes, and others of which each is a file here that is imported when it runs."""
+"""The commands, in one explicit list: the passes, and others, each a file here that is imported when it runs."""
 
 from __future__ import annotations
 

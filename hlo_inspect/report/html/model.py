@@ -14,7 +14,7 @@ Figure = Mapping[str, object]
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One of several figures of a picture, such as that of FLOPs and that of bytes; `label` is on its button. `text` has its
-    figures for who cannot see it; where it is empty, the text of the picture stands.
+    figures for readers who cannot see it; where it is empty, that of the picture is used.
     """
 
     label: str
@@ -26,8 +26,9 @@ class Measure:
 class Chart:
     """A picture of one table of the report.
 
-    `name` is unique in a view, `sentence` says what to see in it, and `text` its figures for who cannot see it. `table` is the
-    name of the table. `measures` are the figures to choose from, of which the first is `figure`; empty where there is one.
+    `name` is unique in a view, `sentence` says what to see in it, and `text` has its figures for readers who cannot see it.
+    `table` is the name of the table. `measures` are the figures to choose from, the first of them `figure`; empty where there
+    is only one.
     `height` is in pixels; the width is that of the page. The `customdata` of a mark is `TABLE:ROW`, the row it is about.
     """
 
@@ -51,7 +52,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a view under a heading: pictures, then tables by their names, of which those that a view lacks are left out.
+    """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
 
     `text` says what the section is about, and above it stand the first lines of the page of `command`. Where it has neither
     pictures nor rows, `nothing` says why. The first table is open where there is no picture, or the section `opens_table`.

@@ -212,11 +212,11 @@ def _nothing_changed(report: Report) -> str:
 # -- several modules or pairs ----------------------------------------------------------------------------------------------
 
 LISTS = ("modules", "pairs")
-"""The tables of which a report is an index."""
+"""The tables of reports that are an index."""
 
 
 def index_section(report: Report, views: int, entries: int) -> PageSection:
-    """The section of a list, of which so many `entries` have one of the `views`."""
+    """The section of a list of `entries` modules or pairs, `views` of which have a view."""
     tables = tuple(table.name for table in report.tables)
     what = "pairs" if "pairs" in tables else "modules"
     text = f"Each of the {what} has a page of its own in this file."

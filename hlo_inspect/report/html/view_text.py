@@ -13,7 +13,7 @@ from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text, input_details, module_details, reasons_of_unknown, split_headline
 
 BEHIND_NAMES = frozenset({"instructions", "call_stacks"})
-"""Tables that tell about the names of others."""
+"""Tables that describe what other tables name."""
 
 _LINES = "finding_lines"
 _STATIC_ROWS = 40  # of a table that pages show whole, too: it can be long

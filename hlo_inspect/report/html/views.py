@@ -1,6 +1,6 @@
 """Reports → the views of a page.
 
-The order of the reports says what belongs together: behind that of a module what compiler passes did to it, behind that of a
+The order of the reports says what belongs together: after that of a module what compiler passes did to it, after that of a
 comparison those of its two modules, and the list of all at the end.
 """
 
@@ -18,7 +18,7 @@ from hlo_inspect.report.model import Report, Table, Value
 from hlo_inspect.report.page import module_name
 
 MOST_VIEWS = 100
-"""So many modules or pairs have a view; the index has all."""
+"""At most this many modules or pairs have a view; the index has all."""
 
 DOCUMENTATION, HISTORY, DIFFERENCE = "rule", "history", "diff"
 """The commands of reports that are the documentation of findings, what passes did to a module, and a comparison."""

@@ -9,6 +9,7 @@ import pytest
 
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, constant, shortest
 from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, overview_of, report_of, step_of, text_of
+from tests.tables import column
 
 
 def test_weights_left_out_of_the_decay_are_of_the_same_rule() -> None:
@@ -93,9 +94,7 @@ NAMES = {
 
 
 def rates_of(text: str) -> set[object]:
-    table = report_of(text).table("optimizer")
-    index = [column.name for column in table.columns].index("rate")
-    return {row[index] for row in table.rows}
+    return set(column(report_of(text).table("optimizer"), "rate"))
 
 
 @pytest.mark.parametrize("stage", STAGES)

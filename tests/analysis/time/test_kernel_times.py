@@ -9,6 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from tests.tables import columns
 
 PROFILE = """title: Round figures
 maker: MAKER
@@ -50,10 +51,8 @@ class Machine:
 
 
 def times(report: Report) -> dict[Value, tuple[object, ...]]:
-    table = report.table("kernels")
-    names = [column.name for column in table.columns]
-    at = [names.index(name) for name in ("bound_s_lower_bound", "estimate_s", "compiler_s", "bound_by")]
-    return {row[0]: tuple(row[index] for index in at) for row in table.rows}
+    name, *values = "name", "bound_s_lower_bound", "estimate_s", "compiler_s", "bound_by"
+    return {row[0]: row[1:] for row in columns(report.table("kernels"), name, *values)}
 
 
 @pytest.fixture
@@ -298,8 +297,7 @@ def test_the_compilers_estimates_of_a_dump(dump: Path) -> None:
     text = dump.read_text(encoding="utf-8")
     stated = re.findall(r'kind=k(?:Loop|Output).*"estimated_cycles":"(\d+)"', text)
     report = hlo_inspect.inspect(dump, "top", profile="tpu-v5e")
-    table = report.table("kernels")
-    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    rows = report.table("kernels").records()
     fusions = [row for row in rows if row["fusion_kind"] in ("kLoop", "kOutput")]
     cycles = [round(number(row["compiler_s"]) / number(row["runs"] or 1) * 1.5e9) for row in fusions]
     assert sorted(cycles) == sorted(map(int, stated))

@@ -65,7 +65,7 @@ def lines_axis(labels: Sequence[Value]) -> Layout:
 
 
 def bars_height(lines: int) -> int:
-    """How high a figure with so many lines is."""
+    """The height of a figure with `lines` lines, in pixels."""
     return _AROUND + LINE * max(2, lines)
 
 

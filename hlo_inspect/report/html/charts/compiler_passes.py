@@ -1,4 +1,4 @@
-"""Compiler passes from left to right: the collectives behind each, and the other figures of the module."""
+"""Compiler passes from left to right: the collectives after each, and the other figures of the module."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MOST_TICKS, _MOST_WORDS = 16, 24
 
 
 def collectives_by_pass_chart(tables: Tables) -> Chart | None:
-    """Bars of the collectives behind each pass."""
+    """Bars of the collectives after each pass."""
     rows = rows_of(tables, _HISTORY)
     kinds = [kind for kind in PALETTE if any(row[_column(kind)] for row in rows)]  # each kind of collective has a colour
     if not kinds:
         return None
     return Chart(
         "collectives-by-pass",
-        "Collectives behind each pass",
+        "Collectives after each pass",
         "A step up is a pass that brings collectives in, a step down one that merges or removes them.",
         _changes(rows, "collectives", "Collectives"),
         _stacked(rows, kinds),
@@ -50,7 +50,7 @@ def figures_by_pass_chart(tables: Tables) -> Chart | None:
         return None
     return Chart.of_measures(
         "figures-by-pass",
-        "Size of the module behind each pass",
+        "Size of the module after each pass",
         "Where the line is level a pass rewrote instructions without another figure. Grey marks are lower bounds.",
         measures,
         _HISTORY,
@@ -62,7 +62,7 @@ def _column(kind: str) -> str:
 
 
 def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
-    """Bars of the collectives behind each pass, one upon the other by kind. A kind that is not there has no bar."""
+    """Bars of the collectives after each pass, stacked by kind. A kind that is not there has no bar."""
     traces = []
     for kind in kinds:
         name = _column(kind)
@@ -126,8 +126,8 @@ def _hover(row: ChartRow, figure: str) -> str:
 
 
 def _changes(rows: Sequence[ChartRow], name: str, label: str) -> str:
-    """The passes behind which a figure is another, in words."""
+    """The passes that changed a figure, in words."""
     found = [(row["pass"], row.text(name)) for row in rows]
     changed = [one for before, one in zip((None, *found), found, strict=False) if before is None or before[1] != one[1]]
     words = in_words(changed, _MOST_WORDS)
-    return f"{label} behind each pass that changed them: {words}."
+    return f"{label} after each pass that changed them: {words}."

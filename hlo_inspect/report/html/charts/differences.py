@@ -63,7 +63,7 @@ _SIZES: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"))
 
 
 def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
-    """Bars that lie behind each other: what is more to the right, what is less to the left."""
+    """Bars one after the other: more to the right, less to the left."""
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     traces = []
     for name, color, sign in (("more", "$more", 1), ("less", "$less", -1)):

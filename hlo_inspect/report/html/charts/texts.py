@@ -32,7 +32,7 @@ def short(text: str, longest: int) -> str:
 
 
 def hover(title: Value, *parts: Value) -> str:
-    """What stands beside the mouse: a title, and lines below it, without those that are empty; long ones go on in the next."""
+    """The text beside the mouse: a title, and lines below it, without those that are empty; long ones go on in the next."""
     return "<br>".join([f"<b>{_wrapped(title)}</b>", *(_wrapped(part) for part in parts if part)])
 
 
@@ -57,7 +57,7 @@ def role_words(role: Value) -> str:
 
 
 def in_words(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
-    """The figures of a picture for who cannot see it. It is no text of a figure: whoever writes it escapes it."""
+    """The figures of a picture for readers who cannot see it. It is no text of a figure: its writer escapes it."""
     found: Sequence[tuple[Value, str]] = list(parts)
     words = "; ".join(f"{short(str(name), LONGEST)}: {value}" for name, value in found[:most])
     return f"{words}; {len(found) - most:,} more in the table" if len(found) > most else words

@@ -1,0 +1,20 @@
+"""Tables of reports as tests read them: by the names of their columns."""
+
+from __future__ import annotations
+
+from hlo_inspect.report.model import Table, Value
+
+
+def column(table: Table, name: str) -> list[Value]:
+    """The value of a column in each row."""
+    return [record[name] for record in table.records()]
+
+
+def columns(table: Table, *names: str) -> list[tuple[Value, ...]]:
+    """The values of some columns in each row."""
+    return [tuple(record[name] for name in names) for record in table.records()]
+
+
+def totals(table: Table) -> dict[str, Value]:
+    """The total of each column; of a table without totals nothing."""
+    return dict(zip([one.name for one in table.columns], table.total or (), strict=False))
