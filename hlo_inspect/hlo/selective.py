@@ -41,7 +41,6 @@ there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
-_OPEN_COMMENT = lazy_pattern(r"\*(?<=/\*)(?:[^*\n]++|\*(?!/))*+\n")  # stars are few, slashes are not
 _ESCAPED = lazy_pattern(r"\\(.)")
 
 
@@ -130,8 +129,6 @@ class Selection:
             return []
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
-        if _OPEN_COMMENT.search(text, start, end):
-            return None
         found: list[tuple[int, Row]] = []
         has_escapes = text.find("\\", start, end) >= 0
         counted = start
@@ -139,7 +136,9 @@ class Selection:
             quotes = text.count('"', counted, line)
             if has_escapes:
                 quotes -= _ESCAPED.findall(text, counted, line).count('"')
-            row = read_row(text, line) if quotes % 2 == 0 else None
+            comment = text.rfind("/*", counted, line)
+            is_inside = quotes % 2 or (comment >= 0 and text.find("*/", comment + 2, line) < 0)
+            row = None if is_inside else read_row(text, line)
             if row is None:
                 return None
             found.append((line, row))

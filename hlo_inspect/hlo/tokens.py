@@ -198,7 +198,7 @@ def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[t
 
 
 _COMMON_VALUES = (
-    r"%?[\w.\-]++",
+    r"%?(?:[\w.\-]++|\0\d++\0)",  # a word, or a hole of `attribute_forms`
     r'"(?:[^"\\\n]++|\\.)*+"',
     r'\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}"\n]*+\})*+\}',
     r"\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.op_names import (
@@ -40,8 +40,9 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
     phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
-    if RECOMPUTE not in phases:
-        _find_recomputed(collectives, scopes, phases)
+    remats = {scope for scope in said.values() if is_of_old_remat(scope)}
+    if remats and RECOMPUTE not in phases:
+        _find_recomputed(collectives, scopes, phases, remats)
     _find_losses(collectives, scopes, phases)
     return phases
 
@@ -69,27 +70,28 @@ def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
     return phase if 10 * size >= 9 * sizes.total() else UNKNOWN
 
 
-def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
-    """Old JAX gives what is computed again the scope of the backward pass. Inside remat it is what the forward pass has too:
-    the same collective of the same primitive with the same parameters, and no more of them than there.
+def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str], remats: Set[Scope]) -> None:
+    """Old JAX gives what is computed again the scope of the backward pass. Inside remat, in one of the scopes `remats`, it is
+    what the forward pass has too: the same collective of the same primitive with the same parameters, and no more of them than
+    there.
 
     Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
     computed again (it wrote `checkpoint` by then), and else unknown.
     """
-    if not any(map(_OLD_REMAT.fullmatch, {part for scope in scopes for part in scope.path})):
-        return
-    paths = (_without_remat(scope_of(collective.origin.op_name).path) for collective in collectives)  # with numbers of layers
-    keys = [(c.kind, str(c.result_shape), *path) for c, path in zip(collectives, paths, strict=True)]
-    forward = Counter(key for key, phase in zip(keys, phases, strict=True) if phase == FORWARD)
-    again: Counter[tuple[str, ...]] = Counter()
-    found = []
-    for number, (key, scope) in enumerate(zip(keys, scopes, strict=True)):
-        if phases[number] == BACKWARD and forward[key] and is_of_old_remat(scope):
-            found.append(number)
-            again[key] += 1
-    for number in found:
-        is_sure = scopes[number].parameters and again[keys[number]] <= forward[keys[number]]
-        phases[number] = RECOMPUTE if is_sure else UNKNOWN
+
+    def key(n: int) -> tuple[str, ...]:
+        return *arrays[n], *_without_remat(scope_of(collectives[n].origin.op_name).path)  # with numbers of layers
+
+    arrays = [(c.kind, str(c.result_shape)) for c in collectives]
+    inside = [n for n, phase in enumerate(phases) if phase == BACKWARD and scopes[n] in remats]
+    of_inside = {arrays[n] for n in inside}
+    forward = Counter(key(n) for n, phase in enumerate(phases) if phase == FORWARD and arrays[n] in of_inside)
+    keys = {n: key(n) for n in inside}
+    again = Counter(keys.values())
+    for n, its_key in keys.items():
+        if its_key in forward:
+            is_sure = scopes[n].parameters and again[its_key] <= forward[its_key]
+            phases[n] = RECOMPUTE if is_sure else UNKNOWN
 
 
 def is_of_old_remat(scope: Scope) -> bool:
