@@ -39,18 +39,18 @@ class TimedStep:
         self.work = work
         self._durations = durations
 
-        def seconds(at: Place) -> float:
-            return durations(_collective_at(work, at) or work.kernels[at])
+        seconds = {at: durations(kernel) for at, kernel in work.kernels.items()}
+        seconds |= {at: durations(one) for at, one in (*work.inner.items(), *work.collectives.items())}
 
         def streams_of(at: Place) -> Sequence[str]:
             collective = work.collectives.get(at)
             return work.streams.get(at, ()) if collective is None else streams(collective)
 
-        self.timeline = Timeline(work.program, seconds, streams_of, branch)
+        self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
 
     def collective_at(self, at: Place) -> Collective | None:
         """The collective that an instruction is, starts or wraps."""
-        return _collective_at(self.work, at)
+        return self.work.collectives.get(at) or self.work.inner.get(at)
 
     # -- totals ---------------------------------------------------------------------------------------------------------
 
@@ -122,10 +122,6 @@ class TimedStep:
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
                 found[inner] += runs * issued
         return found
-
-
-def _collective_at(work: IssuedWork, at: Place) -> Collective | None:
-    return work.collectives.get(at) or work.inner.get(at)
 
 
 class Timelines(NamedTuple):
