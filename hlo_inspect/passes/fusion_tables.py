@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.fusions import Fusion, fused_opcodes
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
@@ -21,43 +22,51 @@ from hlo_inspect.report.model import Column, Table, Unit
 
 
 class _FusionStep(NamedTuple):
-    """What fusions run, compute and move in one step."""
+    """What fusions run, compute and move in one step: `bounds` of these three, and each as it is known, and at least."""
 
-    runs: Bounds
-    flops: Bounds
-    size: Bounds
+    bounds: tuple[Bounds, ...]
+    runs: int | None
+    runs_at_least: int
+    flops: int | None
+    flops_at_least: int
+    size: int | None
+    size_at_least: int
+
+    @classmethod
+    def of(cls, runs: Bounds, flops: Bounds, size: Bounds) -> _FusionStep:
+        return cls((runs, flops, size), runs.exact, runs.least, flops.exact, flops.least, size.exact, size.least)
 
     def times(self, count: int) -> _FusionStep:
         """The same for `count` fusions."""
         times = Bounds.exactly(count)
-        return _FusionStep(*[figure.times(times) for figure in self])
+        return _FusionStep.of(*[figure.times(times) for figure in self.bounds])
 
 
 class _FusionForm(NamedTuple):
-    """What equal fusions have in common. `root` and `instructions` are those of the fused computation."""
+    """What equal fusions have in common. `root` and `instructions` are those of the fused computation. `weight` is for the
+    order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays.
+    """
 
     kind: str
     operand_bytes: int | None
+    result_bytes: int | None
     shape: str
+    outputs: int
+    is_multi_output: bool
     root: str | None
     instructions: int | None
     source: str
     of_step: _FusionStep
+    weight: tuple[int, int]
 
 
 class _FusionRow(NamedTuple):
     """One fusion, with what is looked up of it once for all tables."""
 
-    fusion: Fusion
+    instruction: Instruction
     callee: Computation | None
     form: _FusionForm
-    result_bytes: int | None
     op_name: str
-
-    @property
-    def moved(self) -> int:
-        """Bytes of operands and results; one that is not known counts nothing."""
-        return (self.form.operand_bytes or 0) + (self.result_bytes or 0)
 
 
 class _EqualFusions(NamedTuple):
@@ -71,40 +80,52 @@ class _EqualFusions(NamedTuple):
 def fusion_tables(context: Context) -> Iterator[Table]:
     """One row a fusion, equal ones in one row, and all of a kind, what moves most bytes first; by root; what is inside."""
     found = list(_rows(context))
-    rows = sorted(found, key=_weight, reverse=True)
+    rows = sorted(found, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
-    groups = [
-        _EqualFusions(same[0].form, same, same[0].form.of_step.times(len(same)))
-        for same in group_rows(rows, attrgetter("form"))
-    ]
-    groups.sort(key=lambda group: (group.of_step.size.least, sum([row.moved for row in group.rows])), reverse=True)
+    equal = _equal(rows)
+    groups = sorted(
+        equal, key=lambda group: (group.of_step.size_at_least, group.form.weight[1] * len(group.rows)), reverse=True
+    )
     yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
-    yield _by_kind_of_step(rows)
+    yield _by_kind_of_step(equal)
     yield _by_root(found)
     yield _content(found)
 
 
+def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
+    groups = group_rows(rows, lambda row: id(row.form))
+    return [_EqualFusions(same[0].form, same, same[0].form.of_step.times(len(same))) for same in groups]
+
+
 def _rows(context: Context) -> Iterator[_FusionRow]:
+    """The fusions in the order of the text; equal ones share one form."""
     kernels = {kernel.instruction: kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
-    known: dict[tuple[str, int], _FusionStep] = {}  # fusions that cost the same share their parts
+    known: dict[tuple[object, ...], _FusionForm] = {}
+    forms: dict[_FusionForm, _FusionForm] = {}
     for fusion in context.fusions:
-        name, kernel, callee = fusion.instruction.computation.name, kernels.get(fusion.instruction), fusion.callee
-        parts = () if kernel is None else kernel.parts
-        of_step = known.get((name, id(parts)))
-        if of_step is None:
-            of_step = known[name, id(parts)] = _of_all_runs(context, name, parts)
-        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
+        instruction, kind, moved = fusion.instruction, fusion.kind, fusion.operand_bytes
+        kernel = kernels.get(instruction)
+        callee = fusion.callee if kernel is None else context.views.fused(kernel.view, kernel.row)
+        parts = () if kernel is None else kernel.parts  # fusions that cost the same share them
         source, op_name = _place_in_program(fusion, kernel)
-        shape = str(fusion.instruction.shape)
-        form = _FusionForm(fusion.kind, fusion.operand_bytes, shape, root, instructions, source, of_step)
-        yield _FusionRow(fusion, callee, form, fusion.result_bytes, op_name)
+        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
+        key = instruction.computation.name, id(parts), kind, moved, id(instruction.shape), root, instructions, source
+        form = known.get(key)
+        if form is None:
+            given, shape = fusion.result_bytes, str(instruction.shape)
+            of_step = _of_all_runs(context, instruction.computation.name, parts)
+            weight = of_step.size_at_least, (moved or 0) + (given or 0)
+            of_result = (given, shape, fusion.outputs, fusion.is_multi_output)
+            form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
+            known[key] = form = forms.setdefault(form, form)
+        yield _FusionRow(instruction, callee, form, op_name)
 
 
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
     runs = countable(context.call_graph.runs(computation).bounds)
     if context.module.entry is None:  # nothing says what runs
-        return _FusionStep(runs, runs, runs)
-    return _FusionStep(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
+        return _FusionStep.of(runs, runs, runs)
+    return _FusionStep.of(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
 
 
 def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
@@ -114,14 +135,9 @@ def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
     return printed(kernel.labels.source), kernel.labels.op_name
 
 
-def _weight(row: _FusionRow) -> tuple[int, int]:
-    """For the order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays."""
-    return row.form.of_step.size.least, row.moved
-
-
 def _bounded(name: str, unit: Unit, figure: str, detail: int = 0) -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, detail=detail, get=attrgetter(f"{figure}.exact"))
-    return column, column.lower_bound(attrgetter(f"{figure}.least"))
+    column = Column(name, unit, summed=True, detail=detail, get=attrgetter(figure))
+    return column, column.lower_bound(attrgetter(f"{figure}_at_least"))
 
 
 def _of_step(of_step: str) -> tuple[Column, ...]:
@@ -132,25 +148,26 @@ def _of_step(of_step: str) -> tuple[Column, ...]:
     )
 
 
+_WEIGHT = attrgetter("form.weight")
 _SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
 
 _COLUMNS = (
-    Column("name", get=attrgetter("fusion.instruction.name")),
+    Column("name", get=attrgetter("instruction.name")),
     Column("kind", detail=1, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     *_of_step("form.of_step"),
     Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
-    Column("outputs", "count", summed=True, detail=4, get=attrgetter("fusion.outputs")),
+    Column("outputs", "count", summed=True, detail=4, get=attrgetter("form.outputs")),
     Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
-    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("result_bytes")),
-    Column("computation", detail=8, get=attrgetter("fusion.instruction.computation.name")),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
+    Column("computation", detail=8, get=attrgetter("instruction.computation.name")),
     Column("op_name", detail=6, get=attrgetter("op_name")),
     _SOURCE,
-    Column("line", "number", detail=7, get=attrgetter("fusion.instruction.line")),
+    Column("line", "number", detail=7, get=attrgetter("instruction.line")),
 )
 
 _GROUPS = (
-    Column("name", width=28, get=lambda group: joined_name([row.fusion.instruction.name for row in group.rows])),
+    Column("name", width=28, get=lambda group: joined_name([row.instruction.name for row in group.rows])),
     Column("kind", detail=1, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     Column("shape", detail=9, get=attrgetter("form.shape")),
@@ -164,13 +181,13 @@ _GROUPS = (
 def by_kind(context: Context, *, with_cost: bool) -> Table:
     """One row a kind: with what its fusions cost in one step, or counted as they are printed."""
     if with_cost:
-        return _by_kind_of_step(sorted(_rows(context), key=_weight, reverse=True))
+        return _by_kind_of_step(_equal(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
     return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
 
 
-def _by_kind_of_step(rows: Sequence[_FusionRow]) -> Table:
-    kinds = map(_sum_of_kind, group_rows(rows, attrgetter("form.kind")))
+def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
+    kinds = map(_sum_of_kind, group_rows(groups, attrgetter("form.kind")))
     return Table.of("fusions_by_kind", "Fusions of one step by kind", _KIND_OF_STEP, kinds)
 
 
@@ -186,17 +203,20 @@ class _OfKind(NamedTuple):
     of_step: _FusionStep
 
 
-def _sum_of_kind(rows: Sequence[_FusionRow]) -> _OfKind:
-    alike = Counter([row.form.of_step for row in rows])  # most are like some others
-    times = [of_step.times(count) for of_step, count in alike.items()]
+def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
+    def of_all(size: Callable[[_FusionForm], int | None]) -> int | None:
+        return total(None if (one := size(group.form)) is None else one * len(group.rows) for group in groups)
+
     return _OfKind(
-        rows[0].form.kind,
-        len(rows),
-        sum(row.fusion.is_multi_output for row in rows),
-        total(row.form.instructions for row in rows),
-        total(row.form.operand_bytes for row in rows),
-        total(row.result_bytes for row in rows),
-        _FusionStep(*[reduce(Bounds.plus, figures) for figures in zip(*times, strict=True)]),
+        groups[0].form.kind,
+        sum(len(group.rows) for group in groups),
+        sum(len(group.rows) for group in groups if group.form.is_multi_output),
+        of_all(attrgetter("instructions")),
+        of_all(attrgetter("operand_bytes")),
+        of_all(attrgetter("result_bytes")),
+        _FusionStep.of(
+            *[reduce(Bounds.plus, figures) for figures in zip(*(one.of_step.bounds for one in groups), strict=True)]
+        ),
     )
 
 

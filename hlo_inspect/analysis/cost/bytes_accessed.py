@@ -147,3 +147,6 @@ _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
     "cross-replica-sum": _all_reduce,
     "transpose": _transpose,
 }
+
+BYTES_BY_ATTRIBUTES = frozenset({"transpose"})
+"""Opcodes of which a rule above reads attributes; all other bytes are known by shapes."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
+from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
 from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
@@ -24,7 +24,7 @@ from hlo_inspect.analysis.cost.figures import (
 )
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
-from hlo_inspect.analysis.cost.work import COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
+from hlo_inspect.analysis.cost.work import BY_SHAPES, COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
@@ -274,15 +274,15 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
 
 
 def _alike(view: View, row: int) -> tuple[str, ...] | None:
-    """What the cost of a row depends on: its shape, opcode and attributes and the shapes of its operands. `None` where it
-    depends on more, or where finding that out costs more.
+    """What the cost of a row depends on: its shape, opcode and the shapes of its operands, and for some opcodes its attributes.
+    `None` where it depends on more, or where finding that out costs more.
     """
     opcode = wrapped(view.opcodes[row])
     heads = _operand_heads(view, row) if opcode not in RUNNERS else None
     if heads is None:
         return None
     attributes = ""
-    if opcode not in ELEMENTWISE:
+    if opcode not in BY_SHAPES or opcode in BYTES_BY_ATTRIBUTES:
         tail = view.tails[row]
         start = tail.find("), ")
         end = tail.find(", metadata={", start)

@@ -268,13 +268,13 @@ class _ModuleCounter:
 
 def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
     """The computations whose costs are parts of that of a computation, as far as the text names them."""
-    needed: dict[tuple[Counted, str], None] = {}
+    needed: list[tuple[Counted, str]] = []
     for row in view.rows.column.calling:
         try:
-            needed.update(dict.fromkeys(callees(view, row, counted)))
+            needed += callees(view, row, counted)
         except UnknownCostError:  # raised again where the row is counted
             continue
-    return needed
+    return dict.fromkeys(needed)
 
 
 def xla_order(view: View) -> Iterator[int]:

@@ -11,6 +11,7 @@ from typing import Literal
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
@@ -135,22 +136,22 @@ def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
     What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
     """
     counted = _COUNTED[caller].get(view.opcodes[row])
-    return [(counted, name) for name in _called(view, row)] if counted is not None else []
+    return [(counted, callee.name) for callee in _called(view, row)] if counted is not None else []
 
 
-def _called(view: View, row: int) -> list[str]:
+def _called(view: View, row: int) -> list[Callee]:
     try:
-        return [callee.name for callee in view.called(row)]
+        return view.called(row)
     except tokens.ScanError as error:
         raise UnknownCostError(error.message) from None
 
 
 def callee_names(view: View, row: int) -> list[str]:
     """The names of the computations that a row runs or fuses; `UnknownCostError` where it names none."""
-    names = _called(view, row)
-    if not names:
+    called = _called(view, row)
+    if not called:
         raise UnknownCostError("the computation that it calls is not named")
-    return names
+    return [callee.name for callee in called]
 
 
 def wrapped(opcode: str) -> str:

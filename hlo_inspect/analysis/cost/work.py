@@ -184,6 +184,8 @@ _APPLYING: dict[str, Callable[[Operation, Applied], Work]] = {
 
 WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - CALLERS - {CUSTOM_CALL}
 """Opcodes that move data, or not even that, and compute nothing."""
+BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.items() if rule in (all_reduce, random)}
+"""Opcodes whose work, if there is any, is known by the shapes of results and operands."""
 
 
 # -- units --------------------------------------------------------------------------------------------------------------------
