@@ -232,6 +232,7 @@ TABLES = (
     (Speller, "_forms"),
     (CanonicalModule, "_hashes"),
     (Phases, "_named"),
+    (Phases, "_of_metadata"),
     (BodyTemplates, "_known"),
 )
 
@@ -285,6 +286,15 @@ CALLS = (
     ("pallas_call.20", FLASH + ', metadata={op_name="jit(f)/other/pallas_call"}'),
 )
 """Custom calls of which some differ in one thing that matters to what they cost."""
+BY_ATTRIBUTES = (
+    ("transpose.1", "f32[8,8] transpose(%a), dimensions={1,0}"),
+    ("transpose.2", "f32[8,8] transpose(%a), dimensions={0,1}"),
+    ("slice.1", "f32[4,8] slice(%a), slice={[0:4], [0:8]}"),
+    ("slice.2", "f32[4,8] slice(%a), slice={[0:8:2], [0:8]}"),
+    ("reduce.1", "f32[8] reduce(%a, %z), dimensions={0}, to_apply=%add.1"),
+    ("reduce.2", "f32[8] reduce(%a, %z), dimensions={0}, to_apply=%power.1"),
+)
+"""What differs in attributes alone."""
 
 USER_RULES = """custom_calls:
   - {target: tpu_custom_call, kernel: add_vectors, flops: 7}
@@ -298,10 +308,10 @@ def test_calls_that_cost_the_same_are_worked_out_once(share_nothing: Callable[[]
     of_user.write_text(USER_RULES)
     texts = []
     for _ in range(6):
-        arrays = ("a = f32[8,8]", "b = f32[8,8]", "c = f16[8,8]", "q = f32[1,2,16,8]")
+        arrays = ("a = f32[8,8]", "b = f32[8,8]", "c = f16[8,8]", "q = f32[1,2,16,8]", "z = f32[]")
         rows = [f"%{array} parameter({number})" for number, array in enumerate(arrays)]
-        rows += [f"%{name} = {call}" for name, call in chance.sample(CALLS, k=len(CALLS))]
-        texts.append("\n".join(("HloModule calls", "", "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", "")))
+        rows += [f"%{name} = {call}" for name, call in chance.sample((*CALLS, *BY_ATTRIBUTES), k=len(CALLS + BY_ATTRIBUTES))]
+        texts.append("\n".join(("HloModule calls", "", APPLIED, "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", "")))
 
     def told(text: str) -> list[object]:
         passes = ("cost", "summary", "top")
