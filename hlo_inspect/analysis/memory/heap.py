@@ -16,12 +16,11 @@ from hlo_inspect.analysis.memory.allocations import BufferFacts
 
 @dataclass(slots=True)
 class Interval:
-    """One value in the heap: its buffer, from which tick of the trace to which one. `base` is the interval whose memory it
+    """One value in the heap: from which tick of the trace to which one. `base` is the interval whose memory it
     shares, itself where it has its own.
     """
 
     value: int
-    buffer: int
     bytes: int
     start: int
     base: int
@@ -60,49 +59,47 @@ def simulate(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
 class _Simulation:
     def __init__(self, facts: BufferFacts, buffers: Sequence[int]) -> None:
         self._facts = facts
+        self._buffers = buffers
         self._trace = Trace()
-        members, ranges = facts.buffers.members, facts.ranges
-        self._values = sorted(
-            [value for buffer in buffers for value in members[buffer]],
-            key=lambda value: (ranges.starts[value], ranges.ends[value], value),
-        )
-        self._in_heap = set(self._values)
         self._users: dict[int, int] = defaultdict(int)  # how many intervals share that of a value
         self._clock = 0
         self._now = 0
-        self._live: dict[int, int] = {}
         self._changes_to_peak = 0
         self._candidates_at = -1
         self._found_candidates: list[int] = []
 
     def run(self) -> Trace:
-        facts, trace = self._facts, self._trace
-        starts, ends = facts.ranges.starts, facts.ranges.ends
-        freed: dict[int, dict[int, None]] = defaultdict(dict)
-        defined: dict[int, list[int]] = defaultdict(list)
-        for value in self._values:
-            defined[starts[value]].append(value)
-            freed[ends[value]][value] = None
+        members, of = self._facts.buffers.members, self._facts.buffers.of
+        defined, freed = self._times()
         first: dict[int, int] = {}
         for time in sorted(defined.keys() | freed.keys()):
             going = freed.get(time, {})
             for value in defined.get(time, ()):
-                buffer = facts.buffers.of[value]
-                if buffer in first:
-                    self._share(value, first[buffer], time)
-                    continue
-                given = self._taken_over(value, going) if len(facts.buffers.members[buffer]) == 1 else None
-                if given is None:
+                buffer = of[value]
+                given = first.get(buffer)
+                if given is None and len(members[buffer]) == 1:
+                    given = self._taken_over(value, going)
+                    if given is not None:
+                        del going[given]
+                        self._free(given, time)
+                elif given is None:
                     first[buffer] = value
-                    self._allocate(value, time)
-                else:
-                    del going[given]
-                    self._free(given, time)
-                    self._share(value, given, time)
+                self._begin(value, given, time)
             for value in going:
                 self._free(value, time)
-        trace.live = self._highest()
-        return trace
+        self._trace.live = self._highest()
+        return self._trace
+
+    def _times(self) -> tuple[dict[int, list[int]], dict[int, dict[int, None]]]:
+        """By time the values that are defined then, and those that are freed."""
+        starts, ends = self._facts.ranges.starts, self._facts.ranges.ends
+        values = [value for buffer in self._buffers for value in self._facts.buffers.members[buffer]]
+        defined: dict[int, list[int]] = defaultdict(list)
+        freed: dict[int, dict[int, None]] = defaultdict(dict)
+        for value in sorted(values, key=lambda value: (starts[value], ends[value], value)):
+            defined[starts[value]].append(value)
+            freed[ends[value]][value] = None
+        return defined, freed
 
     def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
         """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
@@ -133,17 +130,13 @@ class _Simulation:
 
     # -- events ---------------------------------------------------------------------------------------------------------
 
-    def _allocate(self, value: int, time: int) -> None:
-        buffer = self._facts.buffers.of[value]
-        self._begin(value, value, self._facts.sizes[buffer], time)
-
-    def _share(self, value: int, given: int, time: int) -> None:
-        interval = self._trace.intervals[given]
-        size = max(self._facts.sizes[self._facts.buffers.of[value]], interval.bytes)
-        self._begin(value, interval.base, size, time)
-
-    def _begin(self, value: int, base: int, size: int, time: int) -> None:
-        self._trace.intervals[value] = Interval(value, self._facts.buffers.of[value], size, self._clock, base)
+    def _begin(self, value: int, given: int | None, time: int) -> None:
+        """A value gets memory: that of a `given` one where there is one."""
+        size, base = self._size(value), value
+        if given is not None:
+            shared = self._trace.intervals[given]
+            size, base = max(size, shared.bytes), shared.base
+        self._trace.intervals[value] = Interval(value, size, self._clock, base)
         self._clock += size > 0
         self._users[base] += 1
         if self._users[base] == 1:
@@ -159,8 +152,8 @@ class _Simulation:
             self._now -= self._size(interval.base)
             self._note(time, interval.base, value, gets=False)
 
-    def _size(self, base: int) -> int:
-        return self._facts.sizes[self._facts.buffers.of[base]]
+    def _size(self, value: int) -> int:
+        return self._facts.sizes[self._facts.buffers.of[value]]
 
     def _note(self, time: int, base: int, value: int, *, gets: bool) -> None:
         trace = self._trace

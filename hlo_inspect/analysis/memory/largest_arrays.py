@@ -6,12 +6,13 @@ result of an asynchronous pair is that of its end. In a scheduled text what is w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.labels import Labels
+from hlo_inspect.analysis.loops import RUNNING_OPCODES
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
 from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED_TARGETS, Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Place
@@ -150,21 +151,21 @@ def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]
     if module.entry is not None:
         waiting: list[tuple[ArrayPlace | None, str]] = [(None, module.entry.name)]
     else:
-        inner = {callee.name for name in views.computations for _, callee in _called(views.of(name))}
+        inner = {callee.name for name in views.computations for _, callee in _called(views.of(name), CALLING_OPCODES)}
         waiting = [(None, name) for name in views.computations if name not in inner]
     seen = {name for _, name in waiting}
     for caller, name in waiting:
         yield caller, name
-        for row, callee in _called(views.of(name)):
+        for row, callee in _called(views.of(name), RUNNING_OPCODES):
             if callee.role in _RUNNING and callee.name in views.computations and callee.name not in seen:
                 seen.add(callee.name)
                 waiting.append(((name, row, ()), callee.name))
 
 
-def _called(view: View) -> Iterator[tuple[int, Callee]]:
-    """The computations that the rows call, except those that starts wrap."""
+def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
+    """The computations that rows of these opcodes call, except those that starts wrap."""
     for row, opcode in enumerate(view.opcodes):
-        if opcode in CALLING_OPCODES and not TABLE[opcode].half:
+        if opcode in opcodes and not TABLE[opcode].half:
             try:
                 yield from ((row, callee) for callee in view.called(row))
             except tokens.ScanError:

@@ -99,5 +99,5 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     first: dict[int, int] = {}
     for value, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
         base = first.setdefault(of[value], value)
-        trace.intervals[value] = Interval(value, of[value], sizes[of[value]], 2 * start, base, 2 * end + 1)
+        trace.intervals[value] = Interval(value, sizes[of[value]], 2 * start, base, 2 * end + 1)
     return trace

@@ -40,7 +40,7 @@ def find_chip(module: Module, views: Views) -> TpuChip:
     products: dict[str, int] = {}
     has_two_cores = is_recent = False
     for name, computation in module.computations.items():
-        for index, (_, _, _, tail) in enumerate(computation.rows):
+        for index, tail in enumerate(computation.rows.tails):
             cycles = estimated_cycles(tail)
             if cycles is not None:
                 votes += _vote(views.of(name), index, cycles)
@@ -67,7 +67,7 @@ def _products(view: View, index: int) -> int:
 def _multiplies_faster(module: Module, views: Views, products: Mapping[str, int]) -> bool:
     """Whether a fusion is estimated to multiply more in a cycle than v5e can. `products` is by fused computation."""
     for name, computation in module.computations.items():
-        for index, (_, _, _, tail) in enumerate(computation.rows):
+        for index, tail in enumerate(computation.rows.tails):
             cycles = estimated_cycles(tail)
             if cycles is None or "calls=" not in tail:
                 continue

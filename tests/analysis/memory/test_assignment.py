@@ -270,7 +270,7 @@ def test_sizes(platform: str, shape: str, size: int) -> None:
 
 
 def interval(value: int, size: int, start: int, end: int, base: int | None = None) -> Interval:
-    return Interval(value, value, size, start, value if base is None else base, end)
+    return Interval(value, size, start, value if base is None else base, end)
 
 
 def packed(*intervals: Interval) -> tuple[int, dict[int, int]]:
