@@ -107,7 +107,7 @@ class Computation:
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
         if self._enclosing is None:
-            self._enclosing = EnclosingComputation(self.name, self.is_entry, self.values)
+            self._enclosing = EnclosingComputation(self.name, self.is_entry, self._shared.values)
         return self._enclosing
 
     def rename(self, name: str) -> None:
@@ -184,6 +184,7 @@ class Module:
     `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
     `mends` say what was undone in the text that a log or a mail did to it; `text_line` is its first line in the mended text,
     and 0 where that is not what pieces of the source hold. `log` are the measurements in the text around it.
+    `values` are what its attributes mean, `heads` what the heads of its lines do.
     """
 
     def __init__(self, header: Header, path: str, first_line: int, wants: Wants) -> None:
@@ -212,19 +213,12 @@ class Module:
         self.text_line = 0
         self.log: tuple[LogEntry, ...] = ()
         self.values = ValueTable()
-
-    @cached_property
-    def _shared(self) -> SharedByComputations:
-        return SharedByComputations(self.values, self.heads)
+        self.heads = HeadTable(self.values.shapes, wants.opcodes)
+        self._shared = SharedByComputations(self.values, self.heads)
 
     def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
         """A computation that shares the tables of the module, and is not in `computations` yet."""
         return Computation(name, line, is_entry, _shared=self._shared)
-
-    @cached_property
-    def heads(self) -> HeadTable:
-        """The heads of its lines."""
-        return HeadTable(self.values.shapes, self.wants.opcodes)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 from hlo_inspect.errors import InputError
 from hlo_inspect.hlo import parser, tokens
@@ -152,6 +151,7 @@ class ModuleReader:
         self._cursor = cursor
         self._module = module
         self._keeper = Keeper(module)
+        self._selection = Selection(module, self._keeper.holders)
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
@@ -161,10 +161,6 @@ class ModuleReader:
         self._read_up_to = 0  # the line before which nothing is skipped
         self._nested: list[NestedComputation] = []
         self._mark_end()
-
-    @cached_property
-    def _selection(self) -> Selection:
-        return Selection(self._module, self._keeper.holders)
 
     def _mark_end(self) -> None:
         cursor = self._cursor

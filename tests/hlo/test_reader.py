@@ -387,8 +387,9 @@ HLO = str(Path(source.__file__).parent)
 
 def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
     """So that the way of a line can be followed: of all files of `hlo` no more than these are called, however often. What only
-    fills a new object is not counted.
+    fills a new object or is called by an import is not counted.
     """
+    hlo_inspect.inspect(ONE_COLLECTIVE, "collectives", phases="names")
     called: set[str] = set()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -402,7 +403,7 @@ def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
     finally:
         sys.setprofile(None)
     assert report.facts["collectives.count"] == 1
-    assert 40 < len(called) <= 135
+    assert 40 < len(called) <= 114
 
 
 def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
