@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from hlo_inspect import configs
 from hlo_inspect.checks.expressions import Expression, parse_expression, parse_value
@@ -102,14 +102,10 @@ def _policy(root: Node) -> Policy:
     conditions = fields["fail-if"].items() if "fail-if" in fields else ()
     return Policy(
         assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
-        fail_on=_severity(fields["fail-on"]) if "fail-on" in fields else None,
+        fail_on=cast("Severity", fields["fail-on"].choice(SEVERITIES)) if "fail-on" in fields else None,
         ignores=tuple(_ignore(entry) for entry in ignores),
         fail_if=tuple(entry.text() for entry in conditions),
     )
-
-
-def _severity(node: Node) -> Severity:
-    return SEVERITIES[SEVERITIES.index(node.choice(SEVERITIES))]
 
 
 def _expression(node: Node) -> Expression:

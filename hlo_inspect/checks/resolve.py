@@ -7,7 +7,7 @@ without listed members takes any (the target of a custom call); one whose segmen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
@@ -54,14 +54,11 @@ def find_fact(assertion: Assertion, specs: Sequence[FactSpec]) -> tuple[FactSpec
 
 def _require_known_values(assertion: Assertion, spec: FactSpec, known: frozenset[str]) -> None:
     """Refuses a value that the fact, a text with a closed list of values, never has."""
+    names = sorted(known)
     for value in assertion.expression.values:
         if value.text not in known:
-            hint = did_you_mean(value.text, sorted(known))
-            raise assertion.place.error(f"{spec.name} is never {value.text!r}{hint or f'; it is one of {_listed(known)}'}")
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+            hint = did_you_mean(value.text, names) or f"; it is one of {', '.join(names)}"
+            raise assertion.place.error(f"{spec.name} is never {value.text!r}{hint}")
 
 
 def value_of(check: Check, report: Report) -> Value:

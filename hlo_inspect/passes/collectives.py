@@ -92,7 +92,7 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _facts(context: Context) -> dict[str, Value]:
-    found = _counted(context)
+    found = [c for c in context.collectives if not c.is_point_to_point]
     facts: dict[str, Value] = {
         "collectives.count": len(found),
         "collectives.operand_bytes": total(c.operand_bytes for c in found),
@@ -146,10 +146,6 @@ def _why_not_executed(figure: ExecutedFigure) -> str:
     """Of a conditional with what the branches do at least and at most."""
     between = f": {figure.least:,} to {figure.most:,}" if figure.most is not None else ""
     return figure.reason + between
-
-
-def _counted(context: Context) -> list[Collective]:
-    return [c for c in context.collectives if not c.is_point_to_point]
 
 
 def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Collective]]:

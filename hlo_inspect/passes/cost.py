@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
@@ -144,15 +143,11 @@ def _recomputed(context: Context) -> list[str]:
 
 
 def _uncounted(context: Context) -> list[str]:
-    calls, lines = context.cost.unknown_calls, context.module.unparsed_lines
+    counts, lines = Counter(call.target for call in context.cost.unknown_calls), context.module.unparsed_lines
     notes = []
-    if calls:
-        targets = ", ".join(f"{target} ({count:,})" for target, count in _by_target(calls).most_common())
+    if counts:
+        targets = ", ".join(f"{target} ({count:,})" for target, count in counts.most_common())
         notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
     if lines:
         notes.append(f"cost.flops: {lines:,} lines could not be read, no figure counts them")
     return notes
-
-
-def _by_target(calls: tuple[CountedCall, ...]) -> Counter[str]:
-    return Counter(call.target for call in calls)

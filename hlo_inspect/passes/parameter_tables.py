@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from os.path import commonprefix
 from typing import NamedTuple
 
@@ -103,13 +104,16 @@ def _why_not_donated(leaf: ParameterLeaf) -> str:
 
 def _by_role(found: Sequence[_Parameter]) -> Table:
     is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in found)
+    padded = Column(
+        "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
+    )
     columns = (
         Column("role", width=8, get=lambda group: group[0].kind),
         Column("arrays", "count", summed=True, get=len),
         Column("bytes", "bytes", summed=True, get=_bytes),
-        *([Column("padded_bytes", "bytes", summed=True, detail=1, get=_padded_bytes)] if is_padded else []),
-        Column("donated_bytes", "bytes", summed=True, get=_donated_bytes),
-        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=_not_donated_bytes),
+        *([padded] if is_padded else []),
+        Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
+        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
         Column("unused", "count", summed=True, detail=1, get=_unused),
     )
     groups = sorted(group_rows(found, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
@@ -150,16 +154,10 @@ def _bytes(group: Iterable[_Parameter]) -> int | None:
     return total(p.leaf.shape.bytes for p in group)
 
 
-def _padded_bytes(group: Iterable[_Parameter]) -> int | None:
-    return total(p.leaf.shape.padded_bytes for p in group)
-
-
-def _donated_bytes(group: Sequence[_Parameter]) -> int | None:
-    return None if any(p.leaf.donated is None for p in group) else _bytes(p for p in group if p.leaf.donated)
-
-
-def _not_donated_bytes(group: Sequence[_Parameter]) -> int | None:
-    return None if any(p.leaf.donated is None for p in group) else _bytes(p for p in group if not p.leaf.donated)
+def _bytes_donated(group: Sequence[_Parameter], *, donated: bool) -> int | None:
+    """The bytes that are donated, or not; `None` where that is not known of one."""
+    is_known = all(p.leaf.donated is not None for p in group)
+    return _bytes(p for p in group if p.leaf.donated is donated) if is_known else None
 
 
 def _unused(group: Sequence[_Parameter]) -> int | None:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.workloads.row import FieldFault, placed_fields
 from hlo_inspect.workloads.vocabulary import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS
 
 Dialect = Literal["simai", "astra-sim"]
@@ -49,7 +50,6 @@ MAX_INT = 2**31 - 1
 _MAX_DIGITS = 18
 _MAX_FAULTS = 20
 _SHOWN = 40
-_TOKEN = lazy_pattern(r"[^ \t\r\f\v]+")
 _INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -68,21 +68,13 @@ class HeaderKey:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderFault:
-    """What a client does not read as it is meant, with the 1-based column."""
-
-    message: str
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorkloadHeader:
     """The first line: the policy, and the keys in their order."""
 
     line: int
     policy: str
     keys: dict[str, HeaderKey]
-    faults: tuple[HeaderFault, ...]
+    faults: tuple[FieldFault, ...]
 
     def number(self, key: str) -> int | None:
         """The number of a key; `None` where the key or its number is missing."""
@@ -97,20 +89,19 @@ class WorkloadHeader:
 
 def parse_header(line: int, text: str) -> WorkloadHeader:
     """The header of the first line of a file that has one."""
-    tokens = [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
-    (policy, _), *rest = tokens
+    (policy, column), *rest = placed_fields(text)
     keys: dict[str, HeaderKey] = {}
-    faults: list[HeaderFault] = []
+    faults: list[FieldFault] = []
     if policy not in POLICIES:
-        faults.append(HeaderFault(f"{_shown(policy)} is no policy that a client knows", tokens[0][1]))
+        faults.append(FieldFault(f"{_shown(policy)} is no policy that a client knows", column))
     if policy in DLRM and rest and _INTEGER.fullmatch(rest[0][0]):
         keys[BOTTOM_LAYER] = HeaderKey(BOTTOM_LAYER, rest[0][1], rest[0][0], _integers([rest[0][0]]))
         rest = rest[1:]
     for name, column, values in _key_tokens(rest):
         if not name:
-            faults.append(HeaderFault(f"{_shown(values[0])} belongs to no key{_glued(values[0])}", column))
+            faults.append(FieldFault(f"{_shown(values[0])} belongs to no key{_glued(values[0])}", column))
         elif name in keys:
-            faults.append(HeaderFault(f"the key {_shown(name)} stands twice", column))
+            faults.append(FieldFault(f"the key {_shown(name)} stands twice", column))
         else:
             keys[name] = HeaderKey(name, column, " ".join(values), _integers(values))
             faults += _faults_of(keys[name], values)
@@ -166,33 +157,33 @@ def _shown(token: str) -> str:
     return token if len(token) <= _SHOWN else f"{token[:_SHOWN]}…"
 
 
-def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[HeaderFault]:
+def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[FieldFault]:
     if key.name not in MEANINGS:
-        yield HeaderFault(f"{_shown(key.name)} is no key that a client reads", key.column)
+        yield FieldFault(f"{_shown(key.name)} is no key that a client reads", key.column)
     elif key.name == "expert_parallel_npu_group":
-        yield HeaderFault("expert_parallel_npu_group is no key that SimAI reads: it takes the number from ep:", key.column)
+        yield FieldFault("expert_parallel_npu_group is no key that SimAI reads: it takes the number from ep:", key.column)
     if not values:
-        yield HeaderFault(f"{_shown(key.name)} has no value", key.column)
+        yield FieldFault(f"{_shown(key.name)} has no value", key.column)
     elif len(key.values) < len(values):
         what = values[len(key.values)]
         beyond = _INTEGER.fullmatch(what) is not None
-        yield HeaderFault(f"{_shown(key.name)}: {_shown(what)} is {'too large' if beyond else 'no integer'}", key.column)
+        yield FieldFault(f"{_shown(key.name)}: {_shown(what)} is {'too large' if beyond else 'no integer'}", key.column)
     elif max(key.values) > MAX_INT:
-        yield HeaderFault(
+        yield FieldFault(
             f"{_shown(key.name)}: {max(key.values)} is too large for a client, which ends at {MAX_INT}", key.column
         )
     elif key.name in _LISTS and len(key.values) != key.values[0] + 1:
-        yield HeaderFault(f"{key.name} says {key.values[0]} rows and names {len(key.values) - 1}", key.column)
+        yield FieldFault(f"{key.name} says {key.values[0]} rows and names {len(key.values) - 1}", key.column)
 
 
-def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[HeaderFault]:
+def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[FieldFault]:
     """Keys of ASTRA-sim 1.0 that do not stand where it reads them; a file with a key of SimAI's is not for it."""
     if policy not in TRANSFORMERS or _OF_SIMAI.intersection(keys):
         return
     expected = _ASTRA_SIM_KEYS if policy == FORWARD_IN_BACKWARD else _ASTRA_SIM_KEYS[:1]
     for name in expected:
         if name not in keys:
-            yield HeaderFault(f"{name} is missing, which ASTRA-sim 1.0 reads with {policy}", 1)
+            yield FieldFault(f"{name} is missing, which ASTRA-sim 1.0 reads with {policy}", 1)
     found = [name for name in keys if name in expected]
     if found != [name for name in expected if name in keys]:
-        yield HeaderFault(f"ASTRA-sim 1.0 reads {', '.join(expected)} in this order, whatever they are called", 1)
+        yield FieldFault(f"ASTRA-sim 1.0 reads {', '.join(expected)} in this order, whatever they are called", 1)

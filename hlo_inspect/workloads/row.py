@@ -55,8 +55,8 @@ class WorkloadRow(NamedTuple):
         )
 
 
-class RowFault(NamedTuple):
-    """What is wrong with a row, with the 1-based column of the field."""
+class FieldFault(NamedTuple):
+    """What is wrong with a line, or not read by a client as it is meant, with the 1-based column of the field."""
 
     message: str
     column: int
@@ -67,10 +67,15 @@ def split_fields(text: str) -> list[str]:
     return text.split() if text.isascii() else _TOKEN.findall(text)
 
 
+def placed_fields(text: str) -> list[tuple[str, int]]:
+    """The same, each with its 1-based column."""
+    return [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
+
+
 def field_column(text: str, at: int) -> int | None:
     """The 1-based column of a field of a line."""
-    starts = [match.start() + 1 for match in _TOKEN.finditer(text)]
-    return starts[at] if at < len(starts) else None
+    fields = placed_fields(text)
+    return fields[at][1] if at < len(fields) else None
 
 
 def clean_row(text: str, *, with_policy: bool) -> WorkloadRow | None:
@@ -94,27 +99,27 @@ _ROW = lazy_pattern(rf"{_FIELDS}{_BLANKS}*+", re.ASCII)
 _ROW_WITH_POLICY = lazy_pattern(rf"{_FIELDS}{_BLANKS}++([^ \t\r\f\v]++){_BLANKS}*+", re.ASCII)
 
 
-def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[RowFault]] | None:
+def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFault]] | None:
     """The row of a line with what is wrong with it; `None` for a line that is no row.
 
     Blanks in a name are part of it where the fields after them are as they should be.
     """
-    tokens = [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
-    faults: list[RowFault] = []
+    tokens = placed_fields(text)
+    faults: list[FieldFault] = []
     names = _name_length(tokens, FIELDS + with_policy)
     if names is None:
         return None
     if names > 1:
-        faults.append(RowFault("a blank in the name: clients read what follows it as the next field", tokens[1][1]))
+        faults.append(FieldFault("a blank in the name: clients read what follows it as the next field", tokens[1][1]))
     name = " ".join(token for token, _ in tokens[:names])
     fields = tokens[names:]
     expected = FIELDS - 1 + with_policy
     if len(fields) < expected:
-        faults.append(RowFault(f"{names + len(fields)} fields instead of {names + expected}", len(text.rstrip()) + 1))
+        faults.append(FieldFault(f"{names + len(fields)} fields instead of {names + expected}", len(text.rstrip()) + 1))
     elif len(fields) > expected:
         extra, column = fields[expected]
         what = "a policy, which only rows of HYBRID_CUSTOMIZED have" if extra in POLICIES else f"{shown_field(extra)}"
-        faults.append(RowFault(f"a field too many: {what}", column))
+        faults.append(FieldFault(f"a field too many: {what}", column))
     values: list[int | str | None] = []
     faults += _read_fields(fields[1 : FIELDS - 1], values)
     policy = fields[FIELDS - 1][0] if with_policy and len(fields) >= FIELDS else None
@@ -132,18 +137,18 @@ def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:
     return None
 
 
-def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) -> Iterator[RowFault]:
+def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) -> Iterator[FieldFault]:
     """Adds the ten values after the dependency. Where a word stands in the place of a number or the other way round, a field is
     missing: what follows is not known.
     """
     for at, (field, column) in enumerate(fields):
         is_word = _WORD.match(field) is not None
         if is_word != (at in _WORDS):
-            yield RowFault(f"{shown_field(field)} where {'a number' if is_word else 'a collective'} belongs", column)
+            yield FieldFault(f"{shown_field(field)} where {'a number' if is_word else 'a collective'} belongs", column)
             break
         values.append(field if is_word else _number(field))
         if values[-1] is None:
-            yield RowFault(_why_no_number(field), column)
+            yield FieldFault(_why_no_number(field), column)
     values += [None] * (FIELDS - 2 - len(values))
 
 
