@@ -273,6 +273,23 @@ def nested_computations(n: int) -> str:
     return entry(["p0 = f32[4] parameter(0)", begin + f"ROOT q = f32[4] negate(p{n})\n" + "}\n" * n])
 
 
+def branches_in_place(n: int) -> str:
+    """Computations that are written in place of their names, one beside the other."""
+    return entry(
+        [P, "ROOT r = f32[] conditional(p), branch_computations={" + ", ".join(["{\nROOT c = f32[] constant(1) }"] * n) + "}"]
+    )
+
+
+def roots_that_disagree(n: int) -> str:
+    """Computations without a root, of which every other one says that it gives something else than its last instruction."""
+    results = ("f32[4]", "f32[5]")
+    return (
+        "HloModule m\n\n"
+        + "".join(f"f{i} (p: f32[4]) -> {results[i % 2]} {{\n  {P}\n}}\n\n" for i in range(n))
+        + entry([P], "")
+    )
+
+
 def many_stack_frames(n: int) -> str:
     rows = range(1, n + 1)
     tables = "FileNames\n" + "".join(f'{i} "file{i}.py"\n' for i in rows)
@@ -385,6 +402,8 @@ SHAPES = (
     TextShape("nested brackets", nested_brackets, 10_000),
     TextShape("nested operands", nested_operands, 500),
     TextShape("nested computations", nested_computations, 200),
+    TextShape("branches in place", branches_in_place, 2000),
+    TextShape("roots that disagree", roots_that_disagree, 2000),
     TextShape("stack frames", many_stack_frames, 1_000),
     TextShape("scopes", many_scopes, 2_000),
     TextShape("a long scope", one_long_scope, 10_000),

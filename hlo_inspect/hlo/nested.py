@@ -43,9 +43,10 @@ def nested_computations(row: Row, line: int, depth: int = 0) -> Iterator[NestedC
             if not inside.lstrip().startswith("{"):
                 yield NestedComputation(f"{row[1]}.{name}", inside, at, depth)
                 continue
+            counted = 0
             for number, (begin, end) in enumerate(tokens.split_items(inside)):
-                text = inside[begin:end].strip()
-                yield NestedComputation(f"{row[1]}.{name}.{number}", text[1:-1], at + inside.count("\n", 0, begin), depth)
+                at, counted = at + inside.count("\n", counted, begin), begin
+                yield NestedComputation(f"{row[1]}.{name}.{number}", inside[begin:end].strip()[1:-1], at, depth)
 
 
 def with_nested_operands(row: Row) -> list[Row]:

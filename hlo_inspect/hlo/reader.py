@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from hlo_inspect.errors import InputError
@@ -159,7 +160,7 @@ class ModuleReader:
         self._run_mark = (0, 0)
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # the line before which nothing is skipped
-        self._nested: list[NestedComputation] = []
+        self._nested: deque[NestedComputation] = deque()
         self._mark_end()
 
     def _mark_end(self) -> None:
@@ -185,7 +186,7 @@ class ModuleReader:
         self._keeper.end(opened)
         self._open = None
         while self._nested:
-            self._read_nested(self._nested.pop(0))
+            self._read_nested(self._nested.popleft())
         self._mark_end()
 
     def _skip_blank(self) -> bool:

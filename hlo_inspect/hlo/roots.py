@@ -30,13 +30,13 @@ class RootCheck:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._unmarked: dict[str, tuple[Shape, str, int]] = {}
-        self._agreeing: list[tuple[str, str, int]] = []
+        self._agreeing: dict[str, tuple[str, int]] = {}
         self._count = 0
 
     def end(self, computation: Computation, signature: str, name: str, shape: Shape | None, line: int) -> None:
         """After the last row of a computation that marks none: its first line, and name, shape and line of the last one."""
         self._count += 1
-        self._agreeing.append((computation.name, name, line))
+        self._agreeing[computation.name] = name, line
         if shape is None:
             return
         stated = _stated_result(signature)
@@ -67,14 +67,14 @@ class RootCheck:
         """At the end of a module of so many computations: those without a root, where most have one as XLA prints them."""
         if not self._module.header.prints_counts or 2 * self._count >= computations:
             return
-        for computation, name, line in self._agreeing:
+        for computation, (name, line) in self._agreeing.items():
             message = (
                 f"no instruction of {computation} is marked ROOT, and most computations here have one: {name} is taken for it"
             )
             self._module.note("HI015", message, line, computation)
 
     def _note(self, computation: str, name: str, line: int, shape: Shape, of: str, stated: Shape) -> None:
-        self._agreeing = [one for one in self._agreeing if one[0] != computation]
+        self._agreeing.pop(computation, None)
         last = f"the last instruction of {computation}, which marks no ROOT, is {name} of {_short(shape)}"
         self._module.note("HI014", f"{last}; {of} says {_short(stated)}", line, computation)
 

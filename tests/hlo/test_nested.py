@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 import hlo_inspect
+from benchmarks.shapes import branches_in_place
 from hlo_inspect.hlo import parser
-from hlo_inspect.hlo.nested import MAX_DEPTH, with_nested_operands
+from hlo_inspect.hlo.nested import MAX_DEPTH, nested_computations, with_nested_operands
 from tests.hlo.reading import module
 
 BODY = "to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
@@ -130,3 +133,15 @@ def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch:
     assert found.computation_count == MAX_DEPTH + 2
     assert [problem.code for problem in found.problems] == ["HI001"]
     assert sum(read) < (MAX_DEPTH + 3) * len(text)
+
+
+def test_many_branches_in_one_instruction_take_linear_time() -> None:
+    """Four times as many take about four times as long; each is on the line on which its brace opens."""
+    seconds = []
+    for count in (8_000, 32_000):
+        tail = branches_in_place(count).partition("conditional(")[2].rpartition("\n}")[0]
+        start = process_time()
+        found = list(nested_computations(("", "r", "f32[] conditional", tail), 5))
+        seconds.append(process_time() - start)
+        assert [one.line for one in found] == list(range(5, 5 + count))
+    assert seconds[1] < 8 * seconds[0] + 0.1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import lzma
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 import hlo_inspect
+from benchmarks.shapes import roots_that_disagree
 from hlo_inspect.hlo.roots import compatible
 from hlo_inspect.hlo.shape_text import parse_shape
 
@@ -92,6 +94,17 @@ def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_no
     message = "no instruction of e is marked ROOT, and most computations here have one: n is taken for it"
     line = 3 + 5 * marked + 2
     assert found(text, rule="HI015") == ([(message, line)] if is_noted else [])
+
+
+def test_many_roots_that_disagree_take_linear_time() -> None:
+    """Four times as many take about four times as long."""
+    seconds = []
+    for count in (6_000, 24_000):
+        start = process_time()
+        report = hlo_inspect.inspect(roots_that_disagree(count), "summary")
+        seconds.append(process_time() - start)
+        assert report.facts["module.computations"] == count + 1
+    assert seconds[1] < 8 * seconds[0] + 0.1
 
 
 def test_a_computation_that_holds_nothing() -> None:
