@@ -145,27 +145,19 @@ class NamedMesh(NamedTuple):
         """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
         if self.device is not None:
             return ((self.device,),)
-        total = self.size
-        if total > MAX_DEVICES or total == 0:
-            raise DeviceListError(f"a mesh of {total} devices")
+        references = tuple(references)
+        self.group_size(references)
         steps = self._steps()
         offsets = [0]
-        for reference in references:
-            axis = _part_of_axis(steps, reference)
+        for axis in [_part_of_axis(steps, reference) for reference in references]:
             offsets = [base + step * axis.stride for base in offsets for step in range(axis.size)]
-            if len(offsets) > total:
-                raise DeviceListError("the mesh axes of the groups overlap")
-        if len(set(offsets)) != len(offsets) or total % len(offsets):
-            raise DeviceListError("the mesh axes of the groups overlap")
         ids = self._order()
         starts: list[int] = []
         seen: set[int] = set()
-        for position in range(total):
+        for position in range(self.size):
             if position not in seen:
                 starts.append(position)
                 seen.update([position + offset for offset in offsets])
-        if max(seen, default=0) >= total:
-            raise DeviceListError("the groups reach outside of the mesh")
         return tuple(tuple([ids[start + offset] for offset in offsets]) for start in starts)
 
     def _steps(self) -> dict[str, _Steps]:

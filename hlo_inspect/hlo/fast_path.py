@@ -40,7 +40,7 @@ _FRESH = lazy_pattern(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
 """A line that does not continue the one before it."""
 
 _TIGHT_DEFINITION = lazy_pattern(r"%[\w.\-]++=", re.ASCII)
-_INNER_OPCODE = lazy_pattern(r'(?=[^()"\n]*+\()(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
+_INNER_OPCODE = lazy_pattern(r'(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
 """The parenthesis of another opcode in operands that hold brackets; that of `nan(0x1)` is none."""
 
 DEFINITION = lazy_pattern(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
@@ -185,6 +185,6 @@ def _unclosed(marks: bytes) -> bytes:
 
 def _holds_more(text: str, start: int, end: int, tails: Sequence[str], rows: int) -> bool:
     """Whether a line of `text[start:end]` may hold a second instruction, beside the first one or in place of an operand."""
-    if text.count(" = ", start, end) != rows or any(map(_INNER_OPCODE.match, tails)):
+    if text.count(" = ", start, end) != rows or any(_INNER_OPCODE.match(t) for t in tails if "(" in t.partition(")")[0]):
         return True
     return _TIGHT_DEFINITION.search(text, start, end) is not None

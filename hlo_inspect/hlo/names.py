@@ -100,7 +100,7 @@ class NameCheck:
 
     def knows_callees(self, tails: str) -> bool:
         """Whether every computation that is called in these tails is defined so far."""
-        return all(callee in self._known for callee in _quick_callees(tails))
+        return all(map(self._known.__contains__, _quick_callees(tails)))
 
     def note_callees(self, rows: Rows) -> None:
         """Notes the computations that are called and not defined so far."""

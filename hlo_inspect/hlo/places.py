@@ -51,12 +51,8 @@ def relocate(module: Module, places: Places) -> None:
     """Turns every line and column that a module has kept into that of the input."""
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
-    for computation in {id(one): one for one in (*module.computations.values(), *_entry(module))}.values():
+    for computation in module.computations.values():  # the entry is one of them
         _relocate_computation(computation, places)
-
-
-def _entry(module: Module) -> tuple[Computation, ...]:
-    return (module.entry,) if module.entry is not None else ()
 
 
 def _relocated(problems: Problems, places: Places) -> Problems:

@@ -85,10 +85,6 @@ class Prefix:
         self._keys = tuple(keys)
         self.match_end = self._pattern.match
 
-    @property
-    def has_keys(self) -> bool:
-        return bool(self._keys)
-
     def take_off(self, line: str) -> Match | None:
         """What stands before the rest of a line, or nothing."""
         found = self._pattern.match(line)

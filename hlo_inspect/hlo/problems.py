@@ -34,19 +34,19 @@ class Problems:
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
-        self._first: dict[tuple[str, str, int | None], Problem] = {}
-        self._times: Counter[tuple[str, str, int | None]] = Counter()
+        self._found: dict[tuple[str, str, int | None], Problem] = {}
         self._kinds: Counter[str] = Counter()
 
     def add(self, problem: Problem, times: int = 1) -> None:
         key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
-        if key not in self._first:
-            if self._kinds[problem.code] >= MAX_OF_A_KIND:
-                self.left_out[problem.code] += times
-                return
+        known = self._found.get(key)
+        if known is not None:
+            self._found[key] = known._replace(times=known.times + times)
+        elif self._kinds[problem.code] >= MAX_OF_A_KIND:
+            self.left_out[problem.code] += times
+        else:
             self._kinds[problem.code] += 1
-            self._first[key] = problem
-        self._times[key] += times
+            self._found[key] = problem._replace(times=times)
 
     @property
     def hold_a_cut(self) -> bool:
@@ -55,18 +55,16 @@ class Problems:
 
     def drop_from(self, code: str, line: int) -> None:
         """Forgets those of `code` that were first seen at `line` or later."""
-        for key in [k for k, p in self._first.items() if p.code == code and (p.location.line or 0) >= line]:
-            del self._first[key], self._times[key]
+        for key in [k for k, p in self._found.items() if p.code == code and (p.location.line or 0) >= line]:
+            del self._found[key]
             self._kinds[code] -= 1
 
     def drop(self, codes: frozenset[str]) -> None:
         """Forgets those of these codes."""
-        for key in [key for key in self._first if key[0] in codes]:
-            del self._first[key], self._times[key]
+        self._found = {key: problem for key, problem in self._found.items() if key[0] not in codes}
         for code in codes:
             self._kinds.pop(code, None)
             self.left_out.pop(code, None)
 
     def __iter__(self) -> Iterator[Problem]:
-        for key, problem in self._first.items():
-            yield Problem(problem.code, problem.message, problem.location, problem.subject, self._times[key])
+        return iter(self._found.values())

@@ -18,7 +18,7 @@ from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
 from hlo_inspect.hlo.places import Places, relocate
 from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE
 from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.shape_text import ShapeError, UnknownTypeError, parse_shape
+from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
@@ -186,8 +186,6 @@ def _is_instruction(row: tokens.Row) -> bool:
         return False
     try:
         parse_shape(shape)
-    except UnknownTypeError:
-        return False
     except ShapeError:
         return False
     return True

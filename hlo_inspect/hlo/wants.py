@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import or_
 from typing import NamedTuple
 
 
@@ -32,13 +33,4 @@ class Wants(NamedTuple):
         return self.every_line or self.checked or self.graph
 
     def __or__(self, other: Wants) -> Wants:
-        return Wants(
-            self.opcodes | other.opcodes,
-            self.targets | other.targets,
-            self.entry or other.entry,
-            self.every_line or other.every_line,
-            self.checked or other.checked,
-            self.graph or other.graph,
-            self.loops or other.loops,
-            self.operands | other.operands,
-        )
+        return Wants(*map(or_, self, other))
