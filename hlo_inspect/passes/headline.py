@@ -242,10 +242,10 @@ def _peak_of_memory(context: Context) -> Parts:
     module = context.module
     if "cost" not in context.also or not module.header.is_scheduled:
         return
-    stated = context.sidecars.peak
+    stated = context.sidecars.peak_bytes
     if stated is not None:
         yield "; peak "
-        yield Amount(stated.size, "bytes")
+        yield Amount(stated, "bytes")
     elif module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
         yield "; peak: hlo-inspect memory"
     else:

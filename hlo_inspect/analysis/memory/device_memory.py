@@ -15,9 +15,9 @@ from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.live_ranges import LiveRanges, clip_shared, find_live_ranges
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
-from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES, PRESET_SPACES, Platform
 from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
-from hlo_inspect.analysis.memory.preset_heap import PRESET_SPACES, simulate_preset
+from hlo_inspect.analysis.memory.preset_heap import simulate_preset
 from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.sizes import Sizes

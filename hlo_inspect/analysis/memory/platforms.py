@@ -17,6 +17,9 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 MAX_SPACES = 16
 """Memory spaces have numbers below this one; no platform has so many."""
 
+PRESET_SPACES = frozenset({1, 3})
+"""Fast memory of TPU, which is assigned before all other: VMEM, and CMEM of v4."""
+
 PlatformName = Literal["cpu", "gpu", "tpu"]
 
 

@@ -15,9 +15,6 @@ from hlo_inspect.analysis.memory.allocations import BufferFacts
 from hlo_inspect.analysis.memory.heap import Change, Interval, Trace
 from hlo_inspect.analysis.memory.schedule import Schedule
 
-PRESET_SPACES = frozenset({1, 3})
-"""Fast memory: VMEM, and CMEM of TPU v4."""
-
 
 def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the memory space that holds these buffers."""

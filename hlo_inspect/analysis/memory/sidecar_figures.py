@@ -47,11 +47,11 @@ def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
         "alias_bytes": assignment.alias_bytes,
         "constant_bytes": assignment.constant_bytes,
     }
-    peak = sidecars.peak
     if not platform.is_tpu:
         found["temp_bytes"] = assignment.temp_bytes.get(0, 0)
+        peak = sidecars.peak_bytes
         if peak is not None:
-            found["peak_bytes"] = peak.size
+            found["peak_bytes"] = peak
     return found
 
 

@@ -23,7 +23,7 @@ _SHAPE = lazy_pattern(r"\|[^|]*+\|")
 _COLOR = lazy_pattern(r"(?:^|, )color (\d{1,9})", re.ASCII)
 _PARAMETER = lazy_pattern(r"(?:^|, )parameter (\d{1,9}), shape (?: at ShapeIndex \{([\d,]*+)\})?", re.ASCII)
 _VALUE = lazy_pattern(
-    r"\s*value: <(\d{1,18}) ([^\s{}<>]++)(?:\{([\d,]*+)\})?( \(phi\))?(?: @(\d{1,9}))?> "
+    r"\s*value: <\d{1,18} ([^\s{}<>]++)(?:\{([\d,]*+)\})?(?: \(phi\))?(?: @(\d{1,9}))?> "
     r"\(size=(\d{1,18}),offset=(\d{1,18})\): (.*)",
     re.ASCII,
 )
@@ -40,7 +40,6 @@ class PlacedValue(NamedTuple):
 
     name: str
     element: ShapeIndex
-    is_phi: bool
     color: int
     size: int
     offset: int
@@ -137,10 +136,8 @@ def read_buffer_assignment(lines: Iterable[str]) -> BufferAssignmentFile:
             if found is not None:
                 allocations.append(found)
         elif allocations and (value := _VALUE.match(line)) is not None:
-            name, index, phi, color, size, offset, shape = value.groups()[1:]
-            allocations[-1].values.append(
-                PlacedValue(name, _index(index), phi is not None, int(color or 0), int(size), int(offset), shape)
-            )
+            name, index, color, size, offset, shape = value.groups()
+            allocations[-1].values.append(PlacedValue(name, _index(index), int(color or 0), int(size), int(offset), shape))
         elif line.startswith("Used values:"):
             break
     return BufferAssignmentFile(tuple(allocations))
@@ -205,23 +202,7 @@ def _index(text: str | None) -> ShapeIndex:
 # -- the peak ---------------------------------------------------------------------------------------------------------------
 
 
-class LiveValue(NamedTuple):
-    """A value in the heap, or a static allocation by its first value, with the times at which it is live."""
-
-    value: PlacedValue
-    size: int
-    live: tuple[int, int] | None
-
-
-class FilePeak(NamedTuple):
-    """The highest point of the heap of space 0: where, and what is live there; the sizes add up to `size`."""
-
-    time: int
-    size: int
-    live: list[LiveValue]
-
-
-def peak_of(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> FilePeak:
+def peak_bytes(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> int:
     """The static allocations, and the heap of space 0 where it is highest (`ComputePeakMemoryImpl`).
 
     Values at one offset that are live at once share a buffer, which is as large as the largest. Index tables of tuples are in
@@ -231,14 +212,11 @@ def peak_of(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> FilePeak
     spans = {value: ranges.ranges.get((value.name, value.element)) for value in heap if not value.is_table}
     known = {value: span for value, span in spans.items() if span is not None}
     time = _highest(known)
-    at_offset: dict[int, LiveValue] = {}
-    for value, span in known.items():
-        before = at_offset.get(value.offset)
-        if span[0] <= time <= span[1] and (before is None or before.size < value.size):
-            at_offset[value.offset] = LiveValue(value, value.size, span)
-    static = [LiveValue(one.values[0], one.size, None) for one in assignment.allocations if one.values and _is_static(one)]
-    live = [*static, *at_offset.values()]
-    return FilePeak(time, sum(one.size for one in live), sorted(live, key=lambda one: -one.size))
+    at_offset: dict[int, int] = {}
+    for value, (start, end) in known.items():
+        if start <= time <= end:
+            at_offset[value.offset] = max(at_offset.get(value.offset, 0), value.size)
+    return assignment.static_bytes + sum(at_offset.values())
 
 
 def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from hlo_inspect.analysis.memory.platforms import PRESET_SPACES
 from hlo_inspect.analysis.memory.sidecar_files import (
     BufferAssignmentFile,
-    FilePeak,
     LiveRangeFile,
-    UsageReportFile,
-    peak_of,
+    peak_bytes,
     read_buffer_assignment,
     read_live_range,
-    read_usage_report,
 )
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.errors import HloInspectError
@@ -26,7 +24,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
 _STEM = lazy_pattern(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)
-ASSIGNMENT, RANGES, USAGE = "-buffer-assignment.txt", "-live-range.txt", "-memory-usage-report.txt"
+ASSIGNMENT, RANGES = "-buffer-assignment.txt", "-live-range.txt"
 
 _LEAST_KNOWN = 0.9
 """The share of the values of a file that the module has to define."""
@@ -40,28 +38,24 @@ class Sidecars:
 
     assignment: BufferAssignmentFile | None = None
     ranges: LiveRangeFile | None = None
-    usage: UsageReportFile | None = None
     found: tuple[str, ...] = ()
     refused: str = ""
 
     @property
-    def has_tpu_spaces(self) -> bool:
-        """Whether values are in memories on the chip, whose heaps compete with that of space 0 for the peak."""
-        return self.assignment is not None and any(one.color in {1, 3} for one in self.assignment.allocations)
-
-    @property
-    def peak(self) -> FilePeak | None:
+    def peak_bytes(self) -> int | None:
         """Static part and highest point of the heap; `None` where the files do not tell."""
-        if self.assignment is None or self.ranges is None or self.has_tpu_spaces:
+        if self.assignment is None or self.ranges is None:
             return None
-        return peak_of(self.assignment, self.ranges)
+        if any(one.color in PRESET_SPACES for one in self.assignment.allocations):
+            return None  # the heaps of memories on the chip compete with that of space 0 for the peak
+        return peak_bytes(self.assignment, self.ranges)
 
 
 NO_SIDECARS = Sidecars()
 
 
-def find_sidecars(module: Module, views: Views | None = None) -> Sidecars:
-    """The files beside the text of a module. With `views` their values have to be those of the module."""
+def find_sidecars(module: Module, views: Views) -> Sidecars:
+    """The files beside the text of a module, as far as their values are those of the module."""
     path = Path(module.path)
     match = _STEM.fullmatch(path.name)
     if match is None or module.first_line > _HEADER_LINES or not _is_file(path):
@@ -82,11 +76,10 @@ def find_sidecars(module: Module, views: Views | None = None) -> Sidecars:
 
     assignment = read(ASSIGNMENT, read_buffer_assignment)
     ranges = read(RANGES, read_live_range)
-    usage = read(USAGE, read_usage_report)
-    refused = _why_refused(assignment, ranges, views) if views is not None else ""
+    refused = _why_refused(assignment, ranges, views)
     if refused:
         return Sidecars(found=tuple(found), refused=refused)
-    return Sidecars(assignment, ranges, usage, tuple(found))
+    return Sidecars(assignment, ranges, tuple(found))
 
 
 _HEADER_LINES = 100
@@ -111,7 +104,7 @@ def _why_refused(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile 
     named |= {name for name, _ in ranges.ranges} if ranges is not None else set()
     if not named:
         return ""
-    defined = {row[1].removeprefix("%") for name in views.computations for row in views.of(name).rows}
+    defined = {row.removeprefix("%") for computation in views.computations.values() for row in computation.rows.names}
     known = len(named & defined)
     if known < _LEAST_KNOWN * len(named):
         return f"{len(named) - known} of the {len(named)} instructions that they name are not in the module"
