@@ -196,7 +196,7 @@ class DeviceMemory:
             rows.append(self._live(one.kind, one.bytes, self.buffers.members[buffer][0], one))
         heap = self.peak_heap
         if heap is not None:
-            rows += [self._live("heap", size, value, None) for value, size in heap.trace.live.items()]
+            rows += [self._live("heap", size, value, None) for value, size in heap.trace.live_at_peak().items()]
         return rows
 
     def _live(self, kind: str, size: int, value: int, allocation: Allocation | None) -> Live:

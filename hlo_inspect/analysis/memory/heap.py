@@ -39,16 +39,31 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """A heap over time. `intervals` by value. `peak` is the highest sum, reached at `time` by `live`: by value that has memory
-    then its bytes. `changes` are in order of time; each says which value gets memory, or which lets go of it, and how many
-    bytes are live then.
+    """A heap over time. `intervals` by value. `peak` is the highest sum, reached at `time` by the last of so many `changes`.
+    These are in order of time; each says which value gets memory, or which lets go of it, and how many bytes are live then.
     """
 
     intervals: dict[int, Interval] = field(default_factory=dict)
     peak: int = 0
     time: int = 0
-    live: dict[int, int] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    changes_to_peak: int = 0
+
+    def note(self, change: Change) -> None:
+        """The next change."""
+        self.changes.append(change)
+        if change.live > self.peak:
+            self.peak, self.time, self.changes_to_peak = change.live, change.time, len(self.changes)
+
+    def live_at_peak(self) -> dict[int, int]:
+        """By value that has memory at the peak its bytes."""
+        live: dict[int, int] = {}
+        for change in self.changes[: self.changes_to_peak]:
+            if change.gets:
+                live[change.base] = change.value
+            else:
+                live.pop(change.base, None)
+        return {value: self.intervals[base].bytes for base, value in live.items()}
 
 
 def simulate(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
@@ -64,7 +79,6 @@ class _Simulation:
         self._users: dict[int, int] = defaultdict(int)  # how many intervals share that of a value
         self._clock = 0
         self._now = 0
-        self._changes_to_peak = 0
         self._candidates_at = -1
         self._found_candidates: list[int] = []
 
@@ -87,7 +101,6 @@ class _Simulation:
                 self._begin(value, given, time)
             for value in going:
                 self._free(value, time)
-        self._trace.live = self._highest()
         return self._trace
 
     def _times(self) -> tuple[dict[int, list[int]], dict[int, dict[int, None]]]:
@@ -141,7 +154,7 @@ class _Simulation:
         self._users[base] += 1
         if self._users[base] == 1:
             self._now += self._size(base)
-            self._note(time, base, value, gets=True)
+            self._trace.note(Change(time, base, value, gets=True, live=self._now))
 
     def _free(self, value: int, time: int) -> None:
         interval = self._trace.intervals[value]
@@ -150,23 +163,7 @@ class _Simulation:
         self._users[interval.base] -= 1
         if not self._users[interval.base]:
             self._now -= self._size(interval.base)
-            self._note(time, interval.base, value, gets=False)
+            self._trace.note(Change(time, interval.base, value, gets=False, live=self._now))
 
     def _size(self, value: int) -> int:
         return self._facts.sizes[self._facts.buffers.of[value]]
-
-    def _note(self, time: int, base: int, value: int, *, gets: bool) -> None:
-        trace = self._trace
-        trace.changes.append(Change(time, base, value, gets, self._now))
-        if self._now > trace.peak:
-            trace.peak, trace.time, self._changes_to_peak = self._now, time, len(trace.changes)
-
-    def _highest(self) -> dict[int, int]:
-        """What has memory after the change that leads to the peak."""
-        live: dict[int, int] = {}
-        for change in self._trace.changes[: self._changes_to_peak]:
-            if change.gets:
-                live[change.base] = change.value
-            else:
-                del live[change.base]
-        return {value: self._size(base) for base, value in live.items()}

@@ -77,22 +77,13 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     trace = Trace()
     references: dict[int, int] = {}
     sizes, of = facts.sizes, facts.buffers.of
-    now = changes_to_peak = 0
+    now = 0
     for time, gets, value in events:
         references[value] = references.get(value, 0) + (1 if gets else -1)
         if references[value] != (1 if gets else 0):
             continue
         now += sizes[of[value]] if gets else -sizes[of[value]]
-        trace.changes.append(Change(time, value, value, gets, now))
-        if now > trace.peak:
-            trace.peak, trace.time, changes_to_peak = now, time, len(trace.changes)
-    live: dict[int, int] = {}
-    for change in trace.changes[:changes_to_peak]:
-        if change.gets:
-            live[change.value] = sizes[of[change.value]]
-        else:
-            live.pop(change.value, None)
-    trace.live = live
+        trace.note(Change(time, value, value, gets, now))
     first: dict[int, int] = {}
     for value, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
         base = first.setdefault(of[value], value)
