@@ -243,6 +243,11 @@ class Views:
         self.fingerprints = Fingerprints(computations)
         self._known: dict[str, View] = {}
 
+    @cached_property
+    def row_count(self) -> int:
+        """The rows of all computations."""
+        return sum([len(computation.rows.names) for computation in self.computations.values()])
+
     def of(self, name: str) -> View:
         """The view of a computation; `KeyError` where the module has no computation of that name."""
         known = self._known.get(name)

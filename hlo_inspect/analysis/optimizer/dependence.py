@@ -146,7 +146,8 @@ class AtomDependence:
         return self._joined(form, self._values)
 
     def values_in(self, atom: int) -> int:
-        self._extend()
+        if atom >= len(self._values):
+            self._extend()
         return self._values[atom]
 
     def inputs(self, form: Sum) -> int:
@@ -155,12 +156,14 @@ class AtomDependence:
         return self._joined(form, self._inputs)
 
     def inputs_in(self, atom: int) -> int:
-        self._extend()
+        if atom >= len(self._inputs):
+            self._extend()
         return self._inputs[atom]
 
     def are_scalars(self, atom: int) -> bool:
         """Whether every leaf of an atom has one element, or one is taken of it and nothing in it is computed or a state."""
-        self._extend()
+        if atom >= len(self._scalar):
+            self._extend()
         return self._scalar[atom]
 
     @staticmethod

@@ -25,6 +25,11 @@ def flat_range(graph: Graph, node: int) -> SliceDimension | None:
     return part[0]
 
 
+def flat_ranges(graph: Graph, nodes: Sequence[int]) -> list[int]:
+    """The nodes that are ranges of flattened arrays."""
+    return [node for node in nodes if graph.ops[node] == "slice" and flat_range(graph, node) is not None]
+
+
 class Cuts:
     """Cuts out of expressions, moved to their leaves."""
 
@@ -36,7 +41,7 @@ class Cuts:
         """The nodes with all cuts moved to leaves."""
         graph = self._graph
         below = graph.below(nodes)
-        if not any(flat_range(graph, node) is not None for node in below):
+        if not flat_ranges(graph, below):
             return list(nodes)
         known: dict[int, int] = {}
         for node in below:

@@ -107,7 +107,7 @@ class Frames:
         self.views = views
         self.faults: dict[Fault, None] = {}
         self.is_cut_short = False
-        self.max_places = LEAST_PLACES + MAX_VISITS * sum(len(one.rows) for one in views.computations.values())
+        self.max_places = LEAST_PLACES + MAX_VISITS * views.row_count
         self._frames: list[Frame] = []
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}

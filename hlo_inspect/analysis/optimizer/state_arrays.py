@@ -13,7 +13,7 @@ from itertools import pairwise
 from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.dataflow import DEVICE_NUMBERS, SOME_VALUES, Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
-from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range
+from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
@@ -185,7 +185,7 @@ def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateA
 def _users_of_parts(graph: Graph, by_old: dict[int, StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
     """By the old value of an array its parts, each with the first other array whose new value holds that part."""
     below = graph.below([array.new for array in by_old.values()])
-    parts = [node for node in below if flat_range(graph, node) is not None and graph.args[node][0] in by_old]
+    parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
     if not parts:
         return {}
     bits = {node: 1 << number for number, node in enumerate(parts)}

@@ -44,7 +44,7 @@ class _ValueReader:
         self._nodes = Nodes(self.graph)
         self._views = views
         self._templates = BodyTemplates(views.fingerprints)
-        self._left = MAX_COPIES * sum(len(one.rows) for one in views.computations.values()) + 1000
+        self._left = MAX_COPIES * views.row_count + 1000
         self._stack: list[CallFrame] = []
         self._open_names: set[str] = set()
         self._targets: dict[str, tuple[bool, bool]] = {}
