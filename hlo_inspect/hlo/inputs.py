@@ -5,59 +5,49 @@ Lines of several writers, such as the ranks of a job, are a text each; the modul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterator
 
 from hlo_inspect.hlo.measurements import Measurement, Measurements
 from hlo_inspect.hlo.memory_lines import MemoryLines
+from hlo_inspect.hlo.mended_text import MendedText
+from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.module import LogEntry, Module
-from hlo_inspect.hlo.places import Places, relocate
+from hlo_inspect.hlo.places import relocate
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Pieces, Source
 from hlo_inspect.hlo.wants import Wants
 
-Value = TypeVar("Value")
-
 
 class Text:
-    """The text of one writer in an input: that of most inputs is the whole."""
+    """The text of one writer in an input: that of most inputs is the whole. `mended` is what was undone in it, which is known
+    once it was read.
+    """
 
-    def __init__(
-        self, source: Source, places: Callable[[], Places | None], notes: Callable[[], Iterable[str]], *, is_first: bool
-    ) -> None:
+    def __init__(self, source: Source, mended: Mender | MendedText, *, is_first: bool) -> None:
         self.source = source
+        self._mended = mended
         self._is_first = is_first
-        self._places = places
-        self._notes = notes
 
     def place(self, line: int, column: int) -> tuple[int, int]:
         """The place in the input of a place in the text."""
-        places = self._places()
+        places = self._mended.places
         return places.place(line, column) if places is not None else (line, column)
 
     def finished(self, module: Module) -> Module:
         """A module of the text with the lines of the input."""
-        places = self._places()
         module.text_line = module.first_line if self._is_first and not module.quoted_lines else 0
-        if places is not None:
-            relocate(module, places)
-        module.mends = tuple(self._notes())
+        if self._mended.places is not None:
+            relocate(module, self._mended.places)
+        module.mends = tuple(self._mended.notes)
         return module
 
 
 def texts_of(source: Source) -> Iterator[Text]:
     """The texts of an input. Each has to be read before the next one."""
-    mender = source.mender
-    yield Text(source, lambda: mender.places, lambda: mender.notes, is_first=True)
-    for pieces, places, sample in mender.others():
-        note = f'of several writers these are the lines that begin as "{sample}"'
-        yield Text(Pieces(source.name, pieces), partial(_same, places), partial(_same, (note,)), is_first=False)
-
-
-def _same(value: Value) -> Value:
-    return value
+    yield Text(source, source.mender, is_first=True)
+    for other in source.mender.others:
+        yield Text(Pieces(source.name, other.kept()), other, is_first=False)
 
 
 def read_input(source: Source, wants: Wants) -> Iterator[Module]:

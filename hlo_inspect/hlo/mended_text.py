@@ -24,6 +24,11 @@ class MendedText:
         self.size = 0
         self.spool: IO[str] | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of the text of another writer than the first."""
+        return (f'of several writers these are the lines that begin as "{self.sample}"',)
+
     def emit(self, line: Line, rest: list[tuple[int, int, int]]) -> None:
         """Adds a line; `rest` are offset, line and column of what was joined to it."""
         for offset, column in line.columns:

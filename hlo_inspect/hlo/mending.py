@@ -70,7 +70,7 @@ class _Lines:
 
 
 class Mender:
-    """Mends one input. Once `pieces` is used up, `others` are the texts of other writers, with their places."""
+    """Mends one input. Once `pieces` is used up, `others` are the texts of other writers."""
 
     def __init__(self) -> None:
         self.places: Places | None = None
@@ -117,16 +117,10 @@ class Mender:
             if self._main.out:
                 yield self._main.taken()
 
-    def others(self) -> Iterator[tuple[Iterator[str], Places, str]]:
-        """The texts of the other writers, in pieces, their places, and what each line began with."""
-        for stream in dict.fromkeys(self._streams.values()):
-            if stream is not self._main:
-                yield stream.kept(), stream.places, stream.sample
-
     @property
-    def sample(self) -> str:
-        """What each line of the first text began with."""
-        return self._main.sample
+    def others(self) -> list[MendedText]:
+        """The texts of the other writers."""
+        return [stream for stream in dict.fromkeys(self._streams.values()) if stream is not self._main]
 
     # -- whether a text needs it ----------------------------------------------------------------------------------------
 
