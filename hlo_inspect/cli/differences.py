@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
-from hlo_inspect.cli.inputs import FAILED, UNREADABLE, USAGE
+from hlo_inspect.cli.inputs import FAILED, reported
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.progress import ReadingBar
-from hlo_inspect.cli.streams import tell
 from hlo_inspect.compare.comparison import ModuleComparison
-from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.model import Report, Severity, Verdict, reaching
@@ -56,8 +54,7 @@ class PairedModules:
                     yield one
             for error in comparisons.errors:
                 with bar.out_of_the_way():
-                    tell(f"hlo-inspect: {error}")
-                self.status = max(self.status, UNREADABLE if isinstance(error, InputError) else USAGE)
+                    self.status = max(self.status, reported(error))
 
 
 def parsed(conditions: Iterable[str]) -> list[DifferenceCondition]:

@@ -31,6 +31,12 @@ def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
     return tuple(inputs), None
 
 
+def reported(error: HloInspectError) -> int:
+    """The exit status of an error, once it is on standard error."""
+    tell(f"hlo-inspect: {error}")
+    return UNREADABLE if isinstance(error, InputError) else USAGE
+
+
 class Inspected:
     """The reports of all inputs, to be taken once: each is made when the one before it is done with.
 
@@ -75,7 +81,7 @@ class Inspected:
             for one in inspection.read(self._sources(inspection), jobs):
                 if isinstance(one, HloInspectError):
                     with bar.out_of_the_way():
-                        self._tell(one)
+                        self.status = max(self.status, reported(one))
                     continue
                 refuse_to_overwrite(self._output, [one.input.path])
                 if self._fail_on is not None and reaching(one.findings, self._fail_on):
@@ -91,10 +97,5 @@ class Inspected:
             try:
                 sources += inspection.sources(argument)
             except InputError as error:
-                self._tell(error)
+                self.status = max(self.status, reported(error))
         return sources
-
-    def _tell(self, error: HloInspectError) -> None:
-        """Says what cannot be read."""
-        tell(f"hlo-inspect: {error}")
-        self.status = max(self.status, UNREADABLE if isinstance(error, InputError) else USAGE)

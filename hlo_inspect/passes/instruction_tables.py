@@ -211,7 +211,7 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     reads = _described(around, describer, around.reads)
     yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, on_page=around.depth > 0)
     yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, on_page=around.depth > 0)
-    yield from _direct(context, around)
+    yield from _direct(around)
     yield _parameter_ways(context, around)
     asked = describer.of(around.place)
     sides = [(around.place, asked, "asked")]
@@ -220,7 +220,7 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     yield from _picture(sides, around.edges)
 
 
-def _direct(context: Context, around: Neighbourhood) -> Iterator[Table]:
+def _direct(around: Neighbourhood) -> Iterator[Table]:
     """The operands and the users as the text has them."""
     view, row = around.view, around.row
     named = [(operand.name, view.operand_shape(row, number)) for number, operand in enumerate(view.operands(row))]

@@ -43,7 +43,7 @@ class WorkloadCollectives(WorkloadPass):
         facts: dict[str, Value] = {}
         for name, found in _sums(totals):
             with_lower_bound(facts, name, found.exact, found.least or None)
-        notes = [*workload_tables.conventions(totals), *(f"{name}: {_why(name, totals)}" for name in unknown(facts))]
+        notes = [*workload_tables.conventions(totals), *(f"{name}: {_why(totals)}" for name in unknown(facts))]
         return Section(facts, _tables(totals), notes, workload_tables.headline(totals))
 
 
@@ -74,7 +74,7 @@ def _of(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Ite
     yield f"{name}.executed_wire_bytes", wire
 
 
-def _why(name: str, totals: WorkloadTotals) -> str:
+def _why(totals: WorkloadTotals) -> str:
     if totals.first_unknown is not None:
         return f"the row on line {totals.first_unknown} cannot be read whole"
     if totals.workload.header.dialect != "simai":

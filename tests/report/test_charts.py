@@ -243,7 +243,7 @@ def test_without_a_roofline_the_section_says_why(tmp_path: Path) -> None:
         "  ROOT t = f32[8,4]{1,0} transpose(p), dimensions={1,0}\n}\n"
     )
     found = hlo_inspect.inspect(path, PASSES)
-    sections = {one.name: one for one in module_sections(found, found.tables)}
+    sections = {one.name: one for one in module_sections(found.tables)}
     assert sections["kernels"].text == "No kernel has a place on a roofline: 1 kernel without FLOPs."
 
 

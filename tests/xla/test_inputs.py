@@ -177,7 +177,6 @@ def test_a_large_literal_is_not_printed() -> None:
     assert hlo_inspect.inspect(data).input.bytes < 500
 
 
-BAD_MODULE = message((1, "jit_f"), (2, "e"), (3, COMPUTATION), (6, 1))
 UNKNOWN_OPCODE = message((1, "m"), (2, "e"), (3, message((1, "e"), (2, message((1, "x"), (2, "frobnicate"), (35, 1))), (6, 1))))
 WHOLE = serialized(SMALL)
 

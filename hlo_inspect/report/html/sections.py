@@ -100,7 +100,7 @@ _PLAN = (
 """In the order in which somebody reads who wants to know why a step is slow."""
 
 
-def module_sections(report: Report, tables: Sequence[Table]) -> tuple[PageSection, ...]:
+def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     """The sections as planned with their pictures, and a last one with the tables that no other has."""
     pictures = module_charts(tables)
     words = {"optimizer": _optimizer_words(tables)}

@@ -125,7 +125,7 @@ def _view(name: str, report: Report, sections: Sequence[PageSection]) -> PageVie
 
 def _module_view(name: str, report: Report) -> PageView:
     tables = distinct_tables(report)
-    return PageView(name, module_name(report), report, module_sections(report, tables), tables)
+    return PageView(name, module_name(report), report, module_sections(tables), tables)
 
 
 def _index_view(index: Report, entries: _ViewEntries) -> PageView:
