@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -15,6 +15,8 @@ from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
 
 F = TypeVar("F", bound=Callable[..., Any])
+Command = Callable[..., int]
+"""What runs with the options and gives the exit status."""
 
 
 class OutputOptions(NamedTuple):
@@ -169,25 +171,35 @@ _READ = (
 )
 
 
-def output_options(function: F) -> F:
-    """Adds the options of the output; `take_output` collects them."""
-    return output_options_with()(function)
-
-
-def output_options_with(*formats: str) -> Callable[[F], F]:
-    """The same with formats beside those of all commands."""
+def output_options(*formats: str) -> Callable[[Command], Command]:
+    """Adds the options of the output, with formats beside those of all commands; the command gets them as `output`."""
     choice = click.Choice((*FORMATS, *formats))
     option = _in_output("--format", type=choice, default="table", help="Output format.", show_default=True)
-    return lambda function: _decorated(function, (*_TABLES, option, *_OUTPUT))
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+            return command(output=_output(arguments), **arguments)
+
+        return _decorated(run, (*_TABLES, option, *_OUTPUT))
+
+    return decorated
 
 
-def read_options(function: F) -> F:
-    """Adds the options of the input; `take_read` collects them."""
-    return _decorated(function, _READ)
+def read_options(command: Command) -> Command:
+    """Adds the options of the input; the command gets them as `read`. With its option --quick the graph of values is left
+    aside.
+    """
+
+    @wraps(command)
+    def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+        return command(read=_read(arguments), **arguments)
+
+    return _decorated(run, _READ)
 
 
 def cost_model_options(models: Iterable[str]) -> Callable[[F], F]:
-    """The options of a command that shows costs by a model; `take_read` collects them."""
+    """The options of a command that shows costs by a model; they are among those of `read_options`."""
     options = (
         click.option("--cost-model", type=click.Choice(tuple(models)), help="Add Alpa's costs, which have no unit."),
         click.option("--alpha", metavar="AXIS=A,…", help="Alpa's alpha by mesh axis, as d0=1,d1=1."),
@@ -212,15 +224,15 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
     return function
 
 
-def take_output(arguments: dict[str, Any]) -> OutputOptions:
+def _output(arguments: dict[str, Any]) -> OutputOptions:
     """The output's options out of a command's arguments."""
     selection = TableSelection(*(arguments.pop(name) for name in TableSelection._fields))
     options = {name: arguments.pop(name) for name in OutputOptions._fields if name in arguments}
     return OutputOptions(**options, selection=selection)
 
 
-def take_read(arguments: dict[str, Any], *, quick: bool = False) -> ReadOptions:
-    """The input's options out of a command's arguments; `quick` leaves the graph of values aside."""
+def _read(arguments: dict[str, Any]) -> ReadOptions:
+    """The input's options out of a command's arguments."""
     options = {name: arguments.pop(name) for name in ReadOptions._fields if name in arguments}
     models = {name: arguments.pop(name, None) for name in ("alpha", "beta")}
     model = options.pop("cost_model", None)
@@ -228,6 +240,6 @@ def take_read(arguments: dict[str, Any], *, quick: bool = False) -> ReadOptions:
         options["cost_model"] = {"name": model, **models}
     elif any(models.values()):
         raise click.UsageError("--alpha and --beta are of a --cost-model.")
-    if quick:
+    if arguments.get("quick"):
         options["phases"] = "names"
     return ReadOptions(**options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +18,6 @@ from hlo_inspect.cli.options import (
     inputs_argument,
     output_options,
     read_options,
-    take_output,
-    take_read,
 )
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
@@ -37,7 +35,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 
 
 @click.command("check", cls=SectionedCommand)
-@output_options
+@output_options()
 @read_options
 @fail_on_option
 @click.option(
@@ -78,7 +76,8 @@ def command(
     *,
     allow_partial: bool,
     list_facts: bool,
-    **arguments: Any,  # noqa: ANN401 - click hands over all options
+    output: OutputOptions,
+    read: ReadOptions,
 ) -> int:
     """Check facts against a policy: exit status 1 when one fails.
 
@@ -87,7 +86,6 @@ def command(
     """
     from hlo_inspect.checks.runner import CheckRun
 
-    output, read = take_output(arguments), take_read(arguments)
     if list_facts:
         return _list_facts(inputs, read, output)
     if not inputs:

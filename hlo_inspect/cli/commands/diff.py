@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import fail_on_option, output_options, read_options, take_output, take_read
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    fail_on_option,
+    output_options,
+    read_options,
+)
 from hlo_inspect.cli.output import deliver
 
 if TYPE_CHECKING:
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
 @click.command(
     "diff", cls=SectionedCommand, short_help="What changed between two dumps, directories of dumps or saved reports."
 )
-@output_options
+@output_options()
 @read_options
 @fail_on_option
 @click.option(
@@ -39,7 +45,9 @@ def command(
     conditions: tuple[str, ...],
     new_module: str | None,
     fail_on: Severity | None,
-    **arguments: Any,  # noqa: ANN401 - click hands over all options
+    *,
+    output: OutputOptions,
+    read: ReadOptions,
 ) -> int:
     """What changed from OLD to NEW: facts first, then what explains them.
 
@@ -50,7 +58,6 @@ def command(
     from hlo_inspect.cli.differences import Compared, PairedModules, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
-    output, read = take_output(arguments), take_read(arguments)
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on)
     found = Compared(paired, parsed(conditions))
     deliver(found, output)

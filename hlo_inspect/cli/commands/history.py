@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import output_options, take_output
+from hlo_inspect.cli.options import OutputOptions, output_options
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.progress import ReadingBar
 
 
 @click.command("history", cls=SectionedCommand)
-@output_options
+@output_options()
 @click.option("--module", metavar="REGEX", help="The module whose name matches; the largest by default.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default."
 )
 @click.argument("directory", metavar="DIR", shell_complete=completion.files)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
-def command(directory: str, pattern: str | None, module: str | None, jobs: int, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+def command(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:
     """Which compiler pass changed what: one row a pass that changed something, with what the module is behind it.
 
     DIR is a dump directory with a file for each pass, as XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*; of
@@ -31,7 +29,6 @@ def command(directory: str, pattern: str | None, module: str | None, jobs: int, 
     """
     from hlo_inspect.inspection.pass_histories import PassHistory
 
-    output = take_output(arguments)
     with ReadingBar(wanted=not output.quiet and jobs == 1) as bar:
         report = PassHistory(directory, module, pattern, jobs, bar.analysing).report()
     deliver([report], output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +11,12 @@ from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected, with_name
 from hlo_inspect.cli.options import (
     OutputOptions,
+    ReadOptions,
     cost_model_options,
     fail_on_option,
     inputs_argument,
-    output_options_with,
+    output_options,
     read_options,
-    take_output,
-    take_read,
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.passes import ALPA
@@ -34,7 +33,7 @@ OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
 def command_of(one: Question) -> click.Command:
     """The command of a pass."""
 
-    @output_options_with(*one.formats)
+    @output_options(*one.formats)
     @read_options
     @fail_on_option
     @inputs_argument("INPUT... [NAME]" if one.takes_name else "INPUT...")
@@ -42,11 +41,11 @@ def command_of(one: Question) -> click.Command:
         inputs: tuple[str, ...],
         fail_on: Severity | None,
         *,
+        output: OutputOptions,
+        read: ReadOptions,
         quick: bool = False,
         to: str | None = None,
-        **arguments: Any,  # noqa: ANN401 - click hands over all options
     ) -> int:
-        output, read = take_output(arguments), take_read(arguments, quick=quick)
         if one.takes_name:
             inputs, name = with_name(inputs)
             read = read._replace(query={"name": name})

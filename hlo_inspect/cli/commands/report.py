@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import OutputOptions, fail_on_option, inputs_argument, read_options, take_read
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    fail_on_option,
+    inputs_argument,
+    read_options,
+)
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import UsageError
@@ -45,7 +51,7 @@ def command(
     compares: bool,
     raw_bytes: bool,
     quiet: bool,
-    **arguments: Any,  # noqa: ANN401 - click hands over all options
+    read: ReadOptions,
 ) -> int:
     """One HTML file with everything inside: where the step goes, kernels, collectives, memory, parameters, findings.
 
@@ -62,7 +68,6 @@ def command(
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
     from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
 
-    read = take_read(arguments)
     found = (ReportsOfPairs if compares else ReportsOfModules)(inputs, PASSES, read, options, fail_on)
     deliver(found, options)
     if output is not None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import output_options, take_output
+from hlo_inspect.cli.options import OutputOptions, output_options
 from hlo_inspect.cli.output import deliver
 
 
 @click.command("rule", cls=SectionedCommand)
-@output_options
+@output_options()
 @click.argument("name", metavar="CODE|NAME", shell_complete=completion.rules)
-def command(name: str, **arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+def command(name: str, *, output: OutputOptions) -> int:
     """Show what a finding means, why it matters and how to fix it: `hlo-inspect rule HI506`."""
     from hlo_inspect.passes.rule_pages import rule_report
 
-    deliver([rule_report(name)], take_output(arguments))
+    deliver([rule_report(name)], output)
     return 0

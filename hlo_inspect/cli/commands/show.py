@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected
-from hlo_inspect.cli.options import fail_on_option, output_options_with, read_options, take_output, take_read
+from hlo_inspect.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    fail_on_option,
+    output_options,
+    read_options,
+)
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.passes import SHOW
 from hlo_inspect.passes.show import Show
@@ -22,7 +28,7 @@ _PASS = Show()
 
 
 @click.command(SHOW, cls=SectionedCommand, help=_PASS.help())
-@output_options_with(*_PASS.formats)
+@output_options(*_PASS.formats)
 @read_options
 @fail_on_option
 @click.option(
@@ -47,14 +53,13 @@ def command(
     fail_on: Severity | None,
     *,
     quick: bool,
-    **arguments: Any,  # noqa: ANN401 - click hands over all options
+    output: OutputOptions,
+    read: ReadOptions,
 ) -> int:
     if (name is None) == (ends is None):
         raise click.UsageError("give an instruction (NAME, LINE or PATTERN), or two of them with --path A B.")
     start, end = (name, None) if ends is None else ends
-    output = take_output(arguments)
     query = {"name": start, "to": end, "depth": depth, "quick": quick}
-    read = take_read(arguments, quick=quick)._replace(query=query)
-    found = Inspected([source], [SHOW], read, quiet=output.quiet, fail_on=fail_on, output=output.output)
+    found = Inspected([source], [SHOW], read._replace(query=query), quiet=output.quiet, fail_on=fail_on, output=output.output)
     deliver(found, output)
     return found.status
