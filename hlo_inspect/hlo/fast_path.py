@@ -131,13 +131,14 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
 def read_row(text: str, start: int) -> Row | None:
     """The row of the line that starts at `start`; `None` where it is not as printers write it."""
     end = text.find("\n", start) + 1
-    item = _ITEM.match(text, start - 1, end)
-    if item is None or item[2] is None or text[end - 2] in _GOES_ON or not (end == len(text) or _FRESH.match(text, end)):
+    line = text[start - 1 : end]
+    item = _ITEM.match(line)
+    if item is None or item[2] is None or line[-2] in _GOES_ON or not (end == len(text) or _FRESH.match(text, end)):
         return None
     marks = find_marks(text, start, end)
     if marks is None or _unclosed(marks):
         return None
-    row = (item[1], item[2], item[3], text[item.end() : end - 1])
+    row = (item[1], item[2], item[3], line[item.end() : -1])
     more = marks.count(b"(") - 1 - row[2].count("(")
     return None if more and _holds_more(text, start, end, [row[3]], 1) else row
 

@@ -113,6 +113,10 @@ def test_a_line_that_goes_on_is_left_to_the_parser(text: str) -> None:
     assert read_row("\n" + text, 1) is None
 
 
+def test_a_line_is_read_whatever_stands_before_it() -> None:
+    assert read_row("\n\na = f32[] add(b, c)\n", 2) == ("", "a", "f32[] add", "b, c)")
+
+
 def test_the_last_line_is_left_where_more_may_follow() -> None:
     text = "\na = f32[] add(b, c)\nd = f32[] negate(a)\n"
     found = find_run(text, 1, len(text), inside=True, is_final=False)
