@@ -17,7 +17,7 @@ from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import claims_of
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
-from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, split
+from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, WeightAverage, split
 from hlo_inspect.analysis.optimizer.weight import Weight
 from hlo_inspect.analysis.optimizer.weight_averages import weight_averages
 
@@ -63,7 +63,6 @@ class Matcher:
         self._unclaimed: dict[int, tuple[int, int]] = {}
         floats = [array for array in step.arrays if array.is_float]
         self._arrays = {node: array for array in floats for node in (array.new, array.old)}
-        self._averages = weight_averages(self.forms, self.moving)
 
     def weights(self) -> list[Weight]:
         """The weights of the step, by output."""
@@ -140,6 +139,11 @@ class Matcher:
         ]
 
     @cached_property
+    def _averages(self) -> dict[int, list[WeightAverage]]:
+        """The averages of weights."""
+        return weight_averages(self.forms, self.moving)
+
+    @cached_property
     def _returned_scalars(self) -> list[Sum]:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
@@ -195,7 +199,7 @@ class Matcher:
                 self._hidden(array),
                 self.values.running_products,
                 self._arrays,
-                self._averages,
+                lambda: self._averages,
                 lambda: self._returned_scalars,
             ),
             tolerance=COARSE if self.flow.graph.coarse[array.new] else EXACT,
@@ -330,10 +334,11 @@ class Matcher:
         values = self.dependence.values(update.form)
         for state in update.states:
             values |= self.dependence.values(state.form)
-        held = set(self.dependence.atoms(values))
-        return [s for s in self.counters if self.forms.leaf(s.old) in held], [
-            s for s in self.accumulators if self.forms.leaf(s.old) in held
-        ]
+        counters, accumulators = (
+            [array for array in arrays if self.dependence.bit(self.forms.leaf(array.old)) & values]
+            for arrays in (self.counters, self.accumulators)
+        )
+        return counters, accumulators
 
     def _states_of(self, array: StateArray) -> list[State]:
         """The other arrays in the expression of an array, and in theirs."""

@@ -94,8 +94,8 @@ class OptimizerRule:
 class UpdateContext:
     """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
     states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
-    it is handed in. `arrays` are those of the training state by the nodes of their values, `averages` those of weights by
-    the atoms of the new weights; `returned_scalars` gives the scalars that the step returns. `refused_states` are those of
+    it is handed in. `arrays` are those of the training state by the nodes of their values. `averages` gives those of
+    weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns. `refused_states` are those of
     the `state_inputs` because of which a form was taken for no gradient.
     """
 
@@ -105,7 +105,7 @@ class UpdateContext:
     state_inputs: int
     running_products: Mapping[int, float | None]
     arrays: Mapping[int, StateArray]
-    averages: Mapping[int, Sequence[WeightAverage]]
+    averages: Callable[[], Mapping[int, Sequence[WeightAverage]]]
     returned_scalars: Callable[[], Sequence[Sum]]
     refused_states: int = 0
 
@@ -300,7 +300,7 @@ class Update:
     @property
     def averages(self) -> Sequence[WeightAverage]:
         """The arrays that take in some of the new weight."""
-        return self._context.averages.get(self.forms.leaf(self.array.new), ())
+        return self._context.averages().get(self.forms.leaf(self.array.new), ())
 
     @property
     def returned_scalars(self) -> Sequence[Sum]:
