@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
-from hlo_inspect.analysis.optimizer.graph import Graph, Place
+from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.slice_ranges import are_whole, elements_of, flat_part
 from hlo_inspect.analysis.view import View, Views
@@ -46,16 +46,19 @@ BUFFER_TARGET = "AllocateBuffer"
 
 DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
+MAX_NESTING = 3  # loops in loops through which an element of their state is followed
+
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
 
 
 class Dataflow:
-    """The values of a module's computations as nodes of `graph`."""
+    """The values of a module's computations as nodes of `graph`. `constants` are inputs that are numbers, by their nodes."""
 
     def __init__(self, views: Views) -> None:
         self.frames = Frames(views)
         self.graph = Graph()
+        self.constants: dict[Input, int] = {}
         self._nodes: dict[Place, int] = {}
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
 
@@ -190,7 +193,10 @@ def _constant(flow: Dataflow, place: Place) -> int:
 def _input(flow: Dataflow, place: Place) -> int:
     """A parameter of a computation that was opened with its parameters as inputs."""
     source = flow.frames.input(place)
-    return flow.opaque(place) if source is None else flow.graph.input(source, flow.frames.size(place))
+    if source is None:
+        return flow.opaque(place)
+    known = flow.constants.get(source)
+    return flow.graph.input(source, flow.frames.size(place)) if known is None else known
 
 
 def _truncate(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -356,14 +362,17 @@ def _while(flow: Dataflow, place: Place) -> int | list[Place]:
     body, operands = frames.callee(place, "body"), frames.operands(place)
     if not index or not operands or body not in frames.views.computations:
         return flow.opaque(place)
-    if carried_element(frames.views.of(body), index[0]) != index[0]:
+    if carried_element(frames.views, body, index[0]) != index[0]:
         return flow.opaque(place)
     found = flow.known([(operands[0][0], operands[0][1], operands[0][2] + index)])
     return found if isinstance(found, list) else found[0]
 
 
-def carried_element(body: View, number: int) -> int | None:
-    """Which element of a loop's state its body returns unchanged as element `number`; `None` for a new value."""
+def carried_element(views: Views, computation: str, number: int, nesting: int = MAX_NESTING) -> int | None:
+    """Which element of a loop's state its body returns unchanged as element `number`, also through the loops inside of it;
+    `None` for a new value.
+    """
+    body = views.of(computation)
     if body.root is None or body.opcodes[body.root] != "tuple" or number >= len(body.operands(body.root)):
         return None
     row, path = body.operand_rows(body.root)[number], body.operands(body.root)[number].path
@@ -373,13 +382,19 @@ def carried_element(body: View, number: int) -> int | None:
         opcode, operands = body.opcodes[row], body.operands(row)
         if opcode == "parameter":
             return path[0] if path else None
-        if opcode == "get-tuple-element" and operands:
-            source = body.operand_rows(row)[0]
-            is_state = source is not None and body.opcodes[source] == "parameter"
-            return body.instruction(row).attr("index") if is_state else None
-        if opcode not in {"copy", "copy-done", "copy-start"} or not operands:
+        element = body.element_number(row) if opcode == "get-tuple-element" and operands else None
+        if element is not None:
+            path = (element, *path)
+        elif opcode == "while" and operands and path and nesting:
+            inner = body.instruction(row).callee("body") or ""
+            if inner not in views.computations or carried_element(views, inner, path[0], nesting - 1) != path[0]:
+                return None
+        elif opcode == "tuple" and path and path[0] < len(operands):
+            row, path = body.operand_rows(row)[path[0]], (*operands[path[0]].path, *path[1:])
+            continue
+        elif opcode not in {"copy", "copy-done", "copy-start"} or not operands:
             return None
-        row, path = body.operand_rows(row)[0], operands[0].path
+        row, path = body.operand_rows(row)[0], (*operands[0].path, *path)
     return None
 
 

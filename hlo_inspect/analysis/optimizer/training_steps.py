@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.dataflow import Dataflow
+from hlo_inspect.analysis.optimizer.dataflow import Dataflow, carried_element
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.matching import Matcher
@@ -130,7 +131,9 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack:
     frame = frames.open(frames.callee(loop, "body"))
     if frame is None:
         return
-    leaves = array_leaves(frames.shape(frames.root(frame, ())))
+    leaves = list(array_leaves(frames.shape(frames.root(frame, ()))))
+    fixed = _constants(flow, loop, frame, leaves)
+    leaves = [leaf for leaf in leaves if leaf[0] not in fixed]
     written = {index: value for index, _ in leaves if (value := _written_row(frames, frames.root(frame, index))) is not None}
     if needs_stack and not written:
         return
@@ -148,6 +151,21 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack:
         elif str(shape) not in stacks or flow.graph.sources.get(flow.node(frames.root(frame, index))) != (frame, 0, index):
             results.append(Result(index, shape, (frame, 0, index), is_certain=True))
     _match_step(found, frame, inputs, results, nesting)
+
+
+def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[Index, ArrayShape]]) -> set[Index]:
+    """The elements of a loop's state that are one number in all iterations: TPU takes constants out of loops. The body has the
+    numbers in their places.
+    """
+    frames = flow.frames
+    body = frames.callee(loop, "body")
+    for at, row, first in frames.operands(loop)[:1]:
+        for index, _ in leaves:
+            if len(index) == 1 and carried_element(frames.views, body, index[0]) == index[0]:
+                initial = flow.node((at, row, first + index))
+                if flow.graph.value(initial) is not None:
+                    flow.constants[frame, 0, index] = initial
+    return {index for one, _, index in flow.constants if one == frame}
 
 
 def _written_row(frames: Frames, place: Place) -> Place | None:

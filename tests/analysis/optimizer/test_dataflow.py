@@ -12,7 +12,7 @@ from hlo_inspect.analysis.optimizer import frames
 from hlo_inspect.analysis.optimizer.dataflow import carried_element
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
-from hlo_inspect.analysis.view import View
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import attribute_forms, instruction
 from hlo_inspect.hlo.attribute_forms import attribute_text
 from hlo_inspect.hlo.operands import operand_names
@@ -258,8 +258,19 @@ def test_what_a_loop_leaves_alone() -> None:
     )
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=LOOP_BODY)) == "p0"
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=1", before=LOOP_BODY)) == "<w>"
-    body = View(module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=LOOP_BODY)).computations["body"])
-    assert [carried_element(body, number) for number in (0, 1, 9)] == [0, None, None]
+    views = Views(module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=LOOP_BODY)).computations)
+    assert [carried_element(views, "body", number) for number in (0, 1, 9)] == [0, None, None]
+
+
+def test_what_a_loop_in_a_loop_leaves_alone() -> None:
+    outer = LOOP_BODY + "%outer (s: (f32[8], f32[8])) -> (f32[8], f32[8]) {\n  %s = (f32[8]{0}, f32[8]{0}) parameter(0)\n"
+    outer += "  %k = f32[8]{0} get-tuple-element(%s), index=0\n  %v = f32[8]{0} get-tuple-element(%s), index=1\n"
+    outer += "  %i = (f32[8]{0}, f32[8]{0}) tuple(%v, %k)\n"
+    outer += "  %w = (f32[8]{0}, f32[8]{0}) while(%i), condition=%c, body=%body\n"
+    outer += "  %x = f32[8]{0} get-tuple-element(%w), index=0\n  %y = f32[8]{0} get-tuple-element(%w), index=1\n"
+    outer += "  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%y, %x)\n}\n"
+    views = Views(module_of(entry_of(P, "ROOT %r = f32[8]{0} negate(%p)", before=outer)).computations)
+    assert [carried_element(views, "outer", number) for number in (0, 1)] == [None, 1]
 
 
 def test_a_constant_that_is_not_printed() -> None:
