@@ -129,7 +129,7 @@ def _columns_of(report: Report) -> dict[str, list[str]]:
 
 
 def instructions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the input's instructions and its opcodes; where a * stands all that fit."""
+    """Names of the input's instructions and its opcodes; with a * all that fit."""
     from hlo_inspect.inspection.instruction_names import names_like
 
     source = context.params.get("source") or _first_file()

@@ -1,7 +1,7 @@
 """Collectives that are new, gone, moved or changed.
 
 Those whose instructions are matched belong together; the others by kind, shape, groups and op_name, in this order of
-importance. One that runs another number of times, since it stands in another loop or in none, has moved; one whose loop runs
+importance. One that runs another number of times, since it is in another loop or in none, has moved; one whose loop runs
 more often has not changed itself.
 """
 

@@ -29,7 +29,7 @@ def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs
 
 
 def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
-    """Rows in the order in which they stand; where one side has more of them, those that have no mate of their shape between
+    """Rows in their order; where one side has more of them, those that have no mate of their shape between
     the first and the last ones that have.
     """
     if len(old) == len(new):

@@ -1,8 +1,8 @@
 """Which rows of two computations are the same one.
 
-Rows are matched by what they say and what they stand among, never by their names: first those whose whole dataflow is the
+Rows are matched by what they say and what surrounds them, never by their names: first those whose whole dataflow is the
 same, upwards to the parameters or downwards to the root, then those that are alike within two steps, then those that are alike
-and stand in the same place. What stands in the same place and is of the same opcode is the same row, changed. Colours are
+and are in the same place. What is in the same place and of the same opcode is the same row, changed. Colours are
 numbers that stand for all that was compared; rows of one colour are matched in the order of the text, where both sides have as
 many.
 """
@@ -110,7 +110,7 @@ class MatchingSide:
         return colours
 
     def within(self) -> tuple[list[int], list[int]]:
-        """Colours that tell unmatched rows apart by what they stand among within one step, and within two. After the first time
+        """Colours that tell unmatched rows apart by what surrounds them within one step, and within two. After the first time
         only those are made again that have another neighbour since.
         """
         taken, self._taken = self._taken, []
@@ -195,7 +195,7 @@ class RowMatcher:
         self._alike()
 
     def _alike(self) -> None:
-        """Those that say the same and stand among the same, until no more are found."""
+        """Those that say the same with the same around them, until no more are found."""
         for _ in range(_ROUNDS):
             if not all(side.unmatched() for side in self._sides):
                 return

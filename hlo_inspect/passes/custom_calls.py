@@ -34,8 +34,8 @@ class CustomCalls(Pass):
     JAX's library. `known_by` says which: config, shapes, estimate, name, a leading term of what depends on the algorithm, a
     marker that does nothing, or a file of --custom-calls. Least FLOPs are those of the pairs of queries and keys that a static
     mask lets through. Lengths that are known at run time alone count in full, so that figures are upper bounds there. Bytes are
-    operands and results without workspaces, or what an estimate says. Of all else only the bytes are known: below stands what
-    a file of --custom-calls can say of it.
+    operands and results without workspaces, or what an estimate says. Of all others only the bytes are known: the page
+    ends with a file of --custom-calls to fill in for them.
     """
 
     name = "custom-calls"

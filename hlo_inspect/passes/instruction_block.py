@@ -32,7 +32,7 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
 
 
 def _title(around: Neighbourhood) -> str:
-    """What it is and where it stands."""
+    """What it is, its line, and the computation that holds it."""
     computation = around.place.computation
     opcode = around.view.opcodes[around.row]
     kind = around.instruction.attr("kind") if around.instruction is not None and opcode == "fusion" else None

@@ -1,4 +1,4 @@
-"""The tables of `show`: instructions with what they cost, what stands round one, and the ways between two."""
+"""The tables of `show`: instructions with what they cost, what is around one, and the ways between two."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Instructions(Pass):
 
 
 class _ListedInstruction(NamedTuple):
-    """One instruction with what its line says and what stands round it."""
+    """One instruction with what its line says and what is around it."""
 
     view: View
     row: int

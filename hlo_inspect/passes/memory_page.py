@@ -79,7 +79,7 @@ def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
     yield Amount(abs(left), "bytes")
     yield " left" if left >= 0 else " too much"
     if device.platform.is_tpu:
-        yield ", without the program itself, whose size the text does not tell"
+        yield ", without the program itself, whose size the text does not state"
 
 
 def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:

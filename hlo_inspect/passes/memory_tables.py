@@ -49,7 +49,7 @@ def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
 
 
 def _title(context: Context) -> str:
-    """What stands in memory as it is, and what XLA may fuse away."""
+    """Whether arrays are in memory as they are, or XLA may fuse them away."""
     is_optimized = context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
     return "Largest arrays" if is_optimized else "Largest arrays as written; XLA fuses some of them away"
 

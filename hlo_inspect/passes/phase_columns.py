@@ -30,7 +30,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[s
     if any(one.phase_from == "graph" for one in found) or all(one.phase != UNKNOWN for one in found):
         return []
     why = context.why_no_graph
-    return [f"phases: names leave some open, and the graph of values tells none: {why}"] if why else []
+    return [f"phases: names leave some open, and the graph of values gives none: {why}"] if why else []
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
@@ -50,6 +50,6 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
         Column("line", "number", get=lambda row: row[0].line),
     )
     rows = [row for row in both if row[1] != row[2]]
-    title = f"Phases of {what} that the graph tells otherwise than names: {len(rows):,} of {len(both):,}"
+    title = f"Phases of {what} that differ between graph and names: {len(rows):,} of {len(both):,}"
     if rows:
         yield replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)

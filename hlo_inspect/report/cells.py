@@ -1,6 +1,6 @@
 """The texts of a table on a page: headings, cells, sums.
 
-A unit stands in the cells or in the heading, not in both: sizes and times have theirs in the cells ("2.00 MiB" below
+A unit is in the cells or in the heading, not in both: sizes and times have theirs in the cells ("2.00 MiB" below
 "operand"), FLOPs in the heading ("631.4 G" below "flops").
 """
 
@@ -33,7 +33,7 @@ class Cells(NamedTuple):
 
 
 def format_table(table: Table, raw_bytes: bool) -> Cells:
-    """A column of lower bounds does not stand on a page: a bound stands in the cell of the unknown value."""
+    """A column of lower bounds is not on a page: a bound is in the cell of the unknown value."""
     bounds = table.bound_columns
     pages = [at for at in range(len(table.columns)) if at not in bounds.values()]
 

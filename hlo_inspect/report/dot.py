@@ -18,7 +18,7 @@ def render_dot(reports: Iterable[Report], stream: TextIO, options: RenderOptions
 
 
 def dot_text(picture: Picture) -> str:
-    """The graph as text. Texts of a dump stand in quoted strings only."""
+    """The graph as text. Texts of a dump are in quoted strings only."""
     return "".join(f"{line}\n" for line in _lines(picture))
 
 

@@ -37,7 +37,7 @@ from hlo_inspect.report.page import (
 Line = list[tuple[str, str]]  # pieces of text, each with its style
 
 _NARROWEST = 40
-_BETWEEN = 4  # blanks between tables that stand side by side
+_BETWEEN = 4  # blanks between tables side by side
 _DIM = "dim"
 _HEADING = "bold"
 _SEVERITY_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold magenta", "info": "bold"}
@@ -121,7 +121,7 @@ def _module(report: Report, width: int) -> Iterator[Line]:
 
 
 def _headline(rows: Sequence[HeadlineRow], options: RenderOptions, width: int) -> Iterator[Line]:
-    """The first lines: labels in a column, and texts whose further lines stand below their first."""
+    """The first lines: labels in a column, and texts whose further lines are below their first."""
     column = max((cell_width(row.label) for row in rows), default=0) + GAP
     for row in rows:
         style = _SEVERITY_STYLES[row.severity] if row.severity else "" if row.label else _HEADING

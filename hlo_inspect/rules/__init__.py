@@ -1,5 +1,5 @@
 """The findings, in one explicit list: a rule is one file here, imported when it is asked for. Problems of reading, of policies
-and of workload files stand in a table each.
+and of workload files have a table each.
 """
 
 from __future__ import annotations

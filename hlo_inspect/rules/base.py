@@ -100,7 +100,7 @@ def least_worth(context: Context) -> int:
 
 
 def entry_line(context: Context) -> int:
-    """The line of the entry computation, where findings on its parameters stand; else that of the header."""
+    """The line of the entry computation, where findings on its parameters are reported; else that of the header."""
     entry = context.module.entry
     return entry.line if entry is not None else context.module.first_line
 

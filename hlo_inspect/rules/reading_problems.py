@@ -66,7 +66,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "invalid-utf8",
         "warning",
         "Bytes that are not UTF-8.",
-        "The first line of the module in which bytes stand that are not UTF-8 text.",
+        "The first line of the module that holds bytes which are not UTF-8 text.",
         "The bytes are read as U+FFFD. They change nothing inside of metadata, but can in a name.",
         f"{_DAMAGED} Look at the tool that last wrote the file.",
         'HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0), metadata={op_name="\\xff"}\n}',
@@ -125,7 +125,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         PART,
         "quoted-lines",
         "info",
-        "Instruction lines that stand in no computation.",
+        "Instruction lines that are in no computation.",
         "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
         "They are a module of their own that is there only in part: what they say is counted, what is about the whole "
         "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",

@@ -101,7 +101,7 @@ def parse_header(line: int, text: str) -> WorkloadHeader:
         if not name:
             faults.append(FieldFault(f"{_shown(values[0])} belongs to no key{_glued(values[0])}", column))
         elif name in keys:
-            faults.append(FieldFault(f"the key {_shown(name)} stands twice", column))
+            faults.append(FieldFault(f"the key {_shown(name)} occurs twice", column))
         else:
             keys[name] = HeaderKey(name, column, " ".join(values), _integers(values))
             faults += _faults_of(keys[name], values)
@@ -177,7 +177,7 @@ def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[FieldFault]:
 
 
 def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[FieldFault]:
-    """Keys of ASTRA-sim 1.0 that do not stand where it reads them; a file with a key of SimAI's is not for it."""
+    """Keys of ASTRA-sim 1.0 that are not where it reads them; a file with a key of SimAI's is not for it."""
     if policy not in TRANSFORMERS or _OF_SIMAI.intersection(keys):
         return
     expected = _ASTRA_SIM_KEYS if policy == FORWARD_IN_BACKWARD else _ASTRA_SIM_KEYS[:1]

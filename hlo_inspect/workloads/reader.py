@@ -116,11 +116,11 @@ class _Reader:
         for fault in header.faults:
             workload.note(HEADER, fault.message, self.line, fault.column)
         if self.line > 1:
-            workload.note(HEADER, "blank lines stand before the first line: SimAI reads no policy", 1)
+            workload.note(HEADER, "there are blank lines before the first line: SimAI reads no policy", 1)
 
     def _note_blank(self, workload: Workload) -> None:
         if not self._seen_count and workload.header.dialect == "simai":
-            workload.note(HEADER, "a blank line stands where SimAI reads the number of rows", self.line)
+            workload.note(HEADER, "there is a blank line where SimAI reads the number of rows", self.line)
 
     def _take_count(self, workload: Workload, text: str) -> None:
         self._seen_count = True
@@ -141,7 +141,7 @@ class _Reader:
             return
         mended = mended_row(text, with_policy=self._with_policy)
         if mended is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
-            self._after_rows = self._after_rows or self.line  # whatever stands behind the rows is not read
+            self._after_rows = self._after_rows or self.line  # whatever follows the rows is not read
             return
         if mended is None:
             workload.note(MALFORMED_ROW, "no row: a name, a number and ten more fields", self.line, 1)
@@ -184,7 +184,7 @@ class _Reader:
             message = f"{rows:,} rows instead of {stated:,}: clients leave out the last {rows - stated:,}"
             workload.note(ROW_COUNT, message, workload.lines_of_rows[stated], 1)
         if self._after_rows is not None:
-            workload.note(MALFORMED_ROW, "what stands from here on is no row, and no client reads it", self._after_rows, 1)
+            workload.note(MALFORMED_ROW, "from here on there are no rows, and no client reads it", self._after_rows, 1)
 
 
 _UNREADABLE = WorkloadRow("(unreadable)", *[None] * (FIELDS - 1))

@@ -63,7 +63,7 @@ class FieldFault(NamedTuple):
 
 
 def split_fields(text: str) -> list[str]:
-    """The fields of a line, which stand between ASCII blanks."""
+    """The fields of a line, between ASCII blanks."""
     return text.split() if text.isascii() else _TOKEN.findall(text)
 
 
@@ -138,7 +138,7 @@ def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:
 
 
 def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) -> Iterator[FieldFault]:
-    """Adds the ten values after the dependency. Where a word stands in the place of a number or the other way round, a field is
+    """Adds the ten values after the dependency. Where a word is in the place of a number or the other way round, a field is
     missing: what follows is not known.
     """
     for at, (field, column) in enumerate(fields):

@@ -62,7 +62,7 @@ def _fields(row: WorkloadRow) -> Sequence[object]:
 
 
 def _is_as_aicb_writes(workload: Workload, original: bytes) -> bool:
-    """Whether the rows stand between single tabs, and the keys in aicb's order."""
+    """Whether the fields of rows have single tabs between them, and the keys in aicb's order."""
     lines = original.decode(errors="replace").splitlines()
     names = [name for name in workload.header.keys if name in _AICB_ORDER]
     is_ordered = names == [name for name in _AICB_ORDER if name in names]

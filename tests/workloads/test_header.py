@@ -66,7 +66,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
         ("ep: 2", "experts: 2 ep: 2", "experts is no key that a client reads"),
         ("ep: 2", ": ep: 2", ": belongs to no key"),
         ("ep: 2", "ep: two", "ep: two is no integer"),
-        ("ep: 2", "ep: 2 ep: 2", "the key ep stands twice"),
+        ("ep: 2", "ep: 2 ep: 2", "the key ep occurs twice"),
         ("pp_comm: 9", "pp_comm:", "pp_comm has no value"),
         ("pp_comm: 9", "pp_comm: 2147483648", "is too large for a client"),
         ("pp_comm: 9", f"pp_comm: {'9' * 5000}", "is too large"),

@@ -86,8 +86,8 @@ def _package(name: str) -> Path:
 
 
 def _text(path: Path) -> str:
-    """A file that stands in a page: what would end its element is not in it."""
+    """A file to be put in a page; it holds nothing that would end its element."""
     text = path.read_text(encoding="utf-8")
     if ("</style" if path.suffix == ".css" else "</script") in text.lower():
-        raise MissingExtraError(f"{path} cannot stand in a page: {EXTRA} --upgrade")
+        raise MissingExtraError(f"{path} cannot be put in a page: {EXTRA} --upgrade")
     return text

@@ -1,4 +1,4 @@
-"""Data blocks of a page: JSON that cannot end the element it stands in, and tables by columns.
+"""Data blocks of a page: JSON that cannot end the element that holds it, and tables by columns.
 
 A column holds each of its values once, beside its text as people read it, and for each row the number of its value: of the
 eleven thousand kernels of a large model most have the shape, the scope, and the figures of others.
@@ -22,7 +22,7 @@ _WIDE = 160
 
 
 def json_block(value: object) -> str:
-    """JSON that stands inside of a script element. What is not printable is an escape: a character that turns the direction of
+    """JSON for the inside of a script element. What is not printable is an escape: a character that turns the direction of
     the text, or a surrogate alone, as of a file's name that is not UTF-8.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -54,7 +54,7 @@ class Chart:
 class PageSection:
     """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
 
-    `text` says what the section is about, and above it stand the first lines of the page of `command`. Where it has neither
+    `text` says what the section is about, after the first lines of the page of `command`. Where it has neither
     pictures nor rows, `nothing` says why. The first table is open where there is no picture, or the section `opens_table`.
     """
 

@@ -23,7 +23,7 @@ _OVERVIEW = frozenset({"", "summary"})
 
 @dataclass(frozen=True, slots=True)
 class SectionText:
-    """A section with the tables that the view has, and the first lines that stand above it."""
+    """A section with the tables that the view has, and the first lines above it."""
 
     section: PageSection
     pictures: tuple[Chart, ...]
@@ -94,7 +94,7 @@ class ViewText:
         return "\n".join((title, *self.warnings, *lines)).replace("\u00a0", " ")
 
     def grid(self, table: Table) -> Grid:
-        """The first rows, as they stand on paper and where scripts do not run."""
+        """The first rows, for paper and for browsers without scripts."""
         top = self._options.top
         rows = min((table.page_rows if top is None else top) or _STATIC_ROWS, _STATIC_ROWS)
         return make_grid(replace(table, page_rows=rows).top(rows), None, self._options.raw_bytes)

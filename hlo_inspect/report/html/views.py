@@ -136,7 +136,7 @@ def _index_view(index: Report, entries: _ViewEntries) -> PageView:
 
 
 def _links(table: Table, keys: Iterable[tuple[tuple[Value, str], str]], kept: set[str]) -> Iterator[str]:
-    """The view that each row leads to. Rows that look alike stand in the order in which their modules came."""
+    """The view that each row leads to. Rows that look alike are in the order in which their modules came."""
     waiting: dict[tuple[Value, Value], deque[str]] = {}
     for key, name in keys:
         waiting.setdefault(key, deque()).append(name)

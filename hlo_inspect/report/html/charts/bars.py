@@ -1,4 +1,4 @@
-"""Bars from left to right, one line for each label, stacked where several stand in one."""
+"""Bars from left to right, one line for each label, stacked where a line has several."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def mesh_chart(tables: Tables) -> Chart | None:
     return Chart(
         "mesh",
         tables["mesh_devices"].title,
-        "The devices in the order of the mesh: along the last axis from left to right. Beside each axis stands what one device "
-        "sends along it alone in one step.",
+        "The devices in the order of the mesh: along the last axis from left to right. Each axis says what one device sends "
+        "along it alone in one step.",
         in_words((f"axis {one['axis']}", f"{one['size']} devices") for one in axes),
         {"data": [trace], "layout": layout},
         "mesh_devices",
