@@ -243,8 +243,8 @@ class Costs:
         """What memory a fused computation touches."""
         nested: dict[int, FusedTraffic | None] = {}
         try:
-            for row, opcode in enumerate(view.opcodes):
-                if wrapped(opcode) == "fusion":
+            for row in view.rows.column.calling:
+                if wrapped(view.opcodes[row]) == "fusion":
                     known = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
                     nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
             return fused_traffic(view, nested)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
-from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size
+from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size, wrapped
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves, subshape
 
@@ -85,7 +85,10 @@ class _FusionReader:
         sources: dict[Index, int | None] = {(): root}
         if self._opcode(root) == "tuple":
             sources = {(i,): value if isinstance(value, int) else None for i, value in enumerate(self._operands[root])}
-        for index, leaf in array_leaves(Operation(self._view, root).shape):
+        shape = self._view.shapes[root]
+        if shape is None or wrapped(self._opcode(root)) != self._opcode(root):
+            shape = Operation(self._view, root).shape
+        for index, leaf in array_leaves(shape):
             source = sources.get(index)
             in_place = source is not None and self._opcode(source) == "dynamic-update-slice"
             written = Operation(self._view, source).operand_shape(1) if source is not None and in_place else leaf
