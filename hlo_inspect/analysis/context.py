@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
-    from hlo_inspect.analysis.fusions import CustomCall, Fusion, FusionKind
+    from hlo_inspect.analysis.fusions import Fusion, FusionKind
     from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
@@ -260,10 +261,10 @@ class Context:
         return fusion_kinds(self.module)
 
     @cached_property
-    def custom_calls(self) -> list[CustomCall]:
-        from hlo_inspect.analysis.fusions import find_custom_calls
+    def custom_call_targets(self) -> Counter[str]:
+        from hlo_inspect.analysis.fusions import custom_call_targets
 
-        return find_custom_calls(self.module)
+        return custom_call_targets(self.module)
 
     @cached_property
     def collectives(self) -> list[Collective]:

@@ -55,11 +55,6 @@ class Fusion(NamedTuple):
         shape = self.instruction.shape
         return 0 if shape is None else shape.arrays
 
-    @property
-    def root_opcode(self) -> str | None:
-        callee = self.callee
-        return callee.root_opcode if callee is not None else None
-
 
 def find_fusions(module: Module) -> list[Fusion]:
     """Every fusion instruction of `module`, in the order of the text."""
@@ -130,26 +125,9 @@ def fused_opcodes(callees: Iterable[Computation]) -> Counter[str]:
     return counts
 
 
-class CustomCall(NamedTuple):
-    """One custom-call instruction and the name of what it calls."""
-
-    instruction: Instruction
-    target: str
-    operand_bytes: int | None
-    result_bytes: int | None
-
-
-def find_custom_calls(module: Module) -> list[CustomCall]:
-    """Every custom call of `module`, in the order of the text."""
-    return [
-        CustomCall(
-            i,
-            i.attr("custom_call_target") or "",
-            operand_bytes(i),
-            result_bytes(i),
-        )
-        for i in module.with_opcodes(frozenset({"custom-call"}))
-    ]
+def custom_call_targets(module: Module) -> Counter[str]:
+    """How many custom calls of each target there are, in the order of the text."""
+    return Counter([call.attr("custom_call_target") or "" for call in module.with_opcodes(frozenset({"custom-call"}))])
 
 
 def operand_bytes(instruction: Instruction) -> int | None:

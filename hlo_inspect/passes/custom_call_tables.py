@@ -12,7 +12,6 @@ from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table
 
 _Group = Sequence[StepCall]
@@ -62,9 +61,8 @@ def by_target(context: Context, *, with_cost: bool) -> Table:
     if with_cost:
         title = "Custom calls of one step by target"
         return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.step_calls))
-    columns = (Column("target", get=lambda group: group[0].target), Column("count", "count", summed=True, get=len))
-    targets = sorted(group_rows(context.custom_calls, lambda call: call.target), key=len, reverse=True)
-    return Table.of("custom_calls_by_target", "Custom calls by target, each counted once", columns, targets)
+    columns, counts = (Column("target"), Column("count", "count", summed=True)), context.custom_call_targets.most_common()
+    return Table("custom_calls_by_target", "Custom calls by target, each counted once", columns, tuple(counts))
 
 
 def _transfers(found: Iterable[StepCall]) -> Table:

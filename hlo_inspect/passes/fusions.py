@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
@@ -39,13 +38,12 @@ class Fusions(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        found, calls = context.fusion_kinds, context.custom_calls
+        found, targets = context.fusion_kinds, context.custom_call_targets
         kinds = dict.fromkeys(KINDS, 0) | {one.kind: one.members for one in found}
-        targets = Counter(call.target for call in calls)
         facts: dict[str, Value] = {"fusions.count": sum(one.members for one in found)}
         facts |= {f"fusions.kind.{kind}": count for kind, count in sorted(kinds.items())}
         facts["fusions.multi_output_count"] = sum(one.multi_output for one in found)
-        facts["custom_calls.count"] = len(calls)
+        facts["custom_calls.count"] = targets.total()
         facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
         return Section(facts, _tables(context))
 

@@ -71,7 +71,7 @@ def _what(context: Context) -> Parts:
 def _named(context: Context) -> str:
     program = context.program
     if program.opcode == "custom-call":
-        targets = {call.target for call in context.custom_calls}
+        targets = set(context.custom_call_targets)
         return f"one custom call of {targets.pop()}" if len(targets) == 1 and all(targets) else "one custom call"
     if program.opcode:
         return f"one reduction, {program.opcode}," if program.kind == "reduction" else f"one {program.opcode}"

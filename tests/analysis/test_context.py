@@ -22,7 +22,7 @@ ENTRY %main (p: f32[4]) -> f32[4] {
   ROOT %c = f32[4]{0} custom-call(%r), custom_call_target="next"
 }
 """
-ANALYSES = {"device_counts", "shapes_are", "interface", "fusions", "custom_calls", "collectives"}
+ANALYSES = {"device_counts", "shapes_are", "interface", "fusions", "custom_call_targets", "collectives"}
 
 
 def test_each_analysis_is_computed_once(read: Callable[[str], Context]) -> None:
@@ -38,7 +38,7 @@ def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
     assert context.shapes_are == "per_device"
     assert (len(context.interface.parameters), len(context.interface.outputs)) == (1, 1)
     assert [fusion.instruction.name for fusion in context.fusions] == ["f"]
-    assert [call.target for call in context.custom_calls] == ["next"]
+    assert context.custom_call_targets == {"next": 1}
     assert [collective.start.name for collective in context.collectives] == ["r"]
 
 
