@@ -155,11 +155,12 @@ def gradient_average(update: Update, state: State) -> Average | None:
 
 
 def square_average(update: Update, state: State, gradient: Sum) -> Average | None:
-    """A state that adds up the squares of `gradient`."""
+    """A state that adds up the squares of `gradient`. Under a root it cannot change its sign from step to step."""
     found = update.recursion(state)
     if found is None or not holds_square(update, found[1], gradient):
         return None
-    return Average(state, update.read(found[0]), found[1])
+    decay = update.read(found[0])
+    return None if decay.value is not None and decay.value < 0 else Average(state, decay, found[1])
 
 
 def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:

@@ -25,6 +25,13 @@ def test_another_function_is_another_equation(program: str) -> None:
     assert rules_of(changed(text_of(f"{program}.before"), *OTHER_EQUATIONS[program])) == ["unknown", "unknown"]
 
 
+@pytest.mark.parametrize(("stage", "sum_of_squares"), [("before", "mul.32, mul.33"), ("after", "%mul.12, %mul.11")])
+def test_squares_that_swing_are_no_second_moment(stage: str, sum_of_squares: str) -> None:
+    """`0.02 * g ** 2 - 0.98 * v` in the update of the bias, which comes first."""
+    text = changed(text_of(f"adam.{stage}"), rf"add\((?={sum_of_squares}\))", "subtract(")
+    assert rules_of(text) == ["unknown", "adam"]
+
+
 def test_the_largest_accumulator_is_no_sm3() -> None:
     """In place of the smallest; a vector has only one."""
     assert rules_of(changed(text_of("sm3.before"), r" minimum\(", " maximum(")) == ["sm3", "unknown"]
