@@ -21,8 +21,7 @@ from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.html.sections import module_sections
-from hlo_inspect.report.html.tables import distinct_tables
-from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.html.views import distinct_tables, page_of
 from hlo_inspect.report.model import Column, Report, Table
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.units import format_value

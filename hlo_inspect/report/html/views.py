@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from hlo_inspect.report.html.model import Page, PageSection, PageView
 from hlo_inspect.report.html.sections import difference_sections, history_section, index_section, is_index, module_sections
-from hlo_inspect.report.html.tables import distinct_tables
-from hlo_inspect.report.model import Report, Table, Value
+from hlo_inspect.report.model import Report, Row, Table, Value
 from hlo_inspect.report.page import module_name
 
 MOST_VIEWS = 100
@@ -24,6 +23,7 @@ DOCUMENTATION, HISTORY, DIFFERENCE = "rule", "history", "diff"
 """The commands of reports that are the documentation of findings, what passes did to a module, and a comparison."""
 
 _SIDES = ("old", "new")
+_STACKS = "call_stacks"
 
 
 def page_of(reports: Iterable[Report]) -> Page:
@@ -126,6 +126,33 @@ def _view(name: str, report: Report, sections: Sequence[PageSection]) -> PageVie
 def _module_view(name: str, report: Report) -> PageView:
     tables = distinct_tables(report)
     return PageView(name, module_name(report), report, module_sections(tables), tables)
+
+
+def distinct_tables(report: Report) -> tuple[Table, ...]:
+    """The tables of a report in which passes show the same table: it is there once, with the most columns that a pass gives
+    it. Call stacks are those of all. A table of single rows has another title than that of equal ones together.
+    """
+    found: dict[str, Table] = {}
+    for table in report.tables:
+        before = found.get(table.name)
+        if before is None:
+            found[table.name] = table
+        elif table.name == _STACKS:
+            found[table.name] = replace(before, rows=_joined(before.rows, table.rows))
+        elif len(table.columns) > len(before.columns):
+            found[table.name] = table
+    return tuple(
+        replace(table, title=f"{table.title}, one by one")
+        if table.page_as in found and found[table.page_as].title == table.title
+        else table
+        for table in found.values()
+    )
+
+
+def _joined(first: tuple[Row, ...], second: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The stacks of both, each once: the rows of a stack follow each other, and begin with the same source."""
+    known = {row[0] for row in first}
+    return (*first, *(row for row in second if row[0] not in known))
 
 
 def _index_view(index: Report, entries: _ViewEntries) -> PageView:
