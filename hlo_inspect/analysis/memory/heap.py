@@ -145,7 +145,7 @@ class _Simulation:
 
     def _begin(self, value: int, given: int | None, time: int) -> None:
         """A value gets memory: that of a `given` one where there is one."""
-        size, base = self._size(value), value
+        size, base = self._facts.sizes[self._facts.buffers.of[value]], value
         if given is not None:
             shared = self._trace.intervals[given]
             size, base = max(size, shared.bytes), shared.base
@@ -153,7 +153,7 @@ class _Simulation:
         self._clock += size > 0
         self._users[base] += 1
         if self._users[base] == 1:
-            self._now += self._size(base)
+            self._now += self._trace.intervals[base].bytes
             self._trace.note(Change(time, base, value, gets=True, live=self._now))
 
     def _free(self, value: int, time: int) -> None:
@@ -162,8 +162,5 @@ class _Simulation:
         self._clock += interval.bytes > 0
         self._users[interval.base] -= 1
         if not self._users[interval.base]:
-            self._now -= self._size(interval.base)
+            self._now -= self._trace.intervals[interval.base].bytes
             self._trace.note(Change(time, interval.base, value, gets=False, live=self._now))
-
-    def _size(self, value: int) -> int:
-        return self._facts.sizes[self._facts.buffers.of[value]]
