@@ -66,7 +66,7 @@ Made = tuple[View, int, Index, ArrayShape]
 class LargestArrays:
     """The arrays of a module that was read with its graph, by their bytes with padding.
 
-    `made` gives what `made_arrays` found, when it is first needed. Of how many arrays the size is not known is `unknown`.
+    `made` gives what `made_arrays` found, when it is first needed.
     """
 
     def __init__(
@@ -82,30 +82,17 @@ class LargestArrays:
         self._labels_of = labels_of
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
-        arrays = [(view, *one) for view, is_entry in self._computations() for one in _arrays(view, is_entry=is_entry)]
-        sized = [(size, array) for array in arrays if (size := array[3].padded_bytes) is not None]
-        self.unknown = len(arrays) - len(sized)
-        self._sized = sorted([one for one in sized if one[0]], key=lambda one: -one[0])
-
-    def _computations(self) -> Iterator[tuple[View, bool]]:
-        """The views of computations, and whether their parameters are arrays of their own."""
-        entry = self._module.entry
-        for _, name in self._run:
-            yield self._views.of(name), entry is None or name == entry.name
+        entry = module.entry.name if module.entry is not None else ""
+        arrays = [one for _, name in self._run for one in _arrays(views.of(name), has_inputs=entry in {"", name})]
+        sized = [(size, array) for array in arrays if (size := array[3].padded_bytes)]
+        self._sized = sorted(sized, key=lambda one: -one[0])
 
     @cached_property
     def found(self) -> list[LargeArray]:
         """Those that are not smaller than the largest by `LEAST_SHARE`, the largest first."""
-        return [self._described(array) for array in self._large() if not self._is_in_place(array)]
-
-    @property
-    def constants(self) -> list[LargeArray]:
-        """The constants among those found."""
-        return [self._described(array) for array in self._large() if array[0].opcodes[array[1]] == "constant"]
-
-    def _large(self) -> Iterator[Made]:
         least = self._sized[0][0] / LEAST_SHARE if self._sized else 0
-        return (array for size, array in self._sized if size >= least)
+        large = (array for size, array in self._sized if size >= least)
+        return [self._described(array) for array in large if not self._is_in_place(array)]
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
@@ -172,14 +159,15 @@ def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
                 continue
 
 
-def _arrays(view: View, *, is_entry: bool) -> Iterator[tuple[int, Index, ArrayShape]]:
+def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
+    """What the rows of a computation make, and its parameters where they are inputs of the program."""
     known: dict[int, list[tuple[Index, ArrayShape]]] = {}  # equal shapes of a module are one object
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
-        if opcode not in _MADE_ELSEWHERE and (is_entry or opcode != "parameter") and not _is_marker(view, row, opcode):
+        if opcode not in _MADE_ELSEWHERE and (has_inputs or opcode != "parameter") and not _is_marker(view, row, opcode):
             leaves = known.get(id(shape))
             if leaves is None:
                 leaves = known[id(shape)] = array_leaves(shape)
-            yield from ((row, *leaf) for leaf in leaves)
+            yield from ((view, row, *leaf) for leaf in leaves)
 
 
 def _is_marker(view: View, row: int, opcode: str) -> bool:

@@ -13,7 +13,10 @@ from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import total
 
-NEEDS_SCHEDULE = (
+FIGURES = (
+    "argument_bytes",
+    "output_bytes",
+    "alias_bytes",
     "constant_bytes",
     "temp_bytes",
     "peak_bytes",
@@ -24,9 +27,7 @@ NEEDS_SCHEDULE = (
     "live_peak_bytes",
     "heap_bytes",
 )
-"""The figures that depend on layouts and on the order in which instructions run."""
-
-FIGURES = ("argument_bytes", "output_bytes", "alias_bytes", *NEEDS_SCHEDULE)
+"""The first three are known without a schedule; the others depend on layouts and on the order in which instructions run."""
 
 
 @dataclass(frozen=True, slots=True)
