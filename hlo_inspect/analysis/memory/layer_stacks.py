@@ -9,9 +9,8 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
-from hlo_inspect.hlo.tokens import ScanError
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
 """What can be done to one layer of a parameter as well as to all of them."""
@@ -87,21 +86,18 @@ class _StackReader:
         if schedule.opcodes[time] == "dynamic-slice":
             sizes = [_slice_of(view.shapes[row], stack) if places == [0] else None]
         elif schedule.opcodes[time] == "fusion":
-            sizes = [size for place in places for size in self._fused(view.instruction(row), place, stack)]
+            fused = self._views.fused(view, row)
+            sizes = [size for place in places for size in self._fused(fused, place, stack)]
         known = [size for size in sizes if size is not None]
         return max(known) if known and len(known) == len(sizes) else None
 
-    def _fused(self, fusion: Instruction, place: int, stack: ArrayShape) -> list[int | None]:
+    def _fused(self, fused: Computation | None, place: int, stack: ArrayShape) -> list[int | None]:
         """The elements of what a fusion takes of its operand, `None` for what is no slice."""
-        try:
-            callee = next((one.name for one in fusion.called if one.attribute == "calls"), None)
-        except ScanError:
-            callee = None
-        if callee is None or callee not in self._views.computations:
+        if fused is None:
             return [None]
-        key = (callee, place, stack)
+        key = (fused.name, place, stack)
         if key not in self._known:
-            self._known[key] = list(_fused_slices(self._views.of(callee), place, stack))
+            self._known[key] = list(_fused_slices(self._views.of(fused.name), place, stack))
         return self._known[key]
 
 

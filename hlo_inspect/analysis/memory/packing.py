@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.memory.heap import Interval
@@ -42,14 +42,11 @@ class _Group(NamedTuple):
 def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     """The lower of the two packings of these intervals, with offsets that are multiples of `alignment`."""
     groups = _groups(intervals)
-    by_size = sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value))
-    by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
-    spatial = _pack(by_size, alignment)
-    if by_size == by_duration:
-        return spatial
+    spatial = _pack(sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value)), alignment)
     load, tick = _highest_load(groups, alignment)
     if spatial.bytes <= load:
         return spatial
+    by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
     for some in (_placed_before(by_duration, tick), by_duration):
         temporal = _pack(some, alignment, enough=spatial.bytes)
         if temporal.bytes >= spatial.bytes:
@@ -119,7 +116,6 @@ class _Placed:
     def __init__(self, groups: Sequence[_Group], height: int) -> None:
         import numpy as np
 
-        self._np = np
         spans = np.array([span for group in groups for span in group.spans], np.int32)
         order = spans[:, 0].argsort()
         starting = spans[order, 0].searchsorted(spans[:, 1], "right")
@@ -131,10 +127,16 @@ class _Placed:
 
     def place(self, spans: Sequence[tuple[int, int]], units: int) -> int:
         """Places the next group, which has so many units at these spans, and gives its offset."""
-        slots = list(islice(self._slots, len(spans)))
-        there = [(self._ends[:starting] >= start).nonzero()[0] for (_, starting), (start, _) in zip(slots, spans, strict=True)]
-        offset = self._offset(there[0] if len(there) == 1 else self._np.unique(self._np.concatenate(there)), units)
-        for (slot, _), (_, end) in zip(slots, spans, strict=True):
+        slot, starting = next(self._slots)
+        slots, there = [slot], self._ends[:starting] >= spans[0][0]
+        for start, _ in spans[1:]:
+            slot, starting = next(self._slots)
+            slots.append(slot)
+            more = self._ends[:starting] >= start
+            more[: len(there)] |= there
+            there = more
+        offset = self._offset(there.nonzero()[0], units)
+        for slot, (_, end) in zip(slots, spans, strict=True):
             self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units
         return offset
 
