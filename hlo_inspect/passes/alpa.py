@@ -60,7 +60,8 @@ class Alpa(Pass):
                 notes.append(f"alpa.mesh_cost.{axis}: {_why(along)}")
         unpriced = sum(len(one.runs) for one in costs if one.cost is None)
         if unpriced:
-            notes.append(f"{unpriced} collectives have no cost: they run along no mesh axis that is known, or have no formula")
+            which = "1 collective has" if unpriced == 1 else f"{unpriced:,} collectives have"
+            notes.append(f"{which} no cost: no mesh axis is known that it runs along, or there is no formula for its kind")
         return Section(facts, _tables(context, search, costs), [*notes, _NO_UNIT])
 
 
