@@ -221,6 +221,13 @@ class View:
         printed = self.printed_fusion(index)
         return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
 
+    def called_at(self, index: int) -> list[Callee]:
+        """The same; none where its operands are not closed."""
+        try:
+            return self.called(index)
+        except tokens.ScanError:
+            return []
+
     def printed_fusion(self, index: int) -> tuple[str | None, str] | None:
         """The kind of a fusion, and what it calls, where the row is one and is printed as usual."""
         if index not in self._printed:
@@ -260,8 +267,5 @@ class Views:
         printed = view.printed_fusion(row)
         if printed is not None:
             return self.computations.get(printed[1])
-        try:
-            called = view.called(row)
-        except tokens.ScanError:
-            return None
+        called = view.called_at(row)
         return self.computations.get(called[0].name) if called else None

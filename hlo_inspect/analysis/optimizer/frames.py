@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
@@ -234,19 +233,13 @@ class Frames:
 
     def instruction(self, place: Place) -> Instruction | None:
         """The instruction at a place; `None` where its operands are not closed."""
-        try:
-            return self._frames[place[0]].view.instruction(place[1])
-        except tokens.ScanError:
-            return None
+        return self._frames[place[0]].view.instruction_at(place[1])
 
     def callee(self, place: Place, attribute: CalleeAttribute) -> str:
         """The first computation that an attribute names, empty where there is none."""
         view = self._frames[place[0]].view
         if attribute == "calls" and view.opcodes[place[1]] == "fusion":
-            try:
-                return next((one.name for one in view.called(place[1])), "")
-            except tokens.ScanError:
-                return ""
+            return next((one.name for one in view.called_at(place[1])), "")
         instruction = self.instruction(place)
         return (instruction.callee(attribute) or "") if instruction is not None else ""
 

@@ -21,8 +21,6 @@ from hlo_inspect.analysis.phases.value_graph import (
     nodes_in,
 )
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import ArrayShape
 
@@ -171,13 +169,6 @@ class _ValueReader:
         """One node for a call that is not read."""
         return self._nodes.new(frame, row, self._nodes.operands(frame, row))
 
-    @staticmethod
-    def _instruction(frame: CallFrame, row: int) -> Instruction | None:
-        try:
-            return frame.view.instruction(row)
-        except tokens.ScanError:
-            return None
-
     # -- what only hands on ---------------------------------------------------------------------------------------------
 
     def _parameter(self, frame: CallFrame, row: int) -> Value:
@@ -221,11 +212,7 @@ class _ValueReader:
 
     def _call(self, frame: CallFrame, row: int) -> Value:
         """A fusion, a call, or the start of an asynchronous computation."""
-        try:
-            called = frame.view.called(row)
-        except tokens.ScanError:
-            called = []
-        names = [one.name for one in called if one.role in {"run", "fused"}]
+        names = [one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}]
         if not names:
             return self._plain(frame, row)
         arguments = self._nodes.arguments(frame, row)
@@ -237,11 +224,7 @@ class _ValueReader:
         return None if root is None else copied.value(root)
 
     def _while(self, frame: CallFrame, row: int) -> Value:
-        try:
-            called = frame.view.called(row)
-        except tokens.ScanError:
-            called = []
-        body = [one.name for one in called if one.role == "body"]
+        body = [one.name for one in frame.view.called_at(row) if one.role == "body"]
         initial = self._only_first(frame, row)
         if not body:
             return self._plain(frame, row)
@@ -267,11 +250,7 @@ class _ValueReader:
             operands[one] += found
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
-        try:
-            called = frame.view.called(row)
-        except tokens.ScanError:
-            called = []
-        names = [(one.attribute, one.name) for one in called if one.role == "branch"]
+        names = [(one.attribute, one.name) for one in frame.view.called_at(row) if one.role == "branch"]
         arguments = self._nodes.arguments(frame, row)
         if not names or len(arguments) != len(names) + 1:
             return self._plain(frame, row)
@@ -327,7 +306,7 @@ class _ValueReader:
     def _concatenate(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
         values = self._nodes.arguments(frame, row)
-        shape, instruction = view.shapes[row], self._instruction(frame, row)
+        shape, instruction = view.shapes[row], view.instruction_at(row)
         if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
             return self._plain(frame, row)
         if instruction.attr("dimensions") != (0,):
@@ -347,7 +326,7 @@ class _ValueReader:
 
     def _slice(self, frame: CallFrame, row: int) -> Value:
         whole = self._only_first(frame, row)
-        instruction = self._instruction(frame, row) if isinstance(whole, Parts) else None
+        instruction = frame.view.instruction_at(row) if isinstance(whole, Parts) else None
         ranges = instruction.attr("slice") if instruction is not None else None
         if not isinstance(whole, Parts) or not ranges:
             return self._plain(frame, row)
@@ -363,12 +342,9 @@ class _ValueReader:
     def _collective(self, frame: CallFrame, row: int) -> Value:
         """A node for each operand, as combined collectives are several."""
         view = frame.view
-        if TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start":
-            try:
-                if view.called(row):
-                    return self._call(frame, row)
-            except tokens.ScanError:
-                return self._plain(frame, row)
+        is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
+        if is_wrapper and view.called_at(row):
+            return self._call(frame, row)
         if len(view.operand_rows(row)) == 1:
             return self._in_parts(frame, row)
         values = self._nodes.arguments(frame, row)
@@ -383,7 +359,7 @@ class _ValueReader:
         return tuple(nodes)
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
-        instruction = self._instruction(frame, row)
+        instruction = frame.view.instruction_at(row)
         target = (instruction.attr("custom_call_target") or "") if instruction is not None else ""
         known = self._targets.get(target)
         if known is None:
