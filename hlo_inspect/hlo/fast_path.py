@@ -22,15 +22,15 @@ _HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
 
 _ITEM = lazy_pattern(
     rf"\n(?<![,=\s]\n)(?:[ \t]*+((?:ROOT )?+)%?({_NAME}) = ({_HEAD})\(|"
-    r'\}(?:, execution_thread="[^"\n]*+")?+\n\n)',
+    r'\}(?:, execution_thread="[^"\n]*+")?+\n)',
     re.ASCII,
 )
 """What precedes the tail of an instruction, or the first line of a computation: here the last line of another one. It starts at
 the line end before it, and a line that ends in a comma or an equal sign goes on in the next one.
 """
 
-_START = lazy_pattern(rf"(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
-"""The first line of a computation: `"ENTRY "` or nothing, and its name."""
+_START = lazy_pattern(rf"\n?+(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
+"""The first line of a computation, behind a blank one or none: `"ENTRY "` or nothing, and its name."""
 
 _CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
 _GOES_ON = ",= \t\r\f\v"
@@ -94,7 +94,7 @@ class LineRun:
                 return False
             if number or inside:
                 self.parts.append((*opened, begin, number, line, True))
-                line += number - begin + 2
+                line += number - begin + 1 + self.tails[number].startswith("\n")
             opened, begin, line = (match[2], bool(match[1])), number + 1, line + 1
         self.parts.append((*opened, begin, len(self), line, is_closed))
         self.lines = line + len(self) - begin + is_closed

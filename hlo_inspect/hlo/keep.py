@@ -183,7 +183,7 @@ class Keeper:
                 self._register(computation)
                 continue
             if name is not None:
-                opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1])
+                opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1].lstrip())
             if opened is not None and first < end:
                 self._take(opened, _rows(run, part, heads, line), is_printed=True)
             if opened is not None and is_closed:

@@ -167,6 +167,15 @@ def test_computations_and_lines() -> None:
     assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
 
 
+def test_blank_lines_between_computations_may_be_missing() -> None:
+    """As where a log leaves them out; the lines count as they are."""
+    text = ADD + ADD.replace("%add", "%sum") + "\n" + MAIN
+    found = run_of(text)
+    assert found is not None
+    assert found.parts == [("add", False, 1, 4, 1, True), ("sum", False, 5, 8, 6, True), ("main", True, 9, 10, 12, True)]
+    assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
+
+
 def test_a_run_begins_and_ends_in_computations() -> None:
     """Where it can it ends behind one; where not, it holds at least a line."""
     text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
