@@ -45,8 +45,11 @@ _START = lazy_pattern(
 )
 _MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 _LINE_END = lazy_pattern(r"[ \t]*+\n")
-_STOP = lazy_pattern(r"\n(?:(?<=[={]\n)|(\}))")
-"""The end of a line before which a computation may start in place, or before one that may close what is read."""
+_ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule)")
+_STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
+"""The end of a line behind which a computation may start, or where one ends: in the group a brace that stands as printers
+write it.
+"""
 _PRINTED_CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
@@ -233,7 +236,7 @@ class ModuleReader:
     def _pick(self, opened: OpenComputation) -> bool:
         """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
         cursor, keeper = self._cursor, self._keeper
-        if cursor.line < self._read_up_to or opened.reads_all or cursor.text.startswith("}", cursor.position):
+        if cursor.line < self._read_up_to or opened.reads_all or _ENDS.match(cursor.text, cursor.position):
             return False
         stop = _STOP.search(cursor.text, cursor.position)
         closer = _PRINTED_CLOSER.match(cursor.text, stop.end() - 1) if stop is not None and stop[1] else None

@@ -136,14 +136,18 @@ class Selection:
             quotes = text.count('"', counted, line)
             if has_escapes:
                 quotes -= _ESCAPED.findall(text, counted, line).count('"')
-            comment = text.rfind("/*", counted, line)
-            is_inside = quotes % 2 or (comment >= 0 and text.find("*/", comment + 2, line) < 0)
-            row = None if is_inside else read_row(text, line)
+            row = None if quotes % 2 or _opens_comment(text, counted, line) else read_row(text, line)
             if row is None:
                 return None
             found.append((line, row))
             counted = line
-        return found
+        return None if _opens_comment(text, counted, end) else found
+
+
+def _opens_comment(text: str, start: int, end: int) -> bool:
+    """Whether a comment is open at the end of `text[start:end]`, before which none is."""
+    comment = text.rfind("/*", start, end)
+    return comment >= 0 and text.find("*/", comment + 2, end) < 0
 
 
 def small_root(text: str, start: int, end: int) -> str | None:

@@ -302,6 +302,20 @@ def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
         assert [i.attr("calls") for i in found.instructions if i.opcode == "fusion"] == [("body",)]
 
 
+@pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
+@pytest.mark.parametrize("following", ["", f"\n{BODY}", "  %p = f32[2]{0} parameter(0)\n}\n"])
+def test_what_follows_a_module_that_is_cut_off_is_none_of_it(wants: Wants, following: str) -> None:
+    first = modules(f"HloModule m\n\n{ENTRY[:-2]}HloModule other\n{following}", wants)[0]
+    assert (first.computation_count, first.lines, codes(first)) == (1, 5, ["HI002"])
+
+
+@pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
+@pytest.mark.parametrize("text", [ENTRY, f"{BODY}\n{ENTRY}"])
+def test_a_module_may_be_indented(wants: Wants, text: str) -> None:
+    found = module(textwrap.indent(f"HloModule m\n\n{text}", "  "), wants)
+    assert (found.computation_count, codes(found)) == (text.count("{\n"), [])
+
+
 @pytest.mark.parametrize("between", ["", " ", "\n"])
 def test_the_brace_of_a_computation_in_place_ends_no_other(between: str) -> None:
     called = f"calls={between}{{\n  %a = f32[] parameter(0)\n  ROOT %b = f32[] sqrt(%a)\n}}\n"
@@ -403,7 +417,7 @@ def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
     finally:
         sys.setprofile(None)
     assert report.facts["collectives.count"] == 1
-    assert 40 < len(called) <= 114
+    assert 40 < len(called) <= 115
 
 
 def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
