@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, origin_of
@@ -112,17 +112,6 @@ def _kind_and_callee(computation: Computation, index: int) -> tuple[str, str]:
 def _gives_tuple(callee: Computation | None) -> bool:
     """Whether the root of a fused computation is a tuple, as far as is known."""
     return callee is None or callee.root_opcode in (None, "tuple")
-
-
-def fused_opcodes(callees: Iterable[Computation]) -> Counter[str]:
-    """Instructions of each opcode inside of fused computations, each computation once."""
-    opcodes = [callee.opcodes for callee in {callee.name: callee for callee in callees}.values()]
-    lists = {id(one): one for one in opcodes}  # computations of the same heads share the list of their opcodes
-    counts: Counter[str] = Counter()
-    for same, times in Counter(map(id, opcodes)).items():
-        for opcode, count in Counter(lists[same]).items():
-            counts[opcode] += count * times
-    return counts
 
 
 def custom_call_targets(module: Module) -> Counter[str]:

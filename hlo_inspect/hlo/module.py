@@ -253,4 +253,15 @@ class Module:
     @cached_property
     def opcode_counts(self) -> Counter[str]:
         """Instructions of each opcode over all computations, where every line was read."""
-        return Counter(chain.from_iterable(computation.opcodes for computation in self.computations.values()))
+        return count_opcodes(self.computations.values())
+
+
+def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
+    """Instructions of each opcode in some computations, of which those with the same heads share the list of their opcodes."""
+    opcodes = [computation.opcodes for computation in computations]
+    lists = {id(one): one for one in opcodes}
+    counts: Counter[str] = Counter()
+    for same, times in Counter(map(id, opcodes)).items():
+        for opcode, count in Counter(lists[same]).items():
+            counts[opcode] += count * times
+    return counts

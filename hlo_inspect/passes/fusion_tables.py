@@ -13,9 +13,9 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
-from hlo_inspect.analysis.fusions import Fusion, fused_opcodes
+from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
@@ -243,5 +243,5 @@ def _by_root(rows: Sequence[_FusionRow]) -> Table:
 
 def _content(rows: Sequence[_FusionRow]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
-    counts = fused_opcodes(row.callee for row in rows if row.callee is not None)
+    counts = count_opcodes({row.callee.name: row.callee for row in rows if row.callee is not None}.values())
     return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)

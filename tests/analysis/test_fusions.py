@@ -11,13 +11,13 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import (
     Fusion,
     find_fusions,
-    fused_opcodes,
     fusion_kinds,
     metadata_of_fusions,
     operand_bytes,
     result_bytes,
 )
 from hlo_inspect.hlo.kept_rows import KeptRow
+from hlo_inspect.hlo.module import count_opcodes
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
@@ -180,7 +180,7 @@ def test_fusions_inside_of_fusions_in_the_order_of_the_text(entry: Entry) -> Non
     fusions = entry(*lines, before=ADDED + outer).fusions
     assert [fusion.instruction.name for fusion in fusions] == ["inside", "a", "b"]
     callees = [fusion.callee for fusion in fusions if fusion.callee is not None]
-    assert fused_opcodes(callees) == {"parameter": 3, "negate": 1, "add": 1, "fusion": 1}
+    assert count_opcodes(callees) == {"parameter": 4, "negate": 1, "add": 1, "fusion": 2}
 
 
 def test_origin(entry: Entry) -> None:
