@@ -378,3 +378,45 @@ def test_buffers_of_any_size_are_placed() -> None:
         2 * huge,
         {1: 0, 0: huge, 2: huge},
     )
+
+
+APPLIED = """HloModule m, is_scheduled=true
+
+%plain (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%scaled (c: f32[], d: f32[]) -> f32[] {
+  %c = f32[] parameter(0)
+  %d = f32[] parameter(1)
+  %two = f32[] constant(2)
+  %product = f32[] multiply(%c, %two)
+  ROOT %scaled_sum = f32[] add(%product, %d)
+}
+
+ENTRY %main (x: f32[8]) -> f32[] {
+  %x = f32[8]{0} parameter(0)
+  %zero = f32[] constant(0)
+  ROOT %r = f32[] reduce(%x, %zero), ATTRIBUTES
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "dimensions={0}, to_apply=%scaled",
+        "dimensions={0},to_apply={%scaled}",
+        'metadata={op_name="a, to_apply=%plain"}, dimensions={0}, to_apply=%scaled',
+        r'metadata={op_name="\", to_apply=%plain"}, dimensions={0}, to_apply=%scaled',
+        "/*, to_apply=%plain*/ dimensions={0}, to_apply=%scaled",
+    ],
+)
+@pytest.mark.parametrize("mark", ["%", ""])
+def test_constants_of_what_is_applied(device: Callable[[str], DeviceMemory], attributes: str, mark: str) -> None:
+    """Of `scaled` the constant counts, 4 bytes; its other four values are on the stack."""
+    found = device(APPLIED.replace("ATTRIBUTES", attributes).replace("%", mark))
+    assert (found.thread_local.allocations, found.thread_local.constant_bytes) == (4, 4)
+    assert found.constant_bytes == 4 + 4
