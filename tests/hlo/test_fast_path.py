@@ -206,7 +206,7 @@ def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
     [
         "oops\n" + ADD,
         ADD + "\noops\n" + MAIN,
-        ADD + MAIN,  # no line between them
+        ADD + "\n\n" + MAIN,  # two lines between them
         ADD.replace("  %b", "  oops\n  %b") + "\n" + MAIN,
         ADD.replace("  %b", "\n  %b") + "\n" + MAIN,
         ADD.replace("  %b", "  // a comment\n  %b") + "\n" + MAIN,
