@@ -132,7 +132,8 @@ def inspect(  # noqa: PLR0913 - as inspect_all
     whole = [report for report in reports if not is_part(report)]
     if len(whole) == 1 < len(reports):
         parts = len(reports) - 1
-        note = f"{parts} part{'s' if parts > 1 else ''} of modules are in the text beside this module: inspect_all gives all"
+        counted = "1 part of a module is" if parts == 1 else f"{parts} parts of modules are"
+        note = f"{counted} in the text beside this module: inspect_all gives all"
         return replace(whole[0], notes=(*whole[0].notes, note))
     if len(reports) > 1:
         names = ", ".join(report.module_name for report in reports[:5])
