@@ -113,3 +113,20 @@ def test_an_array_without_elements_is_not_reported_as_unread() -> None:
     found = hlo_inspect.inspect(module(*lines), "params")
     assert [finding.rule for finding in found.findings if finding.rule == "HI102"] == []
     assert found.facts["params.unused_count"] == 1
+
+
+def test_what_comes_back_in_another_sharding_cannot_take_a_buffer() -> None:
+    """A parameter is doubled and gathered, and an output of its shape is made of something else."""
+    layout = "{(f32[16,16]{1,0}, f32[16,16]{1,0})->(f32[32,16]{1,0}, f32[16,16]{1,0})}"
+    text = f"HloModule m, entry_computation_layout={layout}, num_partitions=2\n"
+    text += """
+ENTRY e {
+  a = f32[16,16]{1,0} parameter(0)
+  b = f32[16,16]{1,0} parameter(1)
+  d = f32[16,16]{1,0} add(a, a)
+  g = f32[32,16]{1,0} all-gather(d), replica_groups={{0,1}}, dimensions={0}
+  s = f32[16,16]{1,0} all-reduce(b), replica_groups={{0,1}}, to_apply=add
+  ROOT t = (f32[32,16]{1,0}, f32[16,16]{1,0}) tuple(g, s)
+}
+"""
+    assert advice(text, "optimizer") == []

@@ -30,6 +30,7 @@ class StateArray:
     `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
     through. `is_given`: the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the
     same new value, such as a working copy beside its master. `whole`: the shape of the input of which it is a part.
+    `is_resharded`: the output has another shape than the input, in another sharding.
     """
 
     source: Input
@@ -40,6 +41,7 @@ class StateArray:
     is_given: bool
     same_value: list[StateArray] = field(default_factory=list)
     whole: ArrayShape | None = None
+    is_resharded: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -140,7 +142,15 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
     successions = Successions(graph, nodes, results, inputs, own, step.input_dependence).found()
     step.arrays = [
-        StateArray(found.source, inputs[found.source], place, own[found.source], node, found.is_given)
+        StateArray(
+            found.source,
+            inputs[found.source],
+            place,
+            own[found.source],
+            node,
+            found.is_given,
+            is_resharded=is_resharded(result.shape, inputs[found.source]),
+        )
         for result, place, node, found in zip(results, places, nodes, successions, strict=True)
         if found is not None and found.source in own
     ]

@@ -24,13 +24,13 @@ MAX_LOOPS = 3  # loops in loops
 def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, Index]]:
     """Numbers and indices of those parameters."""
     if overview.rows:
-        return _state(overview)
+        return _state(overview) - _resharded(overview)
     frames = overview.updates.flow.frames
     frame = frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
         return set()
     written = (_written(frames, frames.root(frame, output.index), MAX_LOOPS) for output in interface.outputs)
-    return {one for one in written if one is not None} | _local(overview)
+    return {one for one in written if one is not None} | (_local(overview) - _resharded(overview))
 
 
 def _state(overview: Overview) -> set[tuple[int, Index]]:
@@ -40,6 +40,13 @@ def _state(overview: Overview) -> set[tuple[int, Index]]:
     parameters = overview.updates.parameters
     sources = (array.source for matcher in overview.updates.matchers for array in matcher.step.arrays)
     return {parameters[source] for source in sources if source in parameters}
+
+
+def _resharded(overview: Overview) -> set[tuple[int, Index]]:
+    """The parameters whose new values come back in another shape, which cannot take their buffers."""
+    parameters = overview.updates.parameters
+    arrays = (array for matcher in overview.updates.matchers for array in matcher.step.arrays if array.is_resharded)
+    return {parameters[array.source] for array in arrays if array.source in parameters}
 
 
 def _local(overview: Overview) -> set[tuple[int, Index]]:
