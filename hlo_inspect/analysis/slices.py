@@ -65,6 +65,12 @@ def transfer_of(instruction: Instruction) -> Transfer | None:
     return Transfer(kind, max(map(len, groups), default=1), max((max(group) for group in groups), default=1))
 
 
+def rendezvous(instruction: Instruction | None) -> str:
+    """The name of the place where a send and its recv meet, empty where none is printed."""
+    attributes = instruction.attr("frontend_attributes") if instruction is not None else None
+    return attributes.get("_xla_host_transfer_rendezvous", "") if attributes else ""
+
+
 def _slices_of(target: str) -> list[frozenset[int]]:
     """The slices of each group of devices."""
     products = _PRODUCT.findall(target)

@@ -7,11 +7,12 @@ from a place to the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
+from hlo_inspect.analysis.slices import rendezvous
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
@@ -61,8 +62,6 @@ UNCHANGED_TARGETS = frozenset(
     }
 )
 """Custom calls that return their operands, element by element of the tuple."""
-
-_RENDEZVOUS = "_xla_host_transfer_rendezvous"
 
 
 @dataclass(slots=True)
@@ -350,20 +349,17 @@ class Frames:
         """What is sent for the `recv` at a place: TPU slices exchange arrays over the network of their hosts by pairs of `send`
         and `recv` that name the collective (`kind`) and where they meet.
         """
-        attributes = self._transfer(place)
+        received = self.instruction(place)
+        attributes = (received.attr("frontend_attributes") or {}) if received is not None else {}
         if kind not in {"", attributes.get("_xla_megascale_transfer_type")}:
             return None
         frame = place[0]
         if frame not in self._sent:
             view = self._frames[frame].view
             sends = [(frame, row, ()) for row, opcode in enumerate(view.opcodes) if opcode == "send"]
-            met = [(self._transfer(send).get(_RENDEZVOUS, ""), self.operand(send, 0)) for send in sends]
+            met = [(rendezvous(self.instruction(send)), self.operand(send, 0)) for send in sends]
             self._sent[frame] = {name: operand for name, operand in met if operand is not None}
-        return self._sent[frame].get(attributes.get(_RENDEZVOUS, "") or "-")
-
-    def _transfer(self, place: Place) -> Mapping[str, str]:
-        instruction = self.instruction(place)
-        return (instruction.attr("frontend_attributes") or {}) if instruction is not None else {}
+        return self._sent[frame].get(rendezvous(received) or "-")
 
     def _converted(self, place: Place) -> Place | None:
         """The operand of a conversion, except of one from floating point to integers."""

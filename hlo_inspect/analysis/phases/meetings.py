@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.phases.value_graph import ValueGraph
+from hlo_inspect.analysis.slices import rendezvous
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import tokens
-
-_RENDEZVOUS = "_xla_host_transfer_rendezvous"
 
 
 class Meetings:
@@ -17,12 +15,12 @@ class Meetings:
         self._receives: list[tuple[str, int]] = []
 
     def send(self, view: View, row: int, node: int) -> None:
-        meeting = _meeting(view, row)
+        meeting = rendezvous(view.instruction_at(row))
         if meeting:
             self._sends[meeting] = node
 
     def receive(self, view: View, row: int, node: int) -> None:
-        meeting = _meeting(view, row)
+        meeting = rendezvous(view.instruction_at(row))
         if meeting:
             self._receives.append((meeting, node))
 
@@ -33,12 +31,3 @@ class Meetings:
             if sent is not None:
                 graph.operands[node].append(sent)
                 graph.is_ordered = graph.is_ordered and sent < node
-
-
-def _meeting(view: View, row: int) -> str:
-    """The name of the place, empty where none is printed."""
-    try:
-        attributes = view.instruction(row).attr("frontend_attributes") or {}
-    except tokens.ScanError:
-        return ""
-    return attributes.get(_RENDEZVOUS, "")
