@@ -15,6 +15,10 @@ from hlo_inspect.rules.base import WORTH_DONATING, Rule, entry_line, numbered, s
 _STATE = lazy_pattern(r"opt_?state|optimizer|momentum|velocity|(?<![a-z])(?:mu|nu|exp_avg|exp_avg_sq|trace)(?![a-z])", re.ASCII)
 
 
+WORTH_A_WARNING = 1 << 20
+"""Bytes that a program without an optimizer has to save: a small function need not give its arguments away."""
+
+
 class UndonatedParameter(Rule):
     """Parameters that could be donated and are not.
 
@@ -24,7 +28,8 @@ class UndonatedParameter(Rule):
         decode step. Data flow says which these are. With --quick it is not followed; then the finding names
         parameters whose shape, type, sharding and layout an output has. It is a warning only where these and
         the donated ones are half of the parameters' bytes, which no forward pass returns, or where names of parameters
-        are those of an optimizer's state. Arrays below 1 KiB are left out, and so is the state that HI505 names.
+        are those of an optimizer's state; with data flow where the program has an optimizer, or at least 1 MiB would be
+        saved. Arrays below 1 KiB are left out, and so is the state that HI505 names.
         Where the text lacks the header nothing is reported.
 
     Why it matters
@@ -57,7 +62,8 @@ class UndonatedParameter(Rule):
         leaves = self._by_data_flow(context, leaves) if by_data_flow else fitting(leaves, interface.outputs)
         if not leaves:
             return
-        is_step = by_data_flow or _is_step(interface, leaves)
+        saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
+        is_step = context.optimizer.rows or saved >= WORTH_A_WARNING if by_data_flow else _is_step(interface, leaves)
         it, output = ("it", "an output that takes no parameter's buffer")
         if len(leaves) > 1:
             it, output = ("them", "outputs that take no parameter's buffer")

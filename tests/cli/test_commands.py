@@ -255,7 +255,7 @@ class TestManyModules:
         assert [report["command"] for report in reports] == ["summary"] * 5
 
     def test_a_finding_that_reaches_fail_on(self, run: Run, folder: Path) -> None:
-        text = "HloModule m\n\nENTRY e {\n  a = f32[1024]{0} parameter(0)\n  ROOT b = f32[1024]{0} negate(a)\n}\n"
+        text = "HloModule m\n\nENTRY e {\n  a = f32[262144]{0} parameter(0)\n  ROOT b = f32[262144]{0} negate(a)\n}\n"
         (folder / "f.txt").write_text(text)
         assert run("list", folder / "f.txt", "--fail-on", "warning").returncode == 1
         assert run("list", folder / "a.txt", "--fail-on", "warning").returncode == 0
@@ -286,7 +286,7 @@ class TestExitStatuses:
         assert "all-to-all" in failed.stdout
 
     def test_1_of_a_finding_that_reaches_fail_on(self, run: Run, tmp_path: Path) -> None:
-        undonated = "HloModule m\n\nENTRY e {\n  a = f32[1024]{0} parameter(0)\n  ROOT b = f32[1024]{0} negate(a)\n}\n"
+        undonated = "HloModule m\n\nENTRY e {\n  a = f32[262144]{0} parameter(0)\n  ROOT b = f32[262144]{0} negate(a)\n}\n"
         (tmp_path / "m.txt").write_text(undonated)
         assert run("params", "m.txt").returncode == 0
         assert run("params", "m.txt", "--fail-on", "warning").returncode == 1

@@ -115,6 +115,16 @@ def test_an_array_without_elements_is_not_reported_as_unread() -> None:
     assert found.facts["params.unused_count"] == 1
 
 
+@pytest.mark.parametrize(("elements", "severity"), [(512, "info"), (262143, "info"), (262144, "warning")])
+def test_a_small_function_need_not_give_its_arguments_away(elements: int, severity: str) -> None:
+    """An addition of two arrays: 1 MiB is worth a warning, 2 KiB are none."""
+    shape = f"f32[{elements}]{{0}}"
+    lines = (f"x = {shape} parameter(0)", f"y = {shape} parameter(1)", f"ROOT r = {shape} add(x, y)")
+    (finding,) = advice("HloModule m\n\nENTRY e {\n  " + "\n  ".join(lines) + "\n}\n", "optimizer")
+    assert (finding.severity, finding.bytes_at_stake) == (severity, 4 * elements)
+    assert ("if the caller does not use it again" in finding.message) == (severity == "info")
+
+
 def test_what_comes_back_in_another_sharding_cannot_take_a_buffer() -> None:
     """A parameter is doubled and gathered, and an output of its shape is made of something else."""
     layout = "{(f32[16,16]{1,0}, f32[16,16]{1,0})->(f32[32,16]{1,0}, f32[16,16]{1,0})}"
