@@ -11,8 +11,8 @@ all: one run of the program costs at least the cheapest branch and at most the d
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -60,6 +60,11 @@ class Bounds(NamedTuple):
     def plus(self, more: Bounds) -> Bounds:
         greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
         return _bounded(self.least + more.least, greatest, self.reason or more.reason)
+
+    @staticmethod
+    def sum(figures: Iterable[Bounds]) -> Bounds:
+        """All of them together; of none it is 0."""
+        return reduce(Bounds.plus, figures, NOTHING)
 
     def times(self, runs: Bounds) -> Bounds:
         """The figure of something that runs so often."""
@@ -171,11 +176,6 @@ class CallGraph:
         """How often a computation runs in one run of the entry."""
         known = self._runs.get(computation)
         return known or Runs(0, None, f"nothing that was read calls {computation}")
-
-    @cached_property
-    def executions(self) -> Mapping[str, int | None]:
-        """How often each computation that is reached runs; `None` where that is not known, for which `reason` has the words."""
-        return {name: runs.exact for name, runs in self._runs.items()}
 
     def reason(self, computation: str) -> str:
         """Why it is not known how often a computation runs."""

@@ -24,6 +24,3 @@ class InstructionPhase(NamedTuple):
     phase_from: PhaseSource = ""
     also_phase: str = ""
     runs: tuple[tuple[str, Bounds], ...] = ()
-
-
-NO_PHASE = InstructionPhase()

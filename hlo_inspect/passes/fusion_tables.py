@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -214,9 +213,7 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
         of_all(attrgetter("instructions")),
         of_all(attrgetter("operand_bytes")),
         of_all(attrgetter("result_bytes")),
-        _FusionStep.of(
-            *[reduce(Bounds.plus, figures) for figures in zip(*(one.of_step.bounds for one in groups), strict=True)]
-        ),
+        _FusionStep.of(*map(Bounds.sum, zip(*(one.of_step.bounds for one in groups), strict=True))),
     )
 
 

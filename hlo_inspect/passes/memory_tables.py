@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
@@ -88,7 +87,7 @@ def host_copies(context: Context) -> Iterator[Table]:
         Column("name", width=20, get=lambda group: joined_name([one.view.names[one.row] for one in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        *bounded("runs", "count", lambda group: reduce(Bounds.plus, (one.runs for one in group))),
+        *bounded("runs", "count", lambda group: Bounds.sum(one.runs for one in group)),
         *bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
@@ -97,4 +96,4 @@ def host_copies(context: Context) -> Iterator[Table]:
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
     """Bytes of all runs in one run of the program."""
-    return reduce(Bounds.plus, (one.moved for one in transfers), NOTHING)
+    return Bounds.sum(one.moved for one in transfers)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.executed import countable
 from hlo_inspect.analysis.cost.wants import WANTS
@@ -44,7 +43,7 @@ class Top(Pass):
 
     def run(self, context: Context) -> Section:
         kernels = context.kernels.found
-        runs = countable(reduce(Bounds.plus, (kernel.runs.bounds for kernel in kernels), NOTHING))
+        runs = countable(Bounds.sum(kernel.runs.bounds for kernel in kernels))
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]

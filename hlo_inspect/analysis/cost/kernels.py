@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -106,7 +105,7 @@ class Kernel(NamedTuple):
 
 def sum_of_step(parts: Iterable[CountedCost], figure: Figure) -> Bounds:
     """A figure of all runs of several instructions."""
-    return reduce(Bounds.plus, (part.of_step(figure) for part in parts), NOTHING)
+    return Bounds.sum(part.of_step(figure) for part in parts)
 
 
 @dataclass(frozen=True)

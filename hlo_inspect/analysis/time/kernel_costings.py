@@ -117,8 +117,8 @@ def _without_name(row: Costing) -> object:
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
-    figures = tuple([reduce(Bounds.plus, column) for column in zip(*(row.figures for row in rows), strict=True)])
+    figures = tuple(map(Bounds.sum, zip(*(row.figures for row in rows), strict=True)))
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
     times = [row.time for row in rows if row.time is not None]
     time = reduce(RowTimes.plus, times) if times else None
-    return Costing(kernels, reduce(Bounds.plus, (row.runs for row in rows)), figures, time)
+    return Costing(kernels, Bounds.sum(row.runs for row in rows), figures, time)

@@ -135,7 +135,7 @@ def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     """The sum of the compiler's own estimates, as far as it states them in cycles."""
     stated = ((kernel, times.of(kernel).compiler_cycles) for kernel in kernels)
     cycles = [Bounds.exactly(one).times(kernel.runs.bounds) for kernel, one in stated if one is not None]
-    return countable(reduce(Bounds.plus, cycles)) if cycles else NOT_STATED
+    return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
 
 
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:

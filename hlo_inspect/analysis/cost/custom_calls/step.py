@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
@@ -11,7 +10,6 @@ from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
 
 CallFigure = Literal["flops", "least_flops", "matmul_flops", "transcendentals", "bytes"]
-CALL_FIGURES: tuple[CallFigure, ...] = ("flops", "least_flops", "matmul_flops", "transcendentals", "bytes")
 
 _AMOUNTS: dict[CallFigure, Callable[[CallCost], int | None]] = {
     "flops": lambda cost: cost.work and cost.work.flops,
@@ -63,7 +61,7 @@ def _sum(calls: Iterable[StepCall], amount: Callable[[StepCall], Bounds]) -> Bou
     alike: dict[tuple[int, int], list[StepCall]] = {}
     for one in calls:
         alike.setdefault((id(one.call.cost), id(one.runs)), []).append(one)
-    return reduce(Bounds.plus, (amount(same[0]).times(Bounds.exactly(len(same))) for same in alike.values()), NOTHING)
+    return Bounds.sum(amount(same[0]).times(Bounds.exactly(len(same))) for same in alike.values())
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
