@@ -20,6 +20,7 @@ from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, WeightAverage, split
 from hlo_inspect.analysis.optimizer.weight import Weight
 from hlo_inspect.analysis.optimizer.weight_averages import weight_averages
+from hlo_inspect.hlo.shapes import BITS
 
 MAX_ROUNDS = 4
 MAX_STATES = 64  # of one array
@@ -368,8 +369,9 @@ class Matcher:
         return self._chains[array.new]
 
     def _working_copy(self, array: StateArray) -> StateArray | None:
-        copies = [one for one in (*array.same_value, *self.values.copies.get(array.new, ())) if one.bytes < array.bytes]
-        return copies[0] if copies else None
+        """The first copy of a less precise type; it may be whole on a device that holds a part of the master."""
+        copies = (*array.same_value, *self.values.copies.get(array.new, ()))
+        return next((one for one in copies if BITS[one.shape.dtype] < BITS[array.shape.dtype]), None)
 
 
 def _without_shared(form: Sum) -> Sum:

@@ -31,7 +31,7 @@ CONSTANTS = """
 
 def program(parameters: str, results: str, body: str, others: str = "") -> str:
     """A module over two partitions; `g4` is the gradient of `w4`, the whole weight."""
-    weight, momentum, _ = re.findall(r"f32\[[\d,]+\]", parameters)
+    weight, momentum, _ = re.findall(r"b?f\d+\[[\d,]+\]", parameters)
     return f"""HloModule jit_step, is_scheduled=true, entry_computation_layout={{({parameters})->({results})}}, num_partitions=2
 
 add {{
@@ -118,6 +118,17 @@ SUMMED = program(  # TPU gathers small arrays as a sum of what each device write
   wa = f32[4,8] all-reduce(part), {GROUPS}, to_apply=add
   ROOT r = (f32[4,8], f32[2,8], f32[]) tuple(wa, mn, l)""",
 )
+MASTERS = program(  # each device keeps a part of the more precise master weights, and all of the copy
+    "bf16[4,8], f32[2,8], f32[16,4]",
+    "bf16[4,8], f32[2,8], f32[]",
+    f"""  w4 = f32[4,8] convert(w){GRADIENT}
+  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
+  u = f32[2,8] multiply(k2, g2)
+  wn = f32[2,8] add(m, u)
+  wb = bf16[2,8] convert(wn)
+  wa = bf16[4,8] all-gather(wb), dimensions={{0}}, {GROUPS}
+  ROOT r = (bf16[4,8], f32[2,8], f32[]) tuple(wa, wn, l)""",
+)
 ASYNC_START = """
 begin {
   p = f32[2,8] parameter(0)
@@ -188,6 +199,12 @@ def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None
     assert [facts[f"optimizer.{one}"] for one in names] == ["sgd", 1, 0.1, 0.9]
     rows = 2 if name in {"gathered", "exchanged"} else 4  # the bytes are those of the parameter
     assert facts["optimizer.weight_bytes"] == rows * 8 * 4
+
+
+def test_a_master_weight_is_a_part_of_what_it_is_copied_to() -> None:
+    facts = report_of(MASTERS).facts
+    names = ("name", "update_count", "learning_rate", "weight_bytes", "master_bytes")
+    assert [facts[f"optimizer.{one}"] for one in names] == ["sgd", 1, 0.1, 4 * 8 * 2, 2 * 8 * 4]
 
 
 def test_parts_written_into_zeros_at_one_place_are_a_sum() -> None:
