@@ -134,8 +134,9 @@ class NamedMesh(NamedTuple):
         if total > MAX_DEVICES or total == 0:
             raise DeviceListError(f"a mesh of {total} devices")
         steps = self._steps()
-        parts = sorted([_part_of_axis(steps, one) for one in references], key=lambda part: (part.stride, part.size))
-        if any(above.stride % (below.stride * below.size) for below, above in pairwise(parts) if above.size > 1):
+        found = [_part_of_axis(steps, one) for one in references]
+        parts = sorted([part for part in found if part.size > 1], key=lambda part: part.stride)
+        if any(above.stride % (below.stride * below.size) for below, above in pairwise(parts)):
             raise DeviceListError("the mesh axes of the groups overlap")
         if isinstance(self.device_ids, Iota):
             self.device_ids.require(total)

@@ -264,9 +264,11 @@ class ModuleReader:
         cursor, inside = self._cursor, self._open is not None
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
-        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
-        if self._reads_every_line:  # many small modules: a run holds nothing of the next one
-            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
+        if self._reads_every_line and not self._nested:  # many small modules: a run holds nothing of the next one
+            next_module = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1
+            last = next_module or len(cursor.text)
+        else:  # to the end of the computation: what is written in place in it is read then
+            last = cursor.text.find("\n}", cursor.position - 1) + 2
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
@@ -283,6 +285,8 @@ class ModuleReader:
         self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
         self._unreadable_run = 0
         cursor.advance(run.end, run.lines)
+        while self._nested and self._open is None:
+            self._read_nested(self._nested.popleft())
         self._mark_end()
         return True
 

@@ -119,9 +119,11 @@ class Selection:
         """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
         as printers write it, or is in a string or a comment that goes over lines.
         """
+        text, start, end, _ = lines
+        if _opens_comment(text, start, end):
+            return None
         if self.is_empty:
             return []
-        text, start, end, _ = lines
         hits = list(map(re.Match.start, self._opcodes.finditer(text, start, end)))
         if self._holders:
             hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]
@@ -141,7 +143,7 @@ class Selection:
                 return None
             found.append((line, row))
             counted = line
-        return None if _opens_comment(text, counted, end) else found
+        return found
 
 
 def _opens_comment(text: str, start: int, end: int) -> bool:

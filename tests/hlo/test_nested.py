@@ -145,3 +145,26 @@ def test_many_branches_in_one_instruction_take_linear_time() -> None:
         seconds.append(process_time() - start)
         assert [one.line for one in found] == list(range(5, 5 + count))
     assert seconds[1] < 8 * seconds[0] + 0.1
+
+
+@pytest.mark.parametrize("before_the_brace", ["", "\n  "])
+def test_bodies_in_place_are_read_where_later_lines_are_as_printed(before_the_brace: str) -> None:
+    text = f"""HloModule m
+
+ENTRY %main (p: f32[16]) -> f32[16] {{
+  %p = f32[16]{{0}} parameter(0)
+  %c = f32[16]{{0}} call(%p), to_apply={before_the_brace}{{
+    %a = f32[16]{{0}} parameter(0)
+    %g = f32[16]{{0}} all-reduce(%a), replica_groups={{{{0,1}}}}, to_apply={before_the_brace}{{
+      %x = f32[] parameter(0)
+      %y = f32[] parameter(1)
+      ROOT %s = f32[] add(%x, %y)
+    }}
+    ROOT %r = f32[16]{{0}} negate(%g)
+  }}
+  ROOT %z = f32[16]{{0}} negate(%c)
+}}
+"""
+    facts = hlo_inspect.inspect(text, ("summary", "collectives")).facts
+    assert (facts["module.computations"], facts["module.instructions"], facts["collectives.count"]) == (3, 3 + 3 + 3, 1)
+    assert hlo_inspect.inspect(text, "collectives").facts["collectives.count"] == 1

@@ -131,6 +131,12 @@ def test_nothing_is_picked_where_a_line_may_be_something_else(line: str) -> None
     assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
 
 
+@pytest.mark.parametrize("wants", [Wants(), Wants(frozenset({"all-reduce"}))])
+def test_a_comment_that_goes_on_is_left_where_nothing_is_wanted_too(wants: Wants) -> None:
+    assert picked(wants, text="\n  %x = f32[] negate(%p) /*\n") is None
+    assert picked(wants, text="\n  %x = f32[] negate(%p) /* */\n") == []
+
+
 def test_an_escaped_quote_ends_no_string() -> None:
     wants = Wants(frozenset({"all-reduce"}))
     assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\""' + BODY) == ["a"]

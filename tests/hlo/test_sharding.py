@@ -350,7 +350,10 @@ def test_the_size_of_a_group_along_a_mesh(text: str, size: int) -> None:
     assert sorted(i for group in found.groups for i in group) == list(range(8))
 
 
-@pytest.mark.parametrize("text", ["{'a','a'}", "{'b':(1)2,'b'}", "{'b':(2)2,'b':(2)2}", "{'c'}", "{'b':(3)2}"])
+@pytest.mark.parametrize(
+    "text", ["{'a','a'}", "{'b':(1)2,'b'}", "{'b':(2)2,'b':(2)2}", "{'d':(2)4,'d':(4)1,'d':(2)2}", "{'c'}", "{'b':(3)2}"]
+)
 def test_axes_that_overlap_are_refused_without_a_group(text: str) -> None:
+    """A part of size 1, which overlaps with nothing, may stand between two that do."""
     with pytest.raises(DeviceListError):
-        parse_groups(f"mesh['a'=2,'b'=4] {text}")
+        parse_groups(f"mesh['a'=2,'b'=4,'d'=8] {text}")

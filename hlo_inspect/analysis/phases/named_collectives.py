@@ -79,10 +79,11 @@ def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope],
     computed again (it wrote `checkpoint` by then), and else unknown.
     """
 
+    arrays = [(c.kind, str(c.result_shape)) for c in collectives]
+
     def key(n: int) -> tuple[str, ...]:
         return *arrays[n], *_without_remat(scope_of(collectives[n].origin.op_name).path)  # with numbers of layers
 
-    arrays = [(c.kind, str(c.result_shape)) for c in collectives]
     inside = [n for n, phase in enumerate(phases) if phase == BACKWARD and scopes[n] in remats]
     of_inside = {arrays[n] for n in inside}
     forward = Counter(key(n) for n, phase in enumerate(phases) if phase == FORWARD and arrays[n] in of_inside)
