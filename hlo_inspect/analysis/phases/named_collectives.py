@@ -78,7 +78,6 @@ def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope],
     Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
     computed again (it wrote `checkpoint` by then), and else unknown.
     """
-
     arrays = [(c.kind, str(c.result_shape)) for c in collectives]
 
     def key(n: int) -> tuple[str, ...]:
