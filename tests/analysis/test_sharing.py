@@ -258,6 +258,24 @@ def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], s
         assert answers(text) == answer, text
 
 
+def test_phases_of_collectives_are_in_no_shared_table(share_nothing: Callable[[], None]) -> None:
+    scopes = ("jit(step)/jvp(layers_0)/dot_general", "jit(step)/transpose(jvp(layers_0))/dot_general", "", "jit(step)/mul")
+    rows = "".join(
+        f'  %r.{number} = f32[8] all-reduce(%r.{number - 1}), to_apply=%add.1, metadata={{op_name="{scope}"}}\n'
+        for number, scope in enumerate(scopes, 1)
+    )
+    text = f"HloModule m\n\n{APPLIED}ENTRY %main {{\n  %r.0 = f32[8] parameter(0)\n{rows}  ROOT %n = f32[8] negate(%r.4)\n}}\n"
+
+    def phases() -> list[tuple[str, str]]:
+        table = next(one for one in hlo_inspect.inspect(text, "collectives").tables if one.name == "collectives")
+        return sorted((str(row["name"]), str(row["phase"])) for row in table.records())
+
+    found = phases()
+    assert [phase for _, phase in found[:2]] == ["forward", "backward"]
+    share_nothing()
+    assert phases() == found
+
+
 GEMM = (
     'f32[8,8] custom-call(%a, %b), custom_call_target="__cublas$gemm", '
     'backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]},"algorithm":"ALG_UNSET"}'

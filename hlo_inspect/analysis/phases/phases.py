@@ -49,8 +49,8 @@ class Phases:
         self._graph = graph
         self._collectives = collectives
         self._known: dict[tuple[str, int, str], InstructionPhase] = {}
-        # of collectives by their place, else of a computation by what their names say
-        self._named: dict[tuple[str, int, str] | tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}
+        self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what names say
+        self._open_collectives: set[tuple[str, int, str]] = set()  # which names leave open, by their place
         self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # where names are asked alone
         self._contexts: dict[int, NamedContext] = {}
 
@@ -61,11 +61,15 @@ class Phases:
         if known is not None:
             return known
         is_collective = self.names.is_collective(key)  # the others tell its phase too
-        alike = key if is_collective else (key[0], self.names.own(instruction))
-        named = self._named.get(alike)
-        if named is None:
-            named = self._named[alike] = self._by_names(instruction)
-        found, is_named = named
+        if is_collective:
+            found, is_named = self._by_names(instruction)
+            self._open_collectives.update([] if is_named else [key])
+        else:
+            alike = key[0], self.names.own(instruction)
+            named = self._named.get(alike)
+            if named is None:
+                named = self._named[alike] = self._by_names(instruction)
+            found, is_named = named
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
             found = self._by_graph(graph, instruction) or found
@@ -93,7 +97,7 @@ class Phases:
     def of_collectives(self) -> list[InstructionPhase]:
         """The phase of each collective. Where names leave one open, the graph tells which other phase the others serve."""
         found = [self.of(collective.inner) for collective in self._collectives]
-        are_named = all(self._named[place(collective.inner)][1] for collective in self._collectives)
+        are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
         graph = None if are_named else self._graph()
         if graph is None or not graph.phases:
             return found
