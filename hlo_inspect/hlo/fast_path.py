@@ -64,7 +64,7 @@ class LineRun:
     """The rows and computations in `text[start:end]`.
 
     `marks`, `names`, `heads` and `tails` are the columns of its instructions. The first line of a computation is among them: it
-    has nothing but a tail, and `None` or `""` in the other columns.
+    has nothing but a tail, and `""` in the other columns.
     """
 
     def __init__(self, text: str, start: int, end: int, close: int, *, inside: bool) -> None:
@@ -72,12 +72,15 @@ class LineRun:
         self.start = start
         self.end = end
         pieces = _ITEM.split(text[start - 1 if inside else start : close])
-        first = () if inside else ("",)
-        self.marks: tuple[str, ...] = (*first, *pieces[1::4])
-        self.names: tuple[str, ...] = (*first, *pieces[2::4])
-        self.heads: tuple[str, ...] = (*first, *pieces[3::4])
+        first = [] if inside else [""]
+        marks, names, heads = first + pieces[1::4], first + pieces[2::4], first + pieces[3::4]
+        self.starts = list(compress(count(), map(not_, names)))
+        for number in self.starts:  # `split` gives `None` there
+            marks[number] = names[number] = heads[number] = ""
+        self.marks: tuple[str, ...] = tuple(marks)
+        self.names: tuple[str, ...] = tuple(names)
+        self.heads: tuple[str, ...] = tuple(heads)
         self.tails: tuple[str, ...] = tuple(pieces[4 if inside else 0 :: 4])
-        self.starts = list(compress(count(), map(not_, self.names)))
         self.lines = 0
         self.parts: list[Part] = []
 
@@ -149,7 +152,7 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
     if marks is None or marks.count(b"\n") != run.lines:
         return False
     first_lines = "".join(map(run.tails.__getitem__, run.starts))
-    opened = len(run) - len(run.starts) + first_lines.count("(") + "".join(filter(None, run.heads)).count("(")
+    opened = len(run) - len(run.starts) + first_lines.count("(") + "".join(run.heads).count("(")
     more = marks.count(b"(") - opened
     if more and _holds_more(text, run.start, run.end, run.tails, len(run) - len(run.starts)):
         return False
