@@ -241,6 +241,13 @@ class Instruction:
         """The form of its attributes, and the places of this instruction in it."""
         return self._form or self.take_apart(), self._places
 
+    def parts_without(self, name: str) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
+        """The same without the place of one attribute."""
+        self.value(name)  # a form knows the places of the attributes that were asked for
+        form, places = self.attribute_parts
+        at = form.places.get(name, len(places))
+        return form, (*places[:at], *places[at + 1 :])
+
     def callee(self, attribute: CalleeAttribute) -> str | None:
         """The first computation that an attribute names."""
         names = self.attr(attribute)

@@ -232,6 +232,16 @@ def test_a_value_that_makes_no_sense() -> None:
     assert found.value("dimensions") is None
 
 
+def test_parts_without_an_attribute() -> None:
+    computation = Computation("main", 1, is_entry=True)
+    text = 'a = f32[] custom-call(b), custom_call_target="t", calls=%%%s, metadata={op_name="%s"}'
+    one, other, calls_other = (instruction(text % words, computation) for words in (("f", "x"), ("f", "y"), ("g", "x")))
+    assert one.attribute_parts != other.attribute_parts
+    assert one.parts_without("metadata") == other.parts_without("metadata") != calls_other.parts_without("metadata")
+    assert one.parts_without("calls") == calls_other.parts_without("calls") != other.parts_without("calls")
+    assert one.parts_without("sharding") == one.attribute_parts
+
+
 def test_instructions_of_a_module_share_values() -> None:
     computation = Computation("main", 1, is_entry=True)
     text = "%s = f32[] all-reduce(b), replica_groups=[2,4]<=[8], to_apply=%%f"

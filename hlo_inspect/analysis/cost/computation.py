@@ -166,10 +166,8 @@ class Costs:
         heads = _operand_heads(op.view, op.index)
         if heads is None or self._user_rules.rules or op.custom_call_target in KERNEL_TARGETS:
             return None
-        op.instruction.attr("metadata")  # finds its place
-        form, places = op.instruction.attribute_parts
-        at = form.places.get("metadata", len(places))
-        return op.view.rows.heads[op.index], form, *places[:at], *places[at + 1 :], *heads
+        form, places = op.instruction.parts_without("metadata")
+        return op.view.rows.heads[op.index], form, *places, *heads
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
