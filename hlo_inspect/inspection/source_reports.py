@@ -159,7 +159,7 @@ class SourceReports:
             return error
 
 
-_MANY_OBJECTS = 50_000
+_MANY_OBJECTS = 10_000
 """So many new objects take a quick collection longer to visit than what a caller may have frozen takes to count."""
 
 
