@@ -364,6 +364,43 @@ def many_modules(n: int) -> str:
     return "".join(one.replace("HloModule m", f"HloModule m{i}") + "\n" for i in range(n))
 
 
+def writes_in_a_chain(n: int) -> str:
+    """Writes into one buffer, of which each is read."""
+    lines = [f'b0 = f32[{n},4] custom-call(), custom_call_target="AllocateBuffer"', "p = f32[1,4] parameter(0)"]
+    lines.append("z = s32[] constant(0)")
+    for i in range(n):
+        lines += [f"i{i} = s32[] constant({i})", f"b{i + 1} = f32[{n},4] dynamic-update-slice(b{i}, p, i{i}, z)"]
+        lines.append(f"s{i} = f32[1,4] slice(b{i + 1}), slice={{[0:1], [0:4]}}")
+        lines.append(f"a{i} = f32[1,4] add({f'a{i - 1}' if i else 'p'}, s{i})")
+    return entry(lines)
+
+
+def sums_of_copies(n: int) -> str:
+    """Copies of copies, of which each is summed over devices."""
+    lines = [P]
+    for i in range(n):
+        lines += [f"c{i} = f32[4] copy({f'c{i - 1}' if i else 'p'})", f"r{i} = f32[4] all-reduce(c{i}), to_apply=sum"]
+        lines.append(f"a{i} = f32[4] add({f'a{i - 1}' if i else 'p'}, r{i})")
+    return "HloModule m, num_partitions=8\n\n" + SUM + entry(lines, "").lstrip()
+
+
+def slices_of_devices(n: int) -> str:
+    """Slices that begin where the number of the device says, one further in each, and a result in another sharding."""
+    lines = ["p = f32[8] parameter(0)", "q = u32[] parameter(1)", "i0 = u32[] partition-id()"]
+    for i in range(n):
+        lines += [f"i{i + 1} = u32[] add(i{i}, q)", f"d{i} = f32[4] dynamic-slice(p, i{i + 1}), dynamic_slice_sizes={{4}}"]
+        lines.append(f"a{i} = f32[4] add({f'a{i - 1}' if i else 'd0'}, d{i})")
+    return entry(lines, "HloModule m, num_partitions=8")
+
+
+def many_shardings_of_results(n: int) -> str:
+    """Results of a partitioned program of which none has the shape of an argument."""
+    lines = [f"p{i} = f32[{2 * i + 3},8] parameter({i})" for i in range(n)] + ["z = f32[] constant(0)"]
+    lines += [f"o{i} = f32[{2 * i + 3},9] pad(p{i}, z), padding=0_0x0_1" for i in range(n)]
+    shapes = ", ".join(f"f32[{2 * i + 3},9]" for i in range(n))
+    return entry([*lines, f"ROOT r = ({shapes}) tuple({_names('o', n)})"], "HloModule m, num_partitions=8")
+
+
 SHAPES = (
     TextShape("sums and products", sums_and_products, 200),
     TextShape("x = x + x", doubled_sum, 500),
@@ -419,4 +456,8 @@ SHAPES = (
     TextShape("custom calls", custom_calls, 1_000),
     TextShape("a fusion of many operands", fusion_of_many_operands, 500),
     TextShape("many modules", many_modules, 100),
+    TextShape("writes in a chain", writes_in_a_chain, 500),
+    TextShape("sums of copies", sums_of_copies, 1_000),
+    TextShape("slices of devices", slices_of_devices, 1_000),
+    TextShape("many shardings of results", many_shardings_of_results, 1_000),
 )

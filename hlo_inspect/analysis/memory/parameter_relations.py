@@ -199,8 +199,8 @@ class ParameterRelations:
     def _invariant(self, place: Place) -> Place | None:
         """What a loop was given for an element of its state that it never changes."""
         frames, loop = self._frames, self._loops[place[0]]
-        *_, last = frames.back_from(frames.root(place[0], place[2]))
-        return frames.operand(loop, 0, place[2]) if last == place else None
+        is_same = frames.made_at(frames.root(place[0], place[2])) == place
+        return frames.operand(loop, 0, place[2]) if is_same else None
 
     def _keeps_size(self, place: Place) -> bool:
         """Whether an instruction is a broadcast that repeats nothing."""
@@ -252,5 +252,5 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
     """Where the value at a place is made."""
-    *_, (frame, row, index) = frames.back_from(place)
+    frame, row, index = frames.made_at(place)
     return frames[frame].view.computation.name, row, index

@@ -46,6 +46,8 @@ BUFFER_TARGET = "AllocateBuffer"
 
 DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
+MAX_WRITES = 1024  # into one buffer that takes the place of a concatenation
+
 MAX_NESTING = 3  # loops in loops through which an element of their state is followed
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
@@ -60,6 +62,8 @@ class Dataflow:
         self.graph = Graph()
         self.constants: dict[Input, int] = {}
         self._nodes: dict[Place, int] = {}
+        self._of_device: list[bool] = []
+        self._written: dict[Place, int | None] = {}
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
 
     def node(self, place: Place) -> int:
@@ -113,6 +117,31 @@ class Dataflow:
         nodes = self._nodes
         missing = [place for place in places if place not in nodes]
         return missing or tuple([nodes[place] for place in places])
+
+    def is_of_device(self, node: int) -> bool:
+        """Whether an expression holds the number of the device, so that it can differ between devices."""
+        graph, known = self.graph, self._of_device
+        for one in range(len(known), node + 1):  # operands have lower numbers
+            leaf = graph.places.get(one)
+            is_number = leaf is not None and self.frames.opcode(leaf) in DEVICE_NUMBERS
+            known.append(is_number or any(known[arg] for arg in graph.args[one]))
+        return known[node]
+
+    def written(self, place: Place) -> int | None:
+        """How many elements were written into a buffer that held nothing before; `None` for another array."""
+        frames, known = self.frames, self._written
+        chain: list[tuple[Place, int]] = []
+        before: Place | None = place
+        while before is not None and before not in known and frames.opcode(before) == "dynamic-update-slice":
+            known[before] = None  # what a text defines by itself
+            array, part = frames.operand(before, 0), frames.operand(before, 1)
+            chain.append((before, frames.size(part) if part is not None else 0))
+            before = frames.made_at(array) if array is not None else None
+        is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
+        total = 0 if is_buffer else known.get(before) if before is not None else None
+        for at, elements in reversed(chain):
+            total = known[at] = total + elements if total is not None and elements else None
+        return known.get(place)
 
     def _step(self, place: Place) -> int | Place | list[Place]:
         """The node at a place, the place from which its value comes unchanged, or the places that have to be known before."""
@@ -249,7 +278,7 @@ def _pad(flow: Dataflow, place: Place) -> int | list[Place]:
         return found
     instruction = flow.frames.instruction(place)
     padding = instruction.attr("padding") if instruction is not None else None
-    return flow.graph.make("pad", found, padding or place[:2], flow.frames.size(place)) if found else flow.opaque(place)
+    return flow.graph.make("pad", found, padding, flow.frames.size(place)) if found and padding else flow.opaque(place)
 
 
 def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
@@ -257,10 +286,7 @@ def _is_everywhere(flow: Dataflow, node: int, place: Place) -> bool:
     graph = flow.graph
     if graph.value(node) is not None:
         return True
-    if graph.sizes[node] != 1 or flow.frames.size(place) == 1:
-        return False
-    leaves = [graph.places[one] for one in graph.below([node]) if one in graph.places]
-    return not any(flow.frames.opcode(leaf) in DEVICE_NUMBERS for leaf in leaves)
+    return graph.sizes[node] == 1 != flow.frames.size(place) and not flow.is_of_device(node)
 
 
 def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -278,26 +304,26 @@ def _concatenate(flow: Dataflow, place: Place) -> int | list[Place]:
         if len(sources) == 1 and are_whole(graph, found, next(iter(sources))):
             return sources.pop()
     exchanged = _exchanged(flow, found)
-    if exchanged:
+    if exchanged is not None:
         return exchanged
     return graph.make("concatenate", found, _is_flat(flow, place), flow.frames.size(place))
 
 
-def _exchanged(flow: Dataflow, nodes: Sequence[int]) -> int | list[Place]:
-    """The array whose slices devices exchange, where nodes are all that one receives; nothing for others."""
+def _exchanged(flow: Dataflow, nodes: Sequence[int]) -> int | list[Place] | None:
+    """The array whose slices devices exchange, where nodes are all that one receives; `None` for others."""
     frames, graph = flow.frames, flow.graph
     places = [graph.places[node] for node in nodes if node in graph.places]
     if len(places) < len(nodes) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
-        return []
+        return None
     operands = frames.operands(places[0])
     if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
-        return []
+        return None
     found = flow.known(operands)
     if isinstance(found, list):
         return found
     sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in found}
     source = sources.pop()
-    return [] if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
+    return None if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
 
 
 def _is_flat(flow: Dataflow, place: Place) -> bool:
@@ -308,16 +334,16 @@ def _is_flat(flow: Dataflow, place: Place) -> bool:
 
 
 def _filled_buffer(flow: Dataflow, place: Place) -> int | list[Place]:
-    """A buffer into which TPU writes arrays one behind the other, in place of a concatenation."""
+    """A buffer into which TPU writes arrays one behind the other, in place of a concatenation: each element is written once."""
     frames = flow.frames
     whole = frames.shape(place)
-    writes: list[tuple[Place, ...]] = []
-    before: Place | None = place
-    while before is not None and frames.opcode(before) == "dynamic-update-slice" and len(writes) <= frames.max_places:
-        writes.append(frames.operands(before))
-        *_, before = frames.back_from(writes[-1][0]) if len(writes[-1]) > 2 else (None,)
-    if before is None or frames.target(before) != BUFFER_TARGET or not isinstance(whole, ArrayShape):
+    if not isinstance(whole, ArrayShape) or flow.written(place) != whole.elements:
         return flow.opaque(place)
+    writes: list[tuple[Place, ...]] = []
+    before = place
+    while frames.opcode(before) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
+        writes.append(frames.operands(before))
+        before = frames.made_at(writes[-1][0])
     found = flow.known([operand for write in writes for operand in write[1:]])
     if isinstance(found, list):
         return found
@@ -446,16 +472,15 @@ def _all_reduce(flow: Dataflow, place: Place) -> int | list[Place]:
     frames, graph = flow.frames, flow.graph
     start = frames.start(place)
     summed = frames.operand(start, start[2][0] if start[2] else 0)
-    *_, made = frames.back_from(summed) if summed is not None else (place,)
+    made = frames.made_at(summed) if summed is not None else place
     operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
     if len(operands) < 3 or not frames.applies(start, "add"):
         return flow.opaque(place)
     found = flow.known(operands)
     if isinstance(found, list):
         return found
-    leaves = [graph.places[node] for node in graph.below(found[2:]) if node in graph.places]
-    is_own = any(frames.opcode(leaf) in DEVICE_NUMBERS for leaf in leaves)
-    return found[1] if is_own and graph.value(found[0]) == 0.0 else flow.opaque(place)
+    is_own = graph.value(found[0]) == 0.0 and any(map(flow.is_of_device, found[2:]))
+    return found[1] if is_own else flow.opaque(place)
 
 
 def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -505,7 +530,7 @@ _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
     "all-reduce-done": _all_reduce,
     "dynamic-update-slice": _filled_buffer,
     "scatter": _scatter,
-    **dict.fromkeys(SOME_VALUES, _some_values),
-    **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
     "pad": _pad,
+    **dict.fromkeys(SOME_VALUES - {"pad"}, _some_values),
+    **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
 }

@@ -110,6 +110,7 @@ class Frames:
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
         self._origins: dict[Place, DefinedAt] = {}
+        self._made: dict[Place, Place] = {}
         self._sent: dict[int, dict[str, Place]] = {}
 
     def __len__(self) -> int:
@@ -272,6 +273,19 @@ class Frames:
             if before is None:
                 break
             place = before
+
+    def made_at(self, place: Place) -> Place:
+        """Where the value at a place is made, before which it does not come from anywhere unchanged."""
+        passed = []
+        for before in self.back_from(place):
+            made = self._made.get(before)
+            if made is not None:
+                break
+            passed.append(before)
+        else:
+            made = passed[-1]
+        self._made |= dict.fromkeys(passed, made)
+        return made
 
     def origin(self, place: Place) -> DefinedAt:
         """Where the value at a place is made."""

@@ -63,7 +63,7 @@ def _local(overview: Overview) -> set[tuple[int, Index]]:
 def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | None:
     """The parameter of its computation that a value is, after parts of it were written; `None` where it is something else."""
     for _ in range(MAX_WRITES):
-        *_, place = frames.back_from(place)
+        place = frames.made_at(place)
         source = frames.input(place)
         if source is not None:
             return source[1:]

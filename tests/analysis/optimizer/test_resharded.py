@@ -276,3 +276,43 @@ def test_a_buffer_that_is_filled_part_by_part_is_a_concatenation() -> None:
 def test_a_buffer_with_a_gap_is_none(start: int) -> None:
     facts = report_of(FILLED.replace("second = s32[] constant(32)", f"second = s32[] constant({start})")).facts
     assert facts["optimizer.update_count"] == 0
+
+
+REWRITTEN = """HloModule jit_step
+
+ENTRY main {
+  w = f32[2,8] parameter(0)
+  m = f32[2,8] parameter(1)
+  x = f32[16,2] parameter(2)
+  y = f32[16,8] parameter(3)
+  h = f32[16,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[16,8] subtract(h, y)
+  g = f32[2,8] dot(x, e), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  k = f32[] constant(-0.1)
+  ks = f32[2,8] broadcast(k), dimensions={}
+  d = f32[] constant(0.9)
+  ds = f32[2,8] broadcast(d), dimensions={}
+  dm = f32[2,8] multiply(ds, m)
+  mn = f32[2,8] add(dm, g)
+  first = s32[] constant(0)
+  second = s32[] constant(1)
+  ga = f32[1,8] slice(g), slice={[0:1], [0:8]}
+  gb = f32[1,8] slice(g), slice={[1:2], [0:8]}
+  ma = f32[1,8] slice(mn), slice={[0:1], [0:8]}
+  mb = f32[1,8] slice(mn), slice={[1:2], [0:8]}
+  buffer = f32[2,8] custom-call(), custom_call_target="AllocateBuffer"
+  b1 = f32[2,8] dynamic-update-slice(buffer, ga, first, first)
+  b2 = f32[2,8] dynamic-update-slice(b1, gb, second, first)
+  b3 = f32[2,8] dynamic-update-slice(b2, ma, first, first)
+  b4 = f32[2,8] dynamic-update-slice(b3, mb, second, first)
+  u = f32[2,8] multiply(ks, b4)
+  wn = f32[2,8] add(w, u)
+  ROOT r = (f32[2,8], f32[2,8]) tuple(wn, mn)
+}
+"""
+
+
+def test_the_first_of_two_writes_to_the_same_rows_is_not_what_a_buffer_holds() -> None:
+    """The rows of the gradient are overwritten with those of the momentum, by which the weight changes."""
+    facts = report_of(REWRITTEN).facts
+    assert (facts["optimizer.name"], facts["optimizer.momentum"]) != ("sgd", None)
