@@ -124,15 +124,22 @@ class DifferenceResult:
 
 
 def examined(
-    conditions: Iterable[DifferenceCondition], old: Report, new: Report, *, is_different: bool
+    conditions: Iterable[DifferenceCondition],
+    old: Report,
+    new: Report,
+    *,
+    is_different: bool,
+    sides: tuple[str, str] = ("OLD", "NEW"),
 ) -> list[DifferenceResult]:
     """How each condition comes out. Of modules that do not differ at all no fact does, known or not. `UsageError` for a fact
-    that one of the reports does not answer, as a saved one of another command.
+    that one of the reports does not answer, as a saved one of another command. `sides` is what reasons call the two modules.
     """
-    return [_examined(condition, old, new, is_different) for condition in conditions]
+    return [_examined(condition, old, new, is_different, sides) for condition in conditions]
 
 
-def _examined(condition: DifferenceCondition, old: Report, new: Report, is_different: bool) -> DifferenceResult:
+def _examined(
+    condition: DifferenceCondition, old: Report, new: Report, is_different: bool, sides: tuple[str, str]
+) -> DifferenceResult:
     if condition.assertion is None:
         return DifferenceResult(condition, is_different)
     name = condition.assertion.fact.scalar
@@ -144,7 +151,7 @@ def _examined(condition: DifferenceCondition, old: Report, new: Report, is_diffe
     unit: Unit = found[0].unit if found is not None else "text"
     before, after = value_in(old, name), value_in(new, name)
     holds = condition.holds(before, after)
-    unknown = " and ".join(side for side, value in (("OLD", before), ("NEW", after)) if value is None)
+    unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if value is None)
     if holds is not None or not is_different:
         return DifferenceResult(condition, bool(holds), unit, before, after)
     return DifferenceResult(condition, True, unit, before, after, f"unknown in {unknown}" if unknown else "no number")
@@ -158,7 +165,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
             None,
             result.difference,
             result.unit if result.difference is not None else "text",
-            "not so, against the baseline",
+            "not met, against the baseline",
             passed=not result.is_met,
             reason=result.reason or (f"from {result.old} to {result.new}" if differ(result.old, result.new) else ""),
         )

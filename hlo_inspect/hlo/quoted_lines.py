@@ -226,6 +226,6 @@ def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
     for one in lines:
         if one.fault:
             module.note(UNREADABLE, one.fault, one.line)
-    counted = "an instruction line that stands" if len(lines) == 1 else f"{len(lines):,} instruction lines that stand"
-    module.note(PART, f"{counted} in no computation: a part of a module", lines[0].line)
+    counted = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
+    module.note(PART, f"{counted} outside any computation: a part of a module", lines[0].line)
     return module

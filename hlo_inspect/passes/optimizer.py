@@ -21,6 +21,8 @@ WITHOUT_RULE = ["shampoo", "soap"]
 """Names that a policy may ask for, of optimizers that no rule recognises."""
 
 VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
+_DETAILS = {"learning_rate": 0, "beta3": 4, "alpha": 4, "l2": 4}
+"""How early a narrow page drops hyper-parameters of the groups, where that is not 2."""
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 3
 MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with it, and characters of each
@@ -198,12 +200,12 @@ def _groups(overview: Overview) -> Table:
         Column("weights", "count", summed=True, get=len),
         Column("bytes", "bytes", summed=True, get=lambda group: overview.bytes_of(row.weight for row in group)),
         *(
-            Column(name, "number", optional=True, detail=int(name != VALUES[0]), get=_of_first(_value_of(name)))
+            Column(name, "number", optional=True, detail=_DETAILS.get(name, 2), get=_of_first(_value_of(name)))
             for name in VALUES
         ),
         Column("nesterov", "bool", optional=True, detail=3, get=_of_first(_nesterov)),
         Column("clip_norm", "number", optional=True, detail=2, get=_of_first(_clip_norm)),
-        Column("rate", detail=2, get=lambda group: overview.rates.text(group[0].matched)),
+        Column("rate", detail=1, get=lambda group: overview.rates.text(group[0].matched)),
         Column("fusions", "count", detail=3, get=lambda group: len({_origin(overview, row).fusion for row in group} - {""})),
     )
     return Table.of("optimizer_groups", "Rules and their constants", columns, sorted(groups.values(), key=len, reverse=True))

@@ -30,7 +30,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[s
     if any(one.phase_from == "graph" for one in found) or all(one.phase != UNKNOWN for one in found):
         return []
     why = context.why_no_graph
-    return [f"phases: names leave some open, and the graph of values gives none: {why}"] if why else []
+    return [f"phases: names leave some open, and the graph of values decides none: {why}"] if why else []
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:

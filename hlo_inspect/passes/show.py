@@ -22,7 +22,7 @@ from hlo_inspect.report.model import Section, Table
 
 
 class Show(Pass):
-    """One instruction: what it is, what feeds it, what reads it, which line of Python it is; the ways between two.
+    """One instruction: what it is, what feeds it, what reads it, which line of Python made it; the ways between two.
 
     NAME is an instruction as other commands name it, LINE its line in the input, PATTERN an opcode, or a text with *, which
     stands for any text, of names, opcodes and op_names. Where several instructions fit they are listed.

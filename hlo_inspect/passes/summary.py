@@ -96,13 +96,14 @@ def _optimizer(overview: Overview) -> Table:
     def value(name: str) -> Callable[[object], float | None]:
         return lambda all_rows: overview.shared(name)
 
+    details = _DETAILS | ({"learning_rate": 6} if len(rates) == 1 else {})  # `rate` takes its place where it is computed
     columns = (
         Column("rule", width=8, get=lambda all_rows: overview.name if overview.is_complete else None),
         Column("weights", "count", get=len),
         Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
-        *(Column(name, "number", optional=True, detail=_DETAILS.get(name, 6), get=value(name)) for name in _VALUES),
+        *(Column(name, "number", optional=True, detail=details.get(name, 6), get=value(name)) for name in _VALUES),
         Column("clip_norm", "number", optional=True, detail=4, get=lambda all_rows: overview.clip_norm),
-        Column("rate", optional=True, detail=2, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
+        Column("rate", optional=True, detail=1, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
         Column("weight_bytes", "bytes", detail=5, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
         Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
     )

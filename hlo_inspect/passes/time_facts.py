@@ -67,7 +67,7 @@ def profile_notes(context: Context) -> list[str]:
     profile, chosen_by, notes = context.on_machine.profile_choice
     if profile is None:
         return []
-    told = [] if context.on_machine.profile_is_named else [f"profile: {profile.name}, by {chosen_by}"]
+    told = [] if context.on_machine.profile_is_named else [f"profile: {profile.name}, recognized by {chosen_by}"]
     return [*told, *(f"profile: {note}" for note in notes)]
 
 

@@ -103,7 +103,7 @@ def _on(context: Context) -> Parts:
     profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
     if profile is not None:
         yield f", on {profile.name}"
-        yield f" ({chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
+        yield f" (recognized by {chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
         yield "".join(f", {change}" for change in profile.changes)
 
 

@@ -36,18 +36,21 @@ _USUAL: dict[Unit, int] = {
     "flops_per_s": 14,
     "bytes_per_s": 10,
 }
-# columns of one name hold the same kind of text in all tables
-_USUAL_TEXT = {
+# columns of one name hold the same kind of texts or figures in all tables
+_USUAL_BY_NAME = {
     "aliased_output": 8,
     "axis": 6,
     "bound": 7,
     "bound_by": 7,
     "computation": 20,
+    "compute_s": 9,
     "dtype": 5,
     "kind": 14,
+    "memory_s": 9,
     "name": 18,
     "names": 20,
     "op_name": 40,
+    "opcode": 14,
     "partition_spec": 20,
     "path": 24,
     "phase": 9,
@@ -56,9 +59,10 @@ _USUAL_TEXT = {
     "role": 13,
     "root": 12,
     "rule": 8,
-    "scope": 30,
+    "scope": 28,
     "shape": 18,
-    "source": 30,
+    "share": 8,
+    "source": 28,
     "status": 6,
 }
 _SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
@@ -123,8 +127,8 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
 
 
 def _usual_width(column: Column, raw_bytes: bool) -> int:
-    by_name = _USUAL_TEXT.get(column.name, _USUAL["text"]) if column.unit == "text" else _USUAL[column.unit]
-    return max(cell_width(heading(column, raw_bytes)), column.width or by_name)
+    usual = column.width or _USUAL_BY_NAME.get(column.name) or _USUAL[column.unit]
+    return max(cell_width(heading(column, raw_bytes)), usual)
 
 
 def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
@@ -179,7 +183,7 @@ def fit(text: str, width: int) -> str:
 
 def wrap(text: str, width: int) -> list[str]:
     """A sentence in lines of at most `width` characters. A word that is longer has lines of its own, and breaks after a `/`
-    where it has one: most such words are paths.
+    where one is in the second half of a line: most such words are paths.
     """
     import textwrap
 
@@ -190,7 +194,7 @@ def wrap(text: str, width: int) -> list[str]:
 def _broken(word: str, width: int) -> Iterator[str]:
     begin = 0
     while len(word) - begin > width:
-        end = word.rfind("/", begin, begin + width) + 1 or begin + width
+        end = word.rfind("/", begin + width // 2, begin + width) + 1 or begin + width
         yield word[begin:end]
         begin = end
     yield word[begin:]

@@ -125,7 +125,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         PART,
         "quoted-lines",
         "info",
-        "Instruction lines that are in no computation.",
+        "Instruction lines outside any computation.",
         "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
         "They are a module of their own that is there only in part: what they say is counted, what is about the whole "
         "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",

@@ -79,6 +79,8 @@ def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() 
     old, new = report({"memory.peak_bytes": None}), report({"memory.peak_bytes": 5})
     (found,) = examined([condition], old, new, is_different=True)
     assert (found.is_met, found.reason) == (True, "unknown in OLD")
+    (found,) = examined([condition], old, new, is_different=True, sides=("the baseline", "the module"))
+    assert found.reason == "unknown in the baseline"
     (found,) = examined([condition], old, old, is_different=False)
     assert not found.is_met
     (found,) = examined([parse_difference("different", SPECS)], old, new, is_different=True)

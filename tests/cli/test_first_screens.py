@@ -85,6 +85,37 @@ def test_the_first_ten_lines_answer_the_questions_of_a_newcomer(name: str) -> No
     assert {"compute", "collectives", "findings", *(() if name in WORKLOADS else ("memory",))} <= set(starts)
 
 
+def table_of(title: str, page: list[str]) -> list[str]:
+    """The lines of a table, its heading first."""
+    rest = page[page.index(title) + 1 :]
+    return rest[: rest.index("")] if "" in rest else rest
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_columns_go_before_a_label_is_cut(width: int) -> None:
+    with Inspection("summary", profile="tpu-v5e", also=("cost",)) as inspection:
+        table = table_of(
+            "Cost of one run by phase", rendered(list(inspection.reports(DATA / "tpu/bf16_master.after.txt")), width)
+        )
+    assert "optimizer" in {line.split()[0] for line in table}
+    assert max(map(len, table)) <= width
+
+
+def test_a_computed_rate_takes_the_place_of_the_learning_rate() -> None:
+    for name, shown, hidden in (("adamw_clip", "rate", "learning rate"), ("adamw", "learning rate", "rate")):
+        with Inspection("summary", also=("optimizer",)) as inspection:
+            header = table_of("Optimizer", rendered(list(inspection.reports(DATA / f"optimizers/{name}.after.hlo")), 80))[0]
+        headings = re.split(r"\s{2,}", header)
+        assert shown in headings
+        assert hidden not in headings
+
+
+def test_the_groups_of_an_optimizer_show_a_computed_rate() -> None:
+    with Inspection("optimizer") as inspection:
+        page = rendered(list(inspection.reports(DATA / "optimizers/adamw_clip.after.hlo")), 80)
+    assert "rate" in re.split(r"\s{2,}", table_of("Rules and their constants", page)[0])
+
+
 @pytest.mark.parametrize("name", sorted(name for name in SCREENS.keys() - WORKLOADS if name.startswith("sample")))
 def test_first_lines_and_findings_take_at_most_45_lines_of_80_columns(name: str) -> None:
     page = screens(name)[80]

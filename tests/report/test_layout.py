@@ -132,6 +132,11 @@ def test_a_word_that_is_longer_than_a_line_breaks_after_a_slash() -> None:
     assert wrap("no " + "x" * 20, 8) == ["no", "xxxxxxxx", "xxxxxxxx", "xxxx"]
 
 
+def test_a_slash_at_the_beginning_of_a_long_word_has_no_line_of_its_own() -> None:
+    assert wrap("see /" + "a" * 20, 12) == ["see", "/" + "a" * 11, "a" * 9]
+    assert wrap("https://" + "b" * 20, 18) == ["https://" + "b" * 10, "b" * 10]
+
+
 @pytest.mark.parametrize(
     ("column", "raw_bytes", "header", "cell"),
     [

@@ -105,8 +105,9 @@ def _on_line(module: Module, views: Views, line: int) -> RowPlace:
             return RowPlace(name, at)
         before = max(before, lines[at - 1] if at else 0)
         after = min(after or last + 1, lines[at] if at < len(lines) else last + 1)
-    nearest = " and ".join(str(one) for one in (before, after) if 0 < one <= last)
-    hint = f"; the nearest ones are on {nearest}" if nearest else ""
+    nearest = [str(one) for one in (before, after) if 0 < one <= last]
+    where = "the nearest are on lines" if len(nearest) > 1 else "the nearest is on line"
+    hint = f"; {where} {' and '.join(nearest)}" if nearest else ""
     raise NoSuchInstructionError(f"line {line} of {module.name} holds no instruction{hint}")
 
 

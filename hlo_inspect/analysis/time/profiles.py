@@ -47,9 +47,7 @@ def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[],
     else:
         device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
         if device.profile is None and asked.changes:
-            raise UsageError(
-                "--what-if changes figures of a profile, and nothing in the dump tells which: name it with --profile"
-            )
+            raise UsageError("--what-if changes figures of a profile, and the dump does not name one: name it with --profile")
         if device.profile is None:
             return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by

@@ -135,7 +135,8 @@ def _against_baseline(
             report = one.new.report
             compared[id(report)] = [no_mate()]
             if one.old is not None:
-                results = examined(conditions, one.old.report, report, is_different=one.is_different)
+                sides = ("the baseline", "the module")
+                results = examined(conditions, one.old.report, report, is_different=one.is_different, sides=sides)
                 compared[id(report)] = as_checks(results)
             yield report
 

@@ -20,7 +20,8 @@ from hlo_inspect.cli.progress import ReadingBar
 @click.argument("directory", metavar="DIR", shell_complete=completion.files)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
 def command(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:
-    """Which compiler pass changed what: one row a pass that changed something, with what the module is behind it.
+    """Which compiler pass changed what: one row for each pass that changed something, with the figures of the module
+    after it.
 
     DIR is a dump directory with a file for each pass, as XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*; of
     several modules it is the one of --module, else the largest. With PATTERN (all-gather, a name, a part of an op_name, `*` for

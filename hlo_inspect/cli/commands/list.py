@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @output_options()
 @read_options
 @fail_on_option
-@click.option("--quick", is_flag=True, help="Leave out costs and optimizer: several times as fast.")
+@click.option("--quick", is_flag=True, help="Leave out costs and the optimizer: faster.")
 @inputs_argument()
 def command(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, output: OutputOptions, read: ReadOptions) -> int:
     """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
 """The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
 
+_LEFT_OUT = {"cost": "costs", "optimizer": "the optimizer"}
+"""What --quick leaves out, by the names of the passes."""
+
 
 def command_of(one: Question) -> click.Command:
     """The command of a pass."""
@@ -60,7 +63,8 @@ def command_of(one: Question) -> click.Command:
         return found.status
 
     if one.also:
-        run = click.option("--quick", is_flag=True, help=f"Leave out {' and '.join(one.also)}: several times as fast.")(run)
+        left_out = " and ".join(_LEFT_OUT[name] for name in one.also)
+        run = click.option("--quick", is_flag=True, help=f"Leave out {left_out}: faster.")(run)
     if one.cost_models:
         run = cost_model_options(one.cost_models)(run)
     if one.writes:

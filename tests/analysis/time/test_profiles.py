@@ -287,7 +287,7 @@ def test_what_is_no_placement(topology: str | None, per_node: int | None, messag
 
 
 def test_a_change_needs_a_profile() -> None:
-    with pytest.raises(UsageError, match="--what-if changes figures of a profile, and nothing in the dump tells which"):
+    with pytest.raises(UsageError, match="--what-if changes figures of a profile, and the dump does not name one"):
         hlo_inspect.inspect(PLAIN, "cost", what_if=["memory.bandwidth=2x"])
 
 
