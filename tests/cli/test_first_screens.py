@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -17,7 +18,8 @@ import pytest
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.layout import make_grid
+from hlo_inspect.report.model import Report, Value
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -91,14 +93,17 @@ def table_of(title: str, page: list[str]) -> list[str]:
     return rest[: rest.index("")] if "" in rest else rest
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [80, 100, 120])
 def test_columns_go_before_a_label_is_cut(width: int) -> None:
-    with Inspection("summary", profile="tpu-v5e", also=("cost",)) as inspection:
-        table = table_of(
-            "Cost of one run by phase", rendered(list(inspection.reports(DATA / "tpu/bf16_master.after.txt")), width)
-        )
-    assert "optimizer" in {line.split()[0] for line in table}
-    assert max(map(len, table)) <= width
+    with Inspection("cost", profile="tpu-v5e") as inspection:
+        (report,) = inspection.reports(DATA / "tpu/bf16_master.after.txt")
+    cells: dict[str, Value] = {"phase": "optimizer", "flops": 27_300_000, "transcendentals": 1_706_115, "bound": "compute"}
+    cells |= {"matmul_flops": 872_400_000, "bytes_accessed": 178_000_000}
+    cells |= {"share": 0.00001, "compute_s": 1e-13, "memory_s": 1.47e-11}
+    table = report.table("cost_by_phase")
+    grid = make_grid(replace(table, rows=(tuple(cells.get(column.name) for column in table.columns),)), width)
+    assert grid.rows[0][0] == "optimizer"
+    assert grid.width <= width
 
 
 def test_a_computed_rate_takes_the_place_of_the_learning_rate() -> None:
