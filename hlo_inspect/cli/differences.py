@@ -8,7 +8,7 @@ from dataclasses import replace
 from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
 from hlo_inspect.cli.inputs import FAILED, reported
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
-from hlo_inspect.cli.output import refuse_to_overwrite
+from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
@@ -46,8 +46,9 @@ class PairedModules:
         with ReadingBar(wanted=not self._output.quiet) as bar:
             comparisons = Comparisons(watch=lambda inspection: inspection.watch(bar), shown=self._shown, **asked)
             for one in comparisons.of(*self._inputs):
-                read = [side.report.input.path for side in (one.old, one.new) if side is not None]
-                refuse_to_overwrite(self._output.output, read)
+                for side in (one.old, one.new):
+                    if side is not None:
+                        refuse_to_overwrite_dump(self._output.output, side.report.input.path)
                 if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():

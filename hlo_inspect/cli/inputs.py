@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlo_inspect.cli.options import ReadOptions
-from hlo_inspect.cli.output import refuse_to_overwrite
+from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import HloInspectError, InputError
@@ -80,10 +80,12 @@ class Inspected:
             inspection.watch(bar)
             for one in inspection.read(self._sources(inspection), jobs):
                 if isinstance(one, HloInspectError):
+                    if one.location is not None:
+                        refuse_to_overwrite(self._output, [one.location.path])
                     with bar.out_of_the_way():
                         self.status = max(self.status, reported(one))
                     continue
-                refuse_to_overwrite(self._output, [one.input.path])
+                refuse_to_overwrite_dump(self._output, one.input.path)
                 if self._fail_on is not None and reaching(one.findings, self._fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():

@@ -127,6 +127,15 @@ def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -
                 raise UsageError("is an input, and the report would be written over it", Location(name))
 
 
+def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:
+    """The same for a dump and the files about memory that XLA wrote beside it."""
+    if name is None:
+        return
+    from hlo_inspect.analysis.memory.sidecars import files_beside
+
+    refuse_to_overwrite(name, [dump, *files_beside(dump)])
+
+
 def _width() -> int:
     """The terminal's width. Off a terminal there is none, so that output never depends on who looks."""
     import shutil

@@ -10,6 +10,7 @@ import click
 from hlo_inspect.cli.differences import PairedModules
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.compare.pair_list import PairList
 from hlo_inspect.errors import InputError
@@ -38,6 +39,7 @@ class ReportsOfModules:
     ) -> None:
         self._inputs = inputs
         self._read = read
+        self._output = output.output
         self._found = Inspected(inputs, passes, read, passes, quiet=output.quiet, fail_on=fail_on, output=output.output)
 
     @property
@@ -67,9 +69,10 @@ class ReportsOfModules:
             if Path(directory).is_dir():
                 history = PassHistory(directory, self._read.module, jobs=self._read.jobs)
                 try:
-                    history.paths()
+                    paths = history.paths()
                 except InputError:
                     continue
+                refuse_to_overwrite(self._output, paths)
                 yield history
 
 

@@ -44,6 +44,10 @@ class NormalTexts:
         for line in self._lines(argument):
             yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
 
+    def files(self, argument: str) -> Iterator[str | Path]:
+        """The files that are read for the argument. `InputError` where there is none."""
+        return (path for path, _ in self._dumps(argument))
+
     def _lines(self, argument: str) -> Iterator[str]:
         pattern = name_pattern(self.module)
         others: list[str] = []
@@ -70,7 +74,7 @@ class NormalTexts:
         if self.strict:
             xla.require("--strict needs")
         try:
-            for path, may_hold in self._files(argument):
+            for path, may_hold in self._dumps(argument):
                 source = open_source(path)
                 count = 0
                 modules = xla.modules(source, WANTS, strict=self.strict)
@@ -89,7 +93,7 @@ class NormalTexts:
         finally:
             xla.close()
 
-    def _files(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
+    def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """The files to read, and whether they may hold no module."""
         for source in [argument] if argument in {"-", ""} else map(Path, expanded(argument)):
             if is_directory(source):

@@ -144,6 +144,41 @@ class TestOutput:
             assert "is an input" in result.stderr
             assert (tmp_path / "a.txt").read_text() == before
 
+    @pytest.mark.parametrize(
+        ("command", "name"),
+        [
+            ("normalize .", "module_0001.jit_f.0001.a.after_first.before_b.txt"),
+            ("normalize *.txt", "module_0001.jit_f.0000.a.after_pipeline-start.before_first.txt"),
+            ("history .", "module_0001.jit_f.0000.a.after_pipeline-start.before_first.txt"),
+            ("history . negate", "module_0001.jit_f.0001.a.after_first.before_b.txt"),
+            ("report .", "module_0001.jit_f.0000.a.after_pipeline-start.before_first.txt"),
+        ],
+    )
+    def test_nor_is_a_file_of_an_input(self, tmp_path: Path, command: str, name: str) -> None:
+        for file, text in (("0000.a.after_pipeline-start.before_first", TINY), ("0001.a.after_first.before_b", TINY + "\n")):
+            (tmp_path / f"module_0001.jit_f.{file}.txt").write_text(text)
+        before = (tmp_path / name).read_text()
+        result = call_text(*command.split(), "-o", name, folder=tmp_path)
+        assert (result.returncode, "is an input" in result.stderr) == (2, True)
+        assert (tmp_path / name).read_text() == before
+        assert call_text(*command.split(), "-o", "new", folder=tmp_path).returncode == 0
+
+    @pytest.mark.parametrize("command", ["memory .", "memory m.txt", "diff m.txt m.txt", "report m.txt m.txt --diff"])
+    @pytest.mark.parametrize("beside", ["m-buffer-assignment.txt", "m-live-range.txt.gz"])
+    def test_nor_are_xla_s_files_about_memory_beside_one(self, tmp_path: Path, command: str, beside: str) -> None:
+        (tmp_path / "m.txt").write_text(TINY)
+        (tmp_path / beside).write_bytes(b"as XLA wrote it")
+        result = call_text(*command.split(), "-o", beside, folder=tmp_path)
+        assert (result.returncode, "is an input" in result.stderr) == (2, True)
+        assert (tmp_path / beside).read_bytes() == b"as XLA wrote it"
+
+    def test_nor_is_one_that_cannot_be_read(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text(TINY)
+        (tmp_path / "b.txt.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x01")
+        result = call_text("params", ".", "-o", "b.txt.gz", folder=tmp_path)
+        assert (result.returncode, "is an input" in result.stderr) == (2, True)
+        assert (tmp_path / "b.txt.gz").read_bytes() == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x01"
+
     def test_a_device_is_written_to(self) -> None:
         assert shell(f"hlo-inspect params '{COLLECTIVES}' --format csv -o /dev/stdout | head -1").stdout.startswith("number,")
 

@@ -57,22 +57,20 @@ NO_SIDECARS = Sidecars()
 def find_sidecars(module: Module, views: Views) -> Sidecars:
     """The files beside the text of a module, as far as their values are those of the module."""
     path = Path(module.path)
-    match = _STEM.fullmatch(path.name)
-    if match is None or module.first_line > _HEADER_LINES or not _is_file(path):
+    if module.first_line > _HEADER_LINES or not _is_file(path):
         return NO_SIDECARS
     found: list[str] = []
 
     def read(end: str, reader: Callable[[Iterator[str]], _File]) -> _File | None:
-        for compressed in _ENDS:
-            beside = path.with_name(match[1] + end + compressed)
-            if _is_file(beside):
-                try:
-                    content = reader(_lines(beside))
-                except HloInspectError:
-                    return None
-                found.append(beside.name)
-                return content
-        return None
+        beside = _beside(path, end)
+        if beside is None:
+            return None
+        try:
+            content = reader(_lines(beside))
+        except HloInspectError:
+            return None
+        found.append(beside.name)
+        return content
 
     assignment = read(ASSIGNMENT, read_buffer_assignment)
     ranges = read(RANGES, read_live_range)
@@ -80,6 +78,19 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
     if refused:
         return Sidecars(found=tuple(found), refused=refused)
     return Sidecars(assignment, ranges, tuple(found))
+
+
+def files_beside(text: str) -> list[Path]:
+    """The files about memory beside the text of that name, of this module or of another one."""
+    return [beside for end in (ASSIGNMENT, RANGES) if (beside := _beside(Path(text), end)) is not None]
+
+
+def _beside(text: Path, end: str) -> Path | None:
+    """The file beside a text whose name ends so, compressed or not; `None` where there is none."""
+    match = _STEM.fullmatch(text.name)
+    if match is None:
+        return None
+    return next((beside for compressed in _ENDS if _is_file(beside := text.with_name(match[1] + end + compressed))), None)
 
 
 _HEADER_LINES = 100

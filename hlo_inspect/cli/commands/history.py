@@ -7,7 +7,7 @@ import click
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import OutputOptions, output_options
-from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.progress import ReadingBar
 
 
@@ -31,6 +31,9 @@ def command(directory: str, pattern: str | None, module: str | None, jobs: int, 
     from hlo_inspect.inspection.pass_histories import PassHistory
 
     with ReadingBar(wanted=not output.quiet and jobs == 1) as bar:
-        report = PassHistory(directory, module, pattern, jobs, bar.analysing).report()
+        history = PassHistory(directory, module, pattern, jobs, bar.analysing)
+        if output.output is not None:
+            refuse_to_overwrite(output.output, history.paths())
+        report = history.report()
     deliver([report], output)
     return 0

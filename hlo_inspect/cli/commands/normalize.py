@@ -34,8 +34,9 @@ def command(source: str, output: str | None, *, quiet: bool, **asked: Any) -> in
     """
     from hlo_inspect.inspection.normal_texts import NormalTexts
 
-    refuse_to_overwrite(output, [source])
     texts = NormalTexts(**asked)
+    if output is not None:
+        refuse_to_overwrite(output, texts.files(source))
     deliver_lines(texts.lines(source), output)
     if not quiet:
         for note in texts.notes:
