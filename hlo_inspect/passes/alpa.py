@@ -25,7 +25,7 @@ from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _COUNTS = frozenset({"total", *(kind.replace("-", "_") for kind in KINDS)})
-_NO_UNIT = "Costs have no unit: they are for comparing, and no times"
+_NO_UNIT = "alpa.search_cost: costs have no unit: they are for comparing, and no times"
 
 
 class Alpa(Pass):

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes import time_facts
 from hlo_inspect.passes.base import Pass, with_lower_bound
-from hlo_inspect.passes.cost_tables import by_phase, cost_table
+from hlo_inspect.passes.cost_tables import by_phase, cost_table, share_notes
 from hlo_inspect.passes.phase_columns import phase_notes
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
@@ -82,6 +82,7 @@ class Cost(Pass):
         reasons = time_facts.profile_notes(context)
         reasons += [f"{name}: {reason}" for name, reason in notes.items() if reason]
         told = phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
+        reasons += share_notes(cost.opcodes, context.on_machine.kernel_times)
         reasons += [*_divided(context), *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
         return Section(facts, _tables(context), reasons)
 

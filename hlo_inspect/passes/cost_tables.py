@@ -26,7 +26,8 @@ class _CostRow(NamedTuple):
 
 def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
     """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
-    bytes; `share` is that of the time or of the bytes, `None` where it is not known of the row or of another one.
+    bytes; `share` is that of the time or of the bytes, of no row where it is not known of one (`share_notes`). `bound` is
+    `None` where what is not known could take longer. A page leaves out these columns where no row has them.
 
     A page leaves out a table that has one row, except that of opcodes.
 
@@ -40,7 +41,12 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
         *_figure("transcendentals", "count", "transcendentals", detail=3),
         *_figure("matmul_flops", "flops", "matmul_flops", detail=1),
         *_figure("bytes_accessed", "bytes", "bytes"),
-        Column("share", "share", detail=1, get=lambda row: row.weight / whole if whole else None),
+        Column(
+            "share",
+            "share",
+            detail=1 if whole is not None else _NOT_ON_PAGE,
+            get=lambda row: row.weight / whole if whole else None,
+        ),
     ]
     if times is not None:
         columns += [
@@ -48,7 +54,8 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
             *bounded("memory_s", "seconds", lambda row: row.memory),
         ]
         if label != "opcode":
-            columns.append(Column("bound", detail=2, optional=True, get=lambda row: bound(row.compute.least, row.memory.least)))
+            detail = 2 if any(map(_bound, rows)) else _NOT_ON_PAGE
+            columns.append(Column("bound", detail=detail, optional=True, get=_bound))
     return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
 
 
@@ -61,6 +68,21 @@ def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
 
 
 _NO_TIME = Seconds(0.0)
+_NOT_ON_PAGE = 9
+
+
+def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
+    """Why the rows of the tables of a tally have no shares, where that is so."""
+    if _row("", tally, times).weight_is_known:
+        return []
+    return [f"share: not known, as the {'bytes' if times is None else 'times'} are lower bounds"]
+
+
+def _bound(row: _CostRow) -> str | None:
+    """What takes longer: `None` where that is not known, as more of the other could."""
+    longer = bound(row.compute.least, row.memory.least)
+    other = row.memory if longer == "compute" else row.compute
+    return longer if other.exact is not None else None
 
 
 def _order(row: _CostRow) -> tuple[float | str, ...]:

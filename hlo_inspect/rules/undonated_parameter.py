@@ -25,12 +25,12 @@ class UndonatedParameter(Rule):
     What it finds
         Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
         output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
-        decode step. Data flow says which these are. With --quick it is not followed; then the finding names
-        parameters whose shape, type, sharding and layout an output has. It is a warning only where these and
-        the donated ones are half of the parameters' bytes, which no forward pass returns, or where names of parameters
-        are those of an optimizer's state; with data flow where the program has an optimizer, or at least 1 MiB would be
-        saved. Arrays below 1 KiB are left out, and so is the state that HI505 names.
-        Where the text lacks the header nothing is reported.
+        decode step. Data flow says which these are. It is a warning where the program has an optimizer or at least
+        1 MiB would be saved, else an advice. With --quick data flow is not followed: the finding names parameters whose
+        shape, type, sharding and layout an output has. It is a warning then where names of parameters are those of an
+        optimizer's state, or where at least 1 MiB would be saved and these parameters and the donated ones are half
+        of the parameters' bytes, which no forward pass returns. Arrays below 1 KiB are left out, and so is the state
+        that HI505 names. Where the text lacks the header nothing is reported.
 
     Why it matters
         XLA allocates a second buffer for the output, so that the old and the new value are in device memory at
@@ -63,7 +63,7 @@ class UndonatedParameter(Rule):
         if not leaves:
             return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
-        is_step = context.optimizer.rows or saved >= WORTH_A_WARNING if by_data_flow else _is_step(interface, leaves)
+        is_step = context.optimizer.rows or saved >= WORTH_A_WARNING if by_data_flow else _is_step(interface, leaves, saved)
         it, output = ("it", "an output that takes no parameter's buffer")
         if len(leaves) > 1:
             it, output = ("them", "outputs that take no parameter's buffer")
@@ -71,7 +71,6 @@ class UndonatedParameter(Rule):
             reason = f"{output} {'are their new values' if len(leaves) > 1 else 'is its new value'}"
         else:
             reason = f"{output} {'have' if len(leaves) > 1 else 'has'} the same shape, type and sharding"
-        saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
         condition = "" if is_step else f", if the caller does not use {it} again"
         message = f"{numbered(leaves)} could be donated{condition}: {reason}; that would save {size(saved)}"
         severity: Severity = "warning" if is_step else "info"
@@ -86,8 +85,10 @@ class UndonatedParameter(Rule):
         return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)
 
 
-def _is_step(interface: Interface, leaves: Iterable[ParameterLeaf]) -> bool:
+def _is_step(interface: Interface, leaves: Iterable[ParameterLeaf], saved: int) -> bool:
     """Whether the parameters look like the state of a step, most of which is given back, rather than weights and a batch."""
+    if any(_STATE.search(leaf.path) for leaf in interface.parameters):
+        return True
     given_back = sum(leaf.shape.bytes or 0 for leaf in (*leaves, *(p for p in interface.parameters if p.donated)))
     held = sum(leaf.shape.bytes or 0 for leaf in interface.parameters)
-    return 2 * given_back >= held or any(_STATE.search(leaf.path) for leaf in interface.parameters)
+    return saved >= WORTH_A_WARNING and 2 * given_back >= held

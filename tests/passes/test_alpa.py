@@ -139,4 +139,4 @@ def test_what_runs_in_a_loop_costs_as_often() -> None:
 def test_what_has_no_cost_is_said() -> None:
     found = hlo_inspect.inspect(DATA / "cpu/collectives.after.txt", "alpa")
     assert any(note.startswith("1 collective has no cost") for note in found.notes)
-    assert "Costs have no unit: they are for comparing, and no times" in found.notes
+    assert "alpa.search_cost: costs have no unit: they are for comparing, and no times" in found.notes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 import hlo_inspect
 from hlo_inspect.passes.cost import Cost
+from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import LOWER_BOUND, Report, Value
 from tests.tables import columns
 
@@ -167,6 +169,40 @@ def test_a_lower_bound_has_no_share() -> None:
     report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
     assert report.facts["cost.executed_bytes_accessed"] is None
     assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
+    assert "share: not known, as the bytes are lower bounds" in report.notes
+    assert "share" in page(inspect(TEXT))
+    assert "share" not in page(report).replace("share: not known", "")
+
+
+def page(report: Report) -> str:
+    stream = StringIO()
+    FORMATS["table"]([report], stream, RenderOptions(width=160))
+    return stream.getvalue()
+
+
+def test_a_bound_is_that_of_what_takes_longer_for_sure(tmp_path: Path) -> None:
+    """Bytes of a program before fusion have no time. Of f64 a TPU v5e has no rate: the products may take longer than their
+    bytes, and whatever they take, all other FLOPs take longer than bytes do that are moved in no time.
+    """
+    layout = "{(f32[4,4]{1,0})->f32[4,4]{1,0}}"
+    before = f"""HloModule m, entry_computation_layout={layout}
+
+ENTRY main {{
+  p = f32[4,4]{{1,0}} parameter(0)
+  dot.1 = f32[4,4]{{1,0}} dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT exponential.2 = f32[4,4]{{1,0}} exponential(dot.1), metadata={{op_name="jit(f)/exp"}}
+}}
+"""
+    report = inspect(before, "tpu-v5e")
+    assert set(rows(report, "cost_by_phase", "memory_s", "bound").values()) == {(None, None)}
+    assert "bound" not in page(report).replace("lower bounds", "")
+    products = TEXT.replace("f32[4,4]{1,0} dot", "f64[4,4]{1,0} dot").replace("%x = f32", "%x = f64")
+    compute, _, bound = rows(inspect(products, "tpu-v5e"), "cost_by_source", "compute_s", "memory_s", "bound")["net.py:5"]
+    assert (compute, bound) == (None, None)
+    fast = PROFILE.replace("a100-sxm-80gb", "tpu-v5e").replace("50 B/s", "1e18 B/s")
+    (tmp_path / "round.yaml").write_text(fast)
+    found = rows(inspect(products, str(tmp_path / "round.yaml")), "cost_by_fusion_kind", "compute_s", "bound")
+    assert found == {"(not a fusion)": (None, "compute")}
 
 
 def test_a_page_leaves_out_what_tells_nothing() -> None:

@@ -125,6 +125,20 @@ def test_a_small_function_need_not_give_its_arguments_away(elements: int, severi
     assert ("if the caller does not use it again" in finding.message) == (severity == "info")
 
 
+@pytest.mark.parametrize(("columns", "severity"), [(256, "info"), (1024, "warning")])
+def test_without_data_flow_a_small_function_is_not_warned_either(columns: int, severity: str) -> None:
+    """A cache of 256 KiB or 1 MiB of which a row is written: both readings say the same."""
+    lines = (
+        f"cache = f32[256,{columns}]{{1,0}} parameter(0)",
+        f"row = f32[1,{columns}]{{1,0}} parameter(1)",
+        "at = s32[] parameter(2)",
+        "zero = s32[] constant(0)",
+        f"ROOT new = f32[256,{columns}]{{1,0}} dynamic-update-slice(cache, row, at, zero)",
+    )
+    found = [advice(module(*lines), *also) for also in ([], ["optimizer"])]
+    assert [finding.severity for findings in found for finding in findings] == [severity, severity]
+
+
 def test_what_comes_back_in_another_sharding_cannot_take_a_buffer() -> None:
     """A parameter is doubled and gathered, and an output of its shape is made of something else."""
     layout = "{(f32[16,16]{1,0}, f32[16,16]{1,0})->(f32[32,16]{1,0}, f32[16,16]{1,0})}"
