@@ -41,9 +41,12 @@ class NameCheck:
         self._computation = Computation("", 0, is_entry=False)
         self._names: set[str] = set()
         self._pending: dict[str, int] = {}
+        self._outer: list[tuple[Computation, set[str], dict[str, int]]] = []
         self._unknown_callees: dict[str, int] = {}
 
     def begin(self, computation: Computation) -> None:
+        """Starts a computation, which may be written in place in another one."""
+        self._outer.append((self._computation, self._names, self._pending))
         self._computation = computation
         self._names = set()
         self._pending = {}
@@ -115,6 +118,7 @@ class NameCheck:
             if name not in self._names:
                 message = f"operand {name} is not defined in computation {self._computation.name}"
                 self._note("HI008", message, line, name)
+        self._computation, self._names, self._pending = self._outer.pop()
 
     def finish(self) -> None:
         """After the module's last computation."""

@@ -5,7 +5,7 @@ repeats at every caller), and instructions among the operands (`broadcast(f32[] 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.hlo import parser, tokens
@@ -18,35 +18,53 @@ MAX_DEPTH = 64
 """Instructions and computations that are in more others than this stay text: each is read once more for what it is in."""
 
 _BODY = lazy_pattern(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
+_LIST = lazy_pattern(r"\{|%?[\w.\-]++\s*+,", re.ASCII)
+_ATTRIBUTE_NAME = lazy_pattern(r",\s*+([a-z_]++)\s*+=\s*+\Z", re.ASCII)
 _OPERATION = lazy_pattern(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
 
 
 class NestedComputation(NamedTuple):
-    """The text between the braces of a computation in place, the line where it starts, and how many others it is in."""
+    """A computation in place: its name, the text between its braces, the line where that starts, and where its braces start and
+    end in the tail of its caller.
+    """
 
     name: str
     text: str
     line: int
-    depth: int = 0
+    start: int
+    end: int
 
 
-def nested_computations(row: Row, line: int, depth: int = 0) -> Iterator[NestedComputation]:
-    """The computations in place among the attributes of an instruction at `line`, which is in so many others."""
+def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
+    """The computations in place among the attributes of an instruction at `line`."""
     tail = row[3]
     if _BODY.search(tail) is None:
         return
-    start = operands_end(tail) + 1
-    for name, value in tokens.attributes(tail, start):
+    position, counted = operands_end(tail) + 1, 0
+    for name, value in tokens.attributes(tail, position):
+        start = tail.index(value, position)
+        position = start + len(value)
         if name in CALLEE_ATTRIBUTES and value.startswith("{") and "=" in tokens.without_comments(value):
-            at = line + tail.count("\n", 0, tail.index(value, start))
-            inside = value[1:-1]
-            if not inside.lstrip().startswith("{"):
-                yield NestedComputation(f"{row[1]}.{name}", inside, at, depth)
-                continue
-            counted = 0
-            for number, (begin, end) in enumerate(tokens.split_items(inside)):
-                at, counted = at + inside.count("\n", counted, begin), begin
-                yield NestedComputation(f"{row[1]}.{name}.{number}", inside[begin:end].strip()[1:-1], at, depth)
+            is_list = _LIST.match(tail, tokens.skip_space(tail, start + 1)) is not None
+            items = tokens.split_items(tail, start + 1, position - 1) if is_list else [(start, position)]
+            for number, (item, _) in enumerate(items):
+                begin = tokens.skip_space(tail, item)
+                if tail[begin] != "{":  # a name
+                    continue
+                end = tokens.balanced_end(tail, begin, holds_lines=True)
+                line, counted = line + tail.count("\n", counted, begin), begin
+                called = f"{row[1]}.{name}.{number}" if is_list else f"{row[1]}.{name}"
+                yield NestedComputation(called, tail[begin + 1 : end - 1], line, begin, end)
+
+
+def with_names(row: Row, nested: Sequence[NestedComputation], names: Sequence[str]) -> Row:
+    """A row whose attributes name the computations that are written in place in it."""
+    parts: list[str] = []
+    done = 0
+    for one, name in zip(nested, names, strict=True):
+        parts += [_ATTRIBUTE_NAME.sub(r", \1=", row[3][done : one.start]), f"%{name}"]
+        done = one.end
+    return *row[:3], "".join(parts) + row[3][done:]
 
 
 def with_nested_operands(row: Row) -> list[Row]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator
 
 from hlo_inspect.errors import InputError
@@ -20,7 +19,7 @@ from hlo_inspect.hlo.fast_path import find_run
 from hlo_inspect.hlo.header import TABLE, Header, scan_header
 from hlo_inspect.hlo.keep import Keeper
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.nested import MAX_DEPTH, NestedComputation, nested_computations, with_nested_operands
+from hlo_inspect.hlo.nested import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.problems import UNREADABLE, Problem
 from hlo_inspect.hlo.selective import Selection
@@ -163,7 +162,7 @@ class ModuleReader:
         self._run_mark = (0, 0)
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # the line before which nothing is skipped
-        self._nested: deque[NestedComputation] = deque()
+        self._in_place: dict[str, int] = {}  # how many computations in place have a name
         self._mark_end()
 
     def _mark_end(self) -> None:
@@ -185,11 +184,8 @@ class ModuleReader:
         self._keeper.finish(self.last_line)
 
     def _close(self, opened: OpenComputation) -> None:
-        """Ends a computation, and reads those that are written in place among its attributes."""
         self._keeper.end(opened)
         self._open = None
-        while self._nested:
-            self._read_nested(self._nested.popleft())
         self._mark_end()
 
     def _skip_blank(self) -> bool:
@@ -264,11 +260,9 @@ class ModuleReader:
         cursor, inside = self._cursor, self._open is not None
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
-        if self._reads_every_line and not self._nested:  # many small modules: a run holds nothing of the next one
-            next_module = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1
-            last = next_module or len(cursor.text)
-        else:  # to the end of the computation: what is written in place in it is read then
-            last = cursor.text.find("\n}", cursor.position - 1) + 2
+        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
+        if self._reads_every_line:  # many small modules: a run holds nothing of the next one
+            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
@@ -285,8 +279,6 @@ class ModuleReader:
         self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
         self._unreadable_run = 0
         cursor.advance(run.end, run.lines)
-        while self._nested and self._open is None:
-            self._read_nested(self._nested.popleft())
         self._mark_end()
         return True
 
@@ -354,24 +346,35 @@ class ModuleReader:
         while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and cursor.more():  # an attribute may follow
             start = cursor.position
             found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
-        for row in with_nested_operands(found.row):
+        if self._module.heads.find(found.row[2]) is None:
+            raise _shape_fault(cursor.text, start, found.row)
+        for row in with_nested_operands(self._read_nested(found.row, cursor.line)):
             if not self._keeper.take_row(opened, row, cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
-        self._nested += nested_computations(found.row, cursor.line)
         cursor.advance(found.end)
         if found.fault is not None:
             self._pass_unreadable(found.fault.message, max(found.fault.position, found.end), is_kept=True)
         return True
 
-    def _read_nested(self, nested: NestedComputation) -> None:
-        """Reads a computation that is written in place."""
-        name, text, line, depth = nested
-        if depth > MAX_DEPTH:
-            self._note_unreadable(f"{name} is in more than {MAX_DEPTH} other computations", line, None, text.count("\n") + 1)
-            return
-        if name in self._module.computations:  # instructions of two computations may have one name
-            name = f"{name} (line {line})"
+    def _read_nested(self, row: Row, line: int, depth: int = 0) -> Row:
+        """Reads the computations that are written in place in a row, and gives the row that names them. They are read before
+        it, as callees stand before their callers elsewhere. The row itself is in `depth` of them.
+        """
+        nested = list(nested_computations(row, line))
+        if depth <= MAX_DEPTH:
+            return with_names(row, nested, [self._read_in_place(one, depth + 1) for one in nested]) if nested else row
+        for one in nested:
+            message = f"{one.name} is in more than {MAX_DEPTH} other computations"
+            self._note_unreadable(message, one.line, None, one.text.count("\n") + 1)
+        return row
+
+    def _read_in_place(self, nested: NestedComputation, depth: int) -> str:
+        """Reads one of them: its name."""
+        name, text, line, _, _ = nested
+        count = self._in_place[name] = self._in_place.get(name, 0) + 1
+        if count > 1 or name in self._module.computations:  # instructions of two computations may have one name
+            name = f"{name}-{count}"
         opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
         position = tokens.skip_space(text, 0)
         at, counted = line, 0
@@ -382,11 +385,11 @@ class ModuleReader:
             except tokens.ScanError as error:
                 self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
                 break
-            for row in with_nested_operands(found.row):
+            for row in with_nested_operands(self._read_nested(found.row, at, depth)):
                 self._keeper.take_row(opened, row, at)
-            self._nested += nested_computations(found.row, at, depth + 1)
             position = tokens.skip_space(text, found.end)
         self._keeper.end(opened)
+        return name
 
     def _ends_here(self) -> bool:
         """Whether the text ends at the start of a computation, which is passed then."""

@@ -168,3 +168,106 @@ ENTRY %main (p: f32[16]) -> f32[16] {{
     facts = hlo_inspect.inspect(text, ("summary", "collectives")).facts
     assert (facts["module.computations"], facts["module.instructions"], facts["collectives.count"]) == (3, 3 + 3 + 3, 1)
     assert hlo_inspect.inspect(text, "collectives").facts["collectives.count"] == 1
+
+
+ADD = "%add {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n  ROOT %s = f32[] add(%x, %y)\n}\n"
+GROUPS = "replica_groups={{0,1,2,3}}"
+CALL = f"""  ROOT %c = f32[16]{{0}} call(%p), to_apply={{
+    %a = f32[16]{{0}} parameter(0)
+    ROOT %r = f32[16]{{0}} all-reduce(%a), {GROUPS}, to_apply={{
+      %x = f32[] parameter(0) %y = f32[] parameter(1) ROOT %s = f32[] add(%x, %y) }}
+  }}
+"""
+START = f"""  %rs-start = ((f32[16]{{0}}), f32[4]{{0}}) async-start(%p), calls={{
+    %a = f32[16]{{0}} parameter(0)
+    ROOT %r = f32[4]{{0}} reduce-scatter(%a), {GROUPS}, dimensions={{0}}, to_apply=%add
+  }}
+  ROOT %rs-done = f32[4]{{0}} async-done(%rs-start)
+"""
+LOOP = f"""  %zero = s32[] constant(0)
+  %t = (s32[], f32[16]{{0}}) tuple(%zero, %p)
+  ROOT %w = (s32[], f32[16]{{0}}) while(%t), condition={{
+    %q = (s32[], f32[16]{{0}}) parameter(0)
+    %i = s32[] get-tuple-element(%q), index=0
+    %n = s32[] constant(5)
+    ROOT %lt = pred[] compare(%i, %n), direction=LT
+  }}, body={{
+    %b = (s32[], f32[16]{{0}}) parameter(0)
+    %j = s32[] get-tuple-element(%b), index=0
+    %one = s32[] constant(1)
+    %next = s32[] add(%j, %one)
+    %v = f32[16]{{0}} get-tuple-element(%b), index=1
+    %ar = f32[16]{{0}} all-reduce(%v), {GROUPS}, to_apply=%add
+    ROOT %o = (s32[], f32[16]{{0}}) tuple(%next, %ar)
+  }}
+"""
+MIXED = f"""  %i = s32[] parameter(1)
+  %q = f32[] constant(0)
+  ROOT %k = f32[] conditional(%i, %q, %q), branch_computations={{ %none, {{
+    %a = f32[] parameter(0)
+    ROOT %r = f32[] all-reduce(%a), {GROUPS}, to_apply=%add
+  }} }}
+"""
+NONE = "%none {\n  ROOT %a = f32[] parameter(0)\n}\n"
+BRANCHES = f"""  %i = s32[] parameter(1)
+  ROOT %k = f32[16]{{0}} conditional(%i, %p, %p), branch_computations={{ {{
+    %a = f32[16]{{0}} parameter(0)
+    ROOT %r = f32[16]{{0}} all-reduce(%a), {GROUPS}, to_apply=%add
+  }}, {{
+    %a = f32[16]{{0}} parameter(0)
+    ROOT %g = f32[16]{{0}} all-reduce(%a), {GROUPS}, to_apply=%add
+  }} }}
+"""
+FUSED = """  ROOT %f = f32[16]{0} fusion(%p), kind=kLoop, calls={
+    %a = f32[16]{0} parameter(0)
+    %m = f32[16]{0} multiply(%a, %a)
+    ROOT %r = f32[16]{0} add(%m, %a)
+  }
+"""
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "applied", "instructions", "flops", "collectives"),
+    [  # flops of one run as XLA's cost analysis counts them, which has a loop's body once
+        (CALL, "", 2 + 2 + 3, 16, {"r": (False, 1)}),
+        (START, ADD, 3 + 2 + 3, 0, {"rs-start": (True, 1)}),
+        (LOOP, ADD, 4 + 4 + 7 + 3, 18, {"ar": (False, 5)}),
+        (BRANCHES, ADD, 3 + 2 + 2 + 3, 16, {"r": (False, None), "g": (False, None)}),
+        (MIXED, ADD + NONE, 4 + 1 + 2 + 3, 1, {"r": (False, None)}),
+        (FUSED, "", 2 + 3, 32, {}),
+    ],
+)
+def test_callers_know_what_is_written_in_place(
+    rows: str,
+    applied: str,
+    instructions: int,
+    flops: int,
+    collectives: dict[str, tuple[bool, int | None]],
+    wrapped: bool,
+) -> None:
+    text = f"HloModule m, replica_count=4\n\n{applied}ENTRY %main {{\n  %p = f32[16]{{0}} parameter(0)\n{rows}}}\n"
+    text = text.replace("={\n", "=\n{\n").replace(", calls", ",\n    calls") if wrapped else text
+    for passes in ("collectives",), ("summary", "collectives", "cost"):
+        report = hlo_inspect.inspect(text, passes)
+        table = next(one for one in report.tables if one.name == "collectives")
+        assert {row["name"]: (row["is_async"], row["runs"]) for row in table.records()} == collectives
+        assert [finding for finding in report.findings if finding.rule.startswith("HI0")] == []
+    assert report.facts["module.instructions"] == instructions
+    assert report.facts["cost.flops"] == flops
+
+
+def test_bodies_of_one_name_are_told_apart() -> None:
+    """Each call runs its own: the second one of the first computation, and the one of the second, have an all-reduce."""
+    plain = "%c = f32[16]{0} call(%p), to_apply={ %a = f32[16]{0} parameter(0) ROOT %r = f32[16]{0} negate(%a) }"
+    summed = plain.replace("negate(%a)", f"all-reduce(%a), {GROUPS}, to_apply=%add")
+    first = f"%one {{\n  %p = f32[16]{{0}} parameter(0)\n  ROOT {plain}\n}}\n"
+    second = f"%two {{\n  %p = f32[16]{{0}} parameter(0)\n  ROOT {summed}\n}}\n"
+    entry = "ENTRY %main {\n  %p = f32[16]{0} parameter(0)\n  %a = f32[16]{0} call(%p), to_apply=%one\n"
+    last = "  ROOT %b = f32[16]{0} call(%a), to_apply=%two\n}\n"
+    text = f"HloModule m, replica_count=4\n\n{ADD}{first}{second}{entry}{last}"
+    for passes in ("collectives",), ("summary", "collectives"):
+        assert hlo_inspect.inspect(text, passes).facts["collectives.executed_count"] == 1
+    report = hlo_inspect.inspect(text, ("summary", "cost"))
+    assert (report.facts["module.computations"], report.facts["cost.flops"]) == (6, 16 + 16)
+    assert report.findings == ()

@@ -47,7 +47,7 @@ class CanonicalModule:
         fingerprints: dict[str, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
-        speller = Speller(self.module.computations, layouts=self.layouts)
+        speller = Speller(layouts=self.layouts)
         for name in self.module.computations:
             alike = self._views.fingerprints.of(name) if name != entry else None
             if alike is not None and not self._views.fingerprints.is_alone(name):

@@ -6,14 +6,13 @@ Printers differ in what they repeat (the shapes of operands), in white space and
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.attribute_forms import AttributeForm
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.nested import nested_computations
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
 from hlo_inspect.hlo.operands import Operand, operands_end
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -75,13 +74,9 @@ class _Attributes(NamedTuple):
 
 
 class Speller:
-    """Spells rows. Without `layouts` these are left out of shapes; with `metadata` what `METADATA` names is kept.
+    """Spells rows. Without `layouts` these are left out of shapes; with `metadata` what `METADATA` names is kept."""
 
-    `computations` are the names of the module's.
-    """
-
-    def __init__(self, computations: Container[str], *, layouts: bool = True, metadata: bool = False) -> None:
-        self._computations = computations
+    def __init__(self, *, layouts: bool = True, metadata: bool = False) -> None:
         self._layouts = layouts
         self._dropped = (frozenset() if metadata else METADATA) | (frozenset() if layouts else _LAYOUTS)
         self._shapes: dict[str, str] = {}
@@ -164,18 +159,13 @@ class Speller:
         callees: list[Callees] = []
         predecessors: tuple[str, ...] = ()
         channel = ""
-        in_place: dict[str, list[str]] = {}
         seen: set[str] = set()  # of an attribute that is there twice the first one counts
         for key, text in tokens.attributes(view.tails[index], close + 1):
             if key in self._dropped or key in seen:
                 continue
             seen.add(key)
-            if key in _CALLS and "=" not in text:
-                callees.append(Callees(_CALLS[key], tuple(_NAME.findall(text)), text.startswith("{")))
-            elif key in _CALLS:
-                in_place = in_place or self._in_place(view, index)
-                named = tuple(in_place.get(key, ()))
-                callees.append(Callees(_CALLS[key], named, len(named) != 1))
+            if key in _CALLS:  # a computation that is still in place is too deep in others to be read
+                callees.append(Callees(_CALLS[key], () if "=" in text else tuple(_NAME.findall(text)), text.startswith("{")))
             elif key == "control-predecessors":
                 predecessors = tuple(_NAME.findall(text))
             elif key == "channel_id":
@@ -185,16 +175,6 @@ class Speller:
         attributes.sort()
         callees.sort()
         return tuple(attributes), tuple(callees), predecessors, channel
-
-    def _in_place(self, view: View, index: int) -> dict[str, list[str]]:
-        """The computations in place among the attributes of a row, as the reader names them, by the names of the attributes."""
-        row = view.rows[index]
-        found: dict[str, list[str]] = {}
-        for inside in nested_computations(row, view.lines[index]):
-            again = f"{inside.name} (line {inside.line})"
-            attribute = inside.name[len(row[1]) + 1 :].partition(".")[0]
-            found.setdefault(attribute, []).append(again if again in self._computations else inside.name)
-        return found
 
 
 def plain(text: str) -> str:

@@ -56,7 +56,7 @@ class CanonicalText:
         self._is_scheduled = is_scheduled
         self._metadata = metadata
         self._channels: dict[str, int] = {}
-        self._speller = Speller(self._module.computations, layouts=canonical.layouts, metadata=True)
+        self._speller = Speller(layouts=canonical.layouts, metadata=True)
         self._bodies: dict[int, list[str]] = {}
 
     def lines(self) -> Iterator[str]:
