@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, within
-from hlo_inspect.checks.policy import Assertion, parse_assertion
+from hlo_inspect.checks.policy import Assertion, assertion_in
 from hlo_inspect.checks.resolve import find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
+from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
@@ -70,17 +71,18 @@ def _as_part(change: float, old: Value) -> float:
     return change / abs(old) if isinstance(old, int | float) and old else math.copysign(math.inf, change)
 
 
-def parse_difference(text: str, specs: Sequence[FactSpec]) -> DifferenceCondition:
-    """A condition as `--fail-if` takes it; `UsageError` for an unknown fact, and where the expression does not fit it."""
-    if text.strip() == DIFFERENT:
+def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
+    """A condition of `--fail-if` or of a policy; `UsageError` for an unknown fact, and where the expression does not fit it."""
+    text = written.scalar.strip()
+    if text == DIFFERENT:
         return DifferenceCondition(DIFFERENT)
-    assertion = parse_assertion(text)
+    assertion = assertion_in(written)
     spec, _ = find_fact(assertion, specs)
     try:
         form, bounds = _bind(assertion.expression, spec.unit)
     except ValueError as error:
         raise assertion.place.error(f"{spec.name}: {error}") from error
-    return DifferenceCondition(text.strip(), assertion, form, bounds, assertion.expression.brackets)
+    return DifferenceCondition(text, assertion, form, bounds, assertion.expression.brackets)
 
 
 def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:

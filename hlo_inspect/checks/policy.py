@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar, cast
@@ -65,14 +65,14 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What `check` checks: assertions in their order, the least severity that fails, what is ignored, and as texts which
-    differences from a baseline fail.
+    """What `check` checks: assertions in their order, the least severity that fails, what is ignored, and as they are
+    written which differences from a baseline fail.
     """
 
     assertions: tuple[Assertion, ...] = ()
     fail_on: Severity | None = None
     ignores: tuple[Ignore, ...] = ()
-    fail_if: tuple[str, ...] = ()
+    fail_if: tuple[Node, ...] = ()
 
 
 def read_policy(path: str | Path) -> Policy:
@@ -85,13 +85,26 @@ def parse_policy(text: str, path: str) -> Policy:
     return _policy(configs.parse(text, path))
 
 
+def given(option: str, text: str) -> Node:
+    """The text of an option of the command line, which its errors name."""
+    return Node(ConfigFile(option, (text,), is_private=False), 1, 1, "text", text)
+
+
 def parse_assertion(text: str) -> Assertion:
     """An assertion as `--assert` takes it: the fact, then the expression."""
-    written = ConfigFile("--assert", (text,), is_private=False)
-    match = _ASSERTION.fullmatch(text)
+    return assertion_in(given("--assert", text))
+
+
+def assertion_in(written: Node) -> Assertion:
+    """The assertion in a text; that of an option has places in it."""
+    match = _ASSERTION.fullmatch(written.scalar)
     if match is None:
-        raise written.error("an assertion is a fact and an expression: `collectives.count == 0`", 1, 1)
-    fact, place = (Node(written, 1, match.start(group) + 1, "text", match[group]) for group in (1, 2))
+        raise written.error("an assertion is a fact and an expression: `collectives.count == 0`")
+    is_option = not written.file.is_private
+    fact, place = (
+        replace(written, column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
+        for group in (1, 2)
+    )
     return Assertion(fact, _expression(place), place)
 
 
@@ -104,8 +117,14 @@ def _policy(root: Node) -> Policy:
         assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
         fail_on=cast("Severity", fields["fail-on"].choice(SEVERITIES)) if "fail-on" in fields else None,
         ignores=tuple(_ignore(entry) for entry in ignores),
-        fail_if=tuple(entry.text() for entry in conditions),
+        fail_if=tuple(map(_text, conditions)),
     )
+
+
+def _text(node: Node) -> Node:
+    """The node, which has to be text."""
+    node.text()
+    return node
 
 
 def _expression(node: Node) -> Expression:

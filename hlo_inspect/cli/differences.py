@@ -11,6 +11,7 @@ from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.compare.comparison import ModuleComparison
+from hlo_inspect.configs import Node
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.model import Report, Severity, Verdict, reaching
@@ -58,9 +59,9 @@ class PairedModules:
                     self.status = max(self.status, reported(error))
 
 
-def parsed(conditions: Iterable[str]) -> list[DifferenceCondition]:
+def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
     """The conditions of the command line and of policies."""
-    return [parse_difference(text, all_specs()) for text in conditions]
+    return [parse_difference(written, all_specs()) for written in conditions]
 
 
 class Compared:

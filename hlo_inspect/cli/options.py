@@ -133,7 +133,8 @@ _READ = (
         type=click.Choice(("graph", "names")),
         default="graph",
         show_default=True,
-        help="What decides the phase (forward, backward, …) where op_names leave it open: the graph of values, or nothing.",
+        help="What decides the phase (forward, backward, …) where op_names leave it open: the graph of values, or nothing. "
+        "With --quick always names.",
     ),
     _in_program(
         "--platform",
@@ -161,12 +162,13 @@ _READ = (
         "--devices-per-node",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Devices that the nearest links join, instead of the profile's number.",
+        help="Devices that the nearest links join, instead of the profile's number. Needs a profile.",
     ),
     _in_program(
         "--topology",
         metavar="AxB",
-        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis first.",
+        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
+        "first. Needs a profile.",
     ),
 )
 

@@ -65,6 +65,8 @@ class Comparisons:
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
         sides = self._side(old), self._side(new)
+        if all(side.is_saved for side in sides):
+            self._refuse_what_has_no_effect()
         first, second = (_Ahead(side.modules()) for side in sides)
         if first.is_single() and second.is_single():
             yield _compared(next(first), next(second))
@@ -73,6 +75,14 @@ class Comparisons:
             if first.holds(1) and second.holds(1):
                 yield from self._paired(first, second, *names)
         self.errors += [error for side in sides for error in side.errors]
+
+    def _refuse_what_has_no_effect(self) -> None:
+        """`UsageError` for what says how dumps are read, where none is."""
+        options = {"module": "--module", "profile": "--profile", "what_if": "--what-if", "mesh": "--mesh"}
+        given = [option for name, option in options.items() if self._asked.get(name)]
+        if given:
+            have = "has" if len(given) == 1 else "have"
+            raise UsageError(f"saved reports are compared as they are: {', '.join(given)} {have} no effect")
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
         """The modules of one input that can be read, with their analyses."""
@@ -157,7 +167,7 @@ class _ComparedSide:
             self._open: Callable[[], Openable] = lambda: _Stored(content, opened.name)
         else:
             self._open = lambda: source
-        self._is_saved = self._holds_report()
+        self.is_saved = self._holds_report()
 
     @property
     def errors(self) -> list[HloInspectError]:
@@ -181,7 +191,7 @@ class _ComparedSide:
 
     def _readable(self, inspection: Inspection) -> Iterator[Report]:
         """The reports, without what cannot be read."""
-        for one in self._saved() if self._is_saved else self._reports(inspection):
+        for one in self._saved() if self.is_saved else self._reports(inspection):
             if isinstance(one, Report):
                 yield one
             else:

@@ -125,6 +125,8 @@ class ModuleReports:
         counts = any(one.counts_findings for one in chosen)
         headline = _headline(dict.fromkeys(chosen), sections)
         profile_used = context.on_machine.profile_used  # last: a pass or a rule may ask for times
+        if profile_used is None and self._machine is not None and self._machine.changes:
+            raise UsageError("--what-if changes figures of a profile: name it with --profile")
         report = Report(
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),

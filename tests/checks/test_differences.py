@@ -6,6 +6,7 @@ import pytest
 
 from hlo_inspect.checks.differences import examined, parse_difference
 from hlo_inspect.checks.expressions import bind, parse_expression
+from hlo_inspect.checks.policy import given
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import FactSpec, Input, Report, Value
@@ -18,7 +19,7 @@ SPECS = (
 
 
 def holds(text: str, old: Value, new: Value) -> bool | None:
-    return parse_difference(text, SPECS).holds(old, new)
+    return parse_difference(given("--fail-if", text), SPECS).holds(old, new)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_conditions(text: str, old: Value, new: Value, expected: bool | None) ->
 )
 def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_difference(text, SPECS)
+        parse_difference(given("--fail-if", text), SPECS)
     assert message in str(caught.value)
 
 
@@ -75,7 +76,7 @@ def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Repo
 
 
 def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() -> None:
-    condition = parse_difference("memory.peak_bytes > 0", SPECS)
+    condition = parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)
     old, new = report({"memory.peak_bytes": None}), report({"memory.peak_bytes": 5})
     (found,) = examined([condition], old, new, is_different=True)
     assert (found.is_met, found.reason) == (True, "unknown in OLD")
@@ -83,10 +84,15 @@ def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() 
     assert found.reason == "unknown in the baseline"
     (found,) = examined([condition], old, old, is_different=False)
     assert not found.is_met
-    (found,) = examined([parse_difference("different", SPECS)], old, new, is_different=True)
+    (found,) = examined([parse_difference(given("--fail-if", "different"), SPECS)], old, new, is_different=True)
     assert found.is_met
 
 
 def test_a_report_that_lacks_the_fact_is_named() -> None:
     with pytest.raises(UsageError, match=r"'summary' does not have the fact 'memory\.peak_bytes'"):
-        examined([parse_difference("memory.peak_bytes > 0", SPECS)], report({}, SPECS[1:]), report({}), is_different=True)
+        examined(
+            [parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)],
+            report({}, SPECS[1:]),
+            report({}),
+            is_different=True,
+        )

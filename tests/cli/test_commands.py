@@ -178,6 +178,10 @@ class TestACutModule:
         assert failed.stdout.splitlines()[-1] == "FAILED 2 of 2 modules (1 not checked), 1 of 1 check"
 
 
+def test_a_check_of_findings_says_nothing_of_costs_that_nobody_asked_for(run: Run) -> None:
+    assert "no unit" not in run("check", COLLECTIVES, "--fail-on", "error").stdout
+
+
 def test_the_last_line_of_a_check_is_its_verdict(run: Run) -> None:
     assertions = ("--assert", "module.num_partitions == 8", "--assert", "collectives.all-to-all.count == 0")
     result = run("check", ADAMW, COLLECTIVES, *assertions)
@@ -319,6 +323,12 @@ class TestExitStatuses:
             (("check", COLLECTIVES, "--assert", "optimizer.name != adammw"), "did you mean 'adamw'"),
             (("check", COLLECTIVES, "--assert", "module.shapes == perdevice"), "did you mean 'per_device'"),
             (("check", COLLECTIVES, "--assert", "optimizer.name one of {lion, adammw}"), "never 'adammw'"),
+            (("check", COLLECTIVES, "--list-facts", "--policy", "missing.yaml"), "--list-facts checks nothing"),
+            (("check", "--list-facts", "--fail-if", "zz"), "--list-facts checks nothing"),
+            (("workload", "w.txt", "--to", "simai", "--format", "json"), "have no effect"),
+            (("workload", "w.txt", "--to", "simai", "--top", "3"), "have no effect"),
+            (("params", COLLECTIVES, "--what-if", "nosuch=2x"), "name it with --profile"),
+            (("collectives", COLLECTIVES, "--what-if", "peak.bf16=2x"), "name it with --profile"),
             (("rule", "HI999"), "there is no rule 'HI999'"),
             (("rule", "unused-params"), "did you mean 'unused-parameter'"),
         ],

@@ -68,6 +68,21 @@ def test_a_saved_report_is_an_input(files: tuple[str, str], tmp_path: Path, caps
     found = differing(capsys.readouterr().out)
     assert (found["opcode.negate"], found["opcode.cosine"]) == ((1, 0), (0, 1))
     assert run(["diff", str(saved), str(saved), "--fail-if", "different"]) == 0
+    for option, value in (("--module", "nosuch"), ("--profile", "tpu-v5e"), ("--mesh", "data=3")):
+        capsys.readouterr()
+        assert run(["diff", str(saved), str(saved), option, value]) == 2
+        assert f"saved reports are compared as they are: {option} has no effect" in capsys.readouterr().err
+
+
+def test_an_error_in_a_condition_names_its_option_or_its_line(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("fail-if:\n  - different\n  - nosuch.x != 0\n")
+    assert run(["diff", *files, "--fail-if", "nosuch.x != 0"]) == 2
+    assert "--fail-if:1:1: there is no fact 'nosuch.x'" in capsys.readouterr().err
+    assert run(["check", files[1], "--baseline", files[0], "--policy", str(policy)]) == 2
+    assert "p.yaml:3:5: there is no fact 'nosuch.x'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

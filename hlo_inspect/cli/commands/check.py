@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -87,11 +86,14 @@ def command(
     from hlo_inspect.checks.runner import CheckRun
 
     if list_facts:
+        if policies or assertions or conditions or baseline is not None or fail_on is not None:
+            raise click.UsageError(
+                "--list-facts checks nothing: leave out --policy, --assert, --baseline, --fail-if, --fail-on."
+            )
         return _list_facts(inputs, read, output)
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
-    policy = _policy(policies, assertions, fail_on)
-    policy = replace(policy, fail_if=(*policy.fail_if, *conditions))
+    policy = _policy(policies, assertions, conditions, fail_on)
     refuse_to_overwrite(output.output, policies)
     if policy.fail_if or baseline is not None:
         return _against_baseline(baseline, inputs, policy, read, output, allow_partial=allow_partial)
@@ -181,9 +183,9 @@ def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions)
     return found.status
 
 
-def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity | None) -> Policy:
-    """The policies and assertions of the command line as one."""
-    from hlo_inspect.checks.policy import Policy, parse_assertion, read_policy
+def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterable[str], fail_on: Severity | None) -> Policy:
+    """The policies, assertions and conditions of the command line as one."""
+    from hlo_inspect.checks.policy import Policy, given, parse_assertion, read_policy
 
     policy = Policy()
     for file in files:
@@ -195,7 +197,12 @@ def _policy(files: Iterable[str], assertions: Iterable[str], fail_on: Severity |
             policy.fail_if + one.fail_if,
         )
     added = tuple(parse_assertion(text) for text in assertions)
-    return replace(policy, assertions=policy.assertions + added, fail_on=fail_on or policy.fail_on)
+    return Policy(
+        policy.assertions + added,
+        fail_on or policy.fail_on,
+        policy.ignores,
+        (*policy.fail_if, *(given("--fail-if", text) for text in conditions)),
+    )
 
 
 def passes_for(policy: Policy) -> list[str]:

@@ -55,10 +55,11 @@ def command(
     by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
     where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
     """
+    from hlo_inspect.checks.policy import given
     from hlo_inspect.cli.differences import Compared, PairedModules, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on)
-    found = Compared(paired, parsed(conditions))
+    found = Compared(paired, parsed(given("--fail-if", text) for text in conditions))
     deliver(found, output)
     return found.status

@@ -53,6 +53,8 @@ def command_of(one: Question) -> click.Command:
             inputs, name = with_name(inputs)
             read = read._replace(query={"name": name})
         if to is not None:
+            if output.format != OutputOptions().format or output.table is not None or output.top is not None:
+                raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
         also = () if quick else one.also
         asked = one.passes_of_formats.get(output.format, one.name)
