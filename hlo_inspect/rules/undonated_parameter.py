@@ -63,7 +63,10 @@ class UndonatedParameter(Rule):
         if not leaves:
             return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
-        is_step = context.optimizer.rows or saved >= WORTH_A_WARNING if by_data_flow else _is_step(interface, leaves, saved)
+        if by_data_flow:
+            is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
+        else:
+            is_step = _is_step(interface, leaves, saved)
         it, output = ("it", "an output that takes no parameter's buffer")
         if len(leaves) > 1:
             it, output = ("them", "outputs that take no parameter's buffer")

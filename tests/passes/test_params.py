@@ -106,10 +106,13 @@ def test_no_parameters() -> None:
 
 
 def test_what_could_be_donated_is_a_finding() -> None:
-    """Of two parameters of 4 KiB one fits the only output, so that 4096 bytes are at stake."""
-    lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
-    (finding,) = params(entry(*lines)).findings
-    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "p", 4096)
+    """Of two parameters one fits the only output, so that its bytes are at stake: a warning from 1 MiB on."""
+    for elements, severity in ((1024, "info"), (1 << 18, "warning")):
+        array = f"f32[{elements}]{{0}}"
+        lines = (f"%p = {array} parameter(0)", f"%q = {array} parameter(1)", f"ROOT %n = {array} add(%p, %q)")
+        (finding,) = params(entry(*lines)).findings
+        found = (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake)
+        assert found == ("HI101", severity, "p", 4 * elements)
     assert finding.message.startswith("parameter 0 could be donated")
     assert str(finding.location) == "<text>:3"
 
