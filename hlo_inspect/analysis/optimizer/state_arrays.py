@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.arithmetic import apply
-from hlo_inspect.analysis.optimizer.dataflow import SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.dataflow import DEVICE_NUMBERS, SOME_VALUES, Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
 from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
-from hlo_inspect.analysis.optimizer.resharding import exchanges, resharding_moves
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension
 
 MAX_ROUNDS = 4
+_MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
 
 
 @dataclass(slots=True)
@@ -61,7 +61,8 @@ class StateArray:
 class TrainingStep:
     """`arrays` by output; `guards` are the conditions assumed to hold (or not);
     `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
-    `moves` are the nodes that bring arrays into another sharding, and change no value.
+    `devices` are the nodes of device numbers where arrays come back in another sharding: what only moves values between
+    devices, and what cuts out a device's own, is left out then.
     """
 
     frame: int
@@ -70,7 +71,7 @@ class TrainingStep:
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
     results: tuple[int, ...] = ()
-    moves: frozenset[int] = frozenset()
+    devices: frozenset[int] = frozenset()
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
         """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
@@ -80,13 +81,18 @@ class TrainingStep:
                 known[node] = self.parts[node]
                 continue
             args = tuple([known[arg] for arg in graph.args[node]])
-            same = args[0] if node in self.moves else node if args == graph.args[node] else None
+            same = args[0] if self._is_resharding(graph, node) else node if args == graph.args[node] else None
             if same is None:
                 same = _decided(graph, graph.ops[node], args)
             if same is None:
                 same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
             known[node] = graph.truth(self.guards[same]) if same in self.guards else same
         return known
+
+    def _is_resharding(self, graph: Graph, node: int) -> bool:
+        if not self.devices or graph.ops[node] not in _MOVES or graph.sizes[graph.args[node][0]] == 1:
+            return False
+        return graph.ops[node] != "dynamic-slice" or not self.devices.isdisjoint(graph.below(graph.args[node][1:]))
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
@@ -125,9 +131,10 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     graph = flow.graph
     places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
-    exchanged = exchanges(graph, nodes)
-    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged))
-    step.moves = resharding_moves(flow, nodes, inputs, results, exchanged)
+    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(flow, nodes))
+    if _come_back_resharded(inputs.values(), results):
+        leaves = graph.places.items()
+        step.devices = frozenset(node for node, at in leaves if flow.frames.opcode(at) in DEVICE_NUMBERS)
     whole = step.resolved(graph, nodes)
     cuts = Cuts(graph)
     nodes = cuts.moved([whole[node] for node in nodes])
@@ -153,11 +160,19 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     return step
 
 
-def _whole_inputs(graph: Graph, nodes: list[int], exchanged: frozenset[int]) -> dict[int, int]:
+def _come_back_resharded(inputs: Iterable[ArrayShape], results: Sequence[Result]) -> bool:
+    """Whether outputs of a partitioned program can be new values of inputs in another sharding."""
+    texts = {str(shape) for shape in inputs}
+    strange = [one.shape for one in results if one.is_partitioned and str(one.shape) not in texts]
+    return any(is_resharded(one, shape) for one in strange for shape in inputs)
+
+
+def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
     """Parts that replace their input: where only one part of it is ever used, such as a device's own shard."""
+    graph = flow.graph
     parts: dict[int, set[int]] = {}
     for node in graph.below(nodes):
-        if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
+        if graph.ops[node] in SOME_VALUES and _is_input(graph, graph.args[node][0]):
             parts.setdefault(graph.args[node][0], set()).add(node)
     return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
 
