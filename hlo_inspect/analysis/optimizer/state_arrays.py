@@ -6,7 +6,7 @@ output is the new value; in a loop it is the same element of the loop's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -20,6 +20,8 @@ from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension
 
 MAX_ROUNDS = 4
+MAX_PAIRS = 100_000
+"""So many shapes of outputs and inputs are compared at most."""
 _MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
 
 
@@ -61,8 +63,8 @@ class StateArray:
 class TrainingStep:
     """`arrays` by output; `guards` are the conditions assumed to hold (or not);
     `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
-    `devices` are the nodes of device numbers where arrays come back in another sharding: what only moves values between
-    devices, and what cuts out a device's own, is left out then.
+    `is_of_device` says which nodes hold the number of a device, where arrays come back in another sharding: what only moves
+    values between devices, and what cuts out a device's own, is left out then.
     """
 
     frame: int
@@ -71,7 +73,7 @@ class TrainingStep:
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
     results: tuple[int, ...] = ()
-    devices: frozenset[int] = frozenset()
+    is_of_device: Callable[[int], bool] | None = None
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
         """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
@@ -90,9 +92,9 @@ class TrainingStep:
         return known
 
     def _is_resharding(self, graph: Graph, node: int) -> bool:
-        if not self.devices or graph.ops[node] not in _MOVES or graph.sizes[graph.args[node][0]] == 1:
+        if self.is_of_device is None or graph.ops[node] not in _MOVES or graph.sizes[graph.args[node][0]] == 1:
             return False
-        return graph.ops[node] != "dynamic-slice" or not self.devices.isdisjoint(graph.below(graph.args[node][1:]))
+        return graph.ops[node] != "dynamic-slice" or any(map(self.is_of_device, graph.args[node][1:]))
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
@@ -133,8 +135,8 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     nodes = [flow.node(place) for place in places]
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(flow, nodes))
     if _come_back_resharded(inputs.values(), results):
-        leaves = graph.places.items()
-        step.devices = frozenset(node for node, at in leaves if flow.frames.opcode(at) in DEVICE_NUMBERS)
+        has_device_numbers = any(flow.frames.opcode(at) in DEVICE_NUMBERS for at in graph.places.values())
+        step.is_of_device = flow.is_of_device if has_device_numbers else None
     whole = step.resolved(graph, nodes)
     cuts = Cuts(graph)
     nodes = cuts.moved([whole[node] for node in nodes])
@@ -162,9 +164,12 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
 
 def _come_back_resharded(inputs: Iterable[ArrayShape], results: Sequence[Result]) -> bool:
     """Whether outputs of a partitioned program can be new values of inputs in another sharding."""
-    texts = {str(shape) for shape in inputs}
-    strange = [one.shape for one in results if one.is_partitioned and str(one.shape) not in texts]
-    return any(is_resharded(one, shape) for one in strange for shape in inputs)
+    given = {str(shape): shape for shape in inputs}
+    shapes = {str(one.shape): one.shape for one in results if one.is_partitioned}
+    strange = [shape for text, shape in shapes.items() if text not in given]
+    if len(strange) * len(given) > MAX_PAIRS:
+        return False
+    return any(is_resharded(one, shape) for one in strange for shape in given.values())
 
 
 def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
