@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
@@ -16,8 +16,7 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import headline
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
-_VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
-_DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3}
+_DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}
 """How early a narrow page drops the hyper-parameters that most optimizers have."""
 
 
@@ -90,24 +89,25 @@ def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -
 
 
 def _optimizer(overview: Overview) -> Table:
-    """One row for all updates, none where nothing is updated."""
+    """One row for all updates, none where nothing is updated. What has no value is in CSV and JSON only."""
     rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
-
-    def value(name: str) -> Callable[[object], float | None]:
-        return lambda all_rows: overview.shared(name)
-
-    details = _DETAILS | ({"learning_rate": 6} if len(rates) == 1 else {})  # `rate` takes its place where it is computed
+    rate = rates.pop() if len(rates) == 1 else None
+    values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
     columns = (
         Column("rule", width=8, get=lambda all_rows: overview.name if overview.is_complete else None),
         Column("weights", "count", get=len),
         Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
-        *(Column(name, "number", optional=True, detail=details.get(name, 6), get=value(name)) for name in _VALUES),
-        Column("clip_norm", "number", optional=True, detail=4, get=lambda all_rows: overview.clip_norm),
-        Column("rate", optional=True, detail=1, get=lambda all_rows: min(rates) if len(rates) == 1 else None),
+        *(_constant(name, value) for name, value in (*values.items(), ("clip_norm", overview.clip_norm))),
+        Column("rate", optional=True, detail=9 if rate is None else 1, get=lambda all_rows: rate),
         Column("weight_bytes", "bytes", detail=5, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
         Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
     )
     return Table.of("optimizer_update", "Optimizer", columns, [overview.rows] if overview.rows else [])
+
+
+def _constant(name: str, value: float | None) -> Column:
+    detail = 9 if value is None else _DETAILS.get(name, 6)
+    return Column(name, "number", optional=True, detail=detail, get=lambda all_rows: value)
 
 
 def _opcodes(context: Context) -> Table:

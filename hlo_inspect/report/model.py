@@ -226,7 +226,7 @@ class Table(Shown):
         if limit <= 0 or cut <= 0 or self.page_rows == 0:
             return self
         rest = self.rows[limit:]
-        others = self.labelled(self._sums(rest), f"[{cut:,} others]")
+        others = self.labelled(self._sums(rest), f"[{cut:,} other{'' if cut == 1 else 's'}]")
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=self._lower_bounds(rest))
 
     def where(self, test: Callable[[Row], bool]) -> Table:

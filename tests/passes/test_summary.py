@@ -112,6 +112,8 @@ def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
     told = {column.name: value for column, value in zip(update.columns, row, strict=True)}
     assert (told["rule"], told["weights"], told["learning_rate"], told["weight_decay"]) == ("adamw", 2, 0.001, 0.1)
     assert (told["rate"], told["weight_bytes"], told["state_bytes"]) == (None, 2 * 256, 4 * 256 + 4)
+    on_page = {column.name for column in update.columns if column.detail < 9}
+    assert on_page == {name for name, value in told.items() if value is not None}
     assert page.facts["cost.flops"] == 8074
     flops = [column.name for column in page.table("cost_by_phase").columns].index("flops")
     by_phase = [row[flops] for row in page.table("cost_by_phase").rows]
