@@ -7,9 +7,8 @@ from dataclasses import replace
 from inspect import signature
 from typing import Protocol, cast
 
-from hlo_inspect.analysis.context import PhasesFrom
+from hlo_inspect.analysis.context import DEPTH, PhasesFrom
 from hlo_inspect.analysis.memory.platforms import PlatformName
-from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.source import Openable
 from hlo_inspect.inspection.inspection import Inspection

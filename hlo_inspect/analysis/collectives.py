@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
 from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.analysis.slices import Transfer, transfer_of
@@ -19,6 +20,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.values import MalformedValue
+from hlo_inspect.hlo.wants import Wants
 
 _STARTING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
 
@@ -32,6 +34,11 @@ RESIZING_OPCODES = frozenset(opcode for opcode in _STARTING if TABLE[opcode].col
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 ASYNC_DONE_TARGET = "AsyncCollectiveDone"
 TARGETS = frozenset({ASYNC_START_TARGET})
+
+WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
+"""What has to be kept of a module for its collectives and how often they run."""
+KERNEL_WANTS = WANTS | Wants(graph=True, checked=True)
+"""The same for all that runs as a kernel, collectives among it."""
 
 REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}
 

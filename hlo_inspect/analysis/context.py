@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from weakref import proxy
 
 from hlo_inspect.analysis.calls import CallGraph, place
-from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
 from hlo_inspect.analysis.on_machine import OnMachine
 
 if TYPE_CHECKING:
@@ -50,6 +49,23 @@ if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Module
 
 PhasesFrom = Literal["graph", "names"]
+
+DEPTH = 2
+"""So many steps are shown around an instruction where nothing else is asked."""
+
+
+class InstructionQuery(NamedTuple):
+    """`name` is the instruction, or what `find_rows` takes for one, `to` another one to which ways are asked for, and `depth`
+    how many steps around it are shown. A `quick` answer leaves out where its buffers live.
+    """
+
+    name: str | None = None
+    to: str | None = None
+    depth: int = DEPTH
+    quick: bool = False
+
+
+NO_QUERY = InstructionQuery()
 
 
 class Context:
@@ -160,13 +176,13 @@ class Context:
             return ""
         if self.graph_phases is not None:
             return self.graph_phases.reason
-        from hlo_inspect.analysis.phases.possible_updates import NO_UPDATE
+        from hlo_inspect.analysis.parameters import NO_UPDATE
 
         return NO_UPDATE if self._read_graph is not None else "it was not read"
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""
-        from hlo_inspect.analysis.phases.possible_updates import may_update
+        from hlo_inspect.analysis.parameters import may_update
 
         if not may_update(self.module.header) or self.with_graph is None:
             return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import origin
-from hlo_inspect.hlo.header import Alias, ShapeIndex, StackFrames, read_signature
+from hlo_inspect.hlo.header import Alias, Header, ShapeIndex, StackFrames, read_signature
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
@@ -305,3 +305,24 @@ def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[
             free[shape] -= 1
             found.append(leaf)
     return found
+
+
+# -- updates ----------------------------------------------------------------------------------------------------------------
+
+NO_UPDATE = "no update of a weight was found"
+"""Why the graph of values tells no phases of a module without any."""
+
+FLOATS = ("f", "bf")
+
+
+def may_update(header: Header) -> bool:
+    """Whether some output can be the new value of a parameter: both are arrays of floats of one shape. True where the header
+    does not tell.
+    """
+    layout = header.entry_layout
+    if layout is None:
+        return True
+    inputs, outputs = (
+        {leaf.dimensions for _, leaf in array_leaves(shape) if leaf.dtype.startswith(FLOATS)} for shape in layout
+    )
+    return not inputs.isdisjoint(outputs)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
-from hlo_inspect.analysis.context import Context, PhasesFrom
-from hlo_inspect.analysis.neighbourhood.query import NO_QUERY, InstructionQuery
+from hlo_inspect.analysis.context import NO_QUERY, Context, InstructionQuery, PhasesFrom
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants

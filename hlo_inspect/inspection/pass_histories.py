@@ -9,8 +9,7 @@ from functools import partial
 from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.pass_history.state import STATE_WANTS, ModuleMoment, followed_opcode, moment_of
-from hlo_inspect.analysis.pass_history.traces import PassTrace, Traces
+from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleMoment, PassTrace, Traces, followed_opcode, moment_of
 from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did_you_mean
 from hlo_inspect.hlo.pass_files import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.source import open_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from hlo_inspect.analysis import calls
+from hlo_inspect.analysis import collectives
 from hlo_inspect.analysis.alpa import (
     GEMMS,
     KINDS,
@@ -17,10 +17,8 @@ from hlo_inspect.analysis.alpa import (
     primitive_counts,
     search_cost,
 )
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost_models import MODELS
-from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
@@ -35,7 +33,7 @@ class Alpa(Pass):
     """
 
     name = "alpa"
-    wants = WANTS | Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
+    wants = WANTS | collectives.WANTS
     specs = (
         FactSpec("alpa.search_cost", "number", "cost of Alpa's first search: 0.001 x multiplications + elements moved"),
         FactSpec("alpa.mesh_cost.<axis>", "number", "alpha-beta cost of a step's collectives along a mesh axis"),

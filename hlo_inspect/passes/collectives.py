@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeVar
 
-from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective
+from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost import wants as kernels
 from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.phase_columns import differences, phase_notes
@@ -39,8 +36,8 @@ class Collectives(Pass):
     name = "collectives"
     asks_phases = True
     cost_models = MODELS
-    profile_wants = kernels.WANTS
-    wants = Wants(opcodes=OPCODES, operands=RESIZING_OPCODES, targets=TARGETS) | calls.WANTS
+    profile_wants = KERNEL_WANTS
+    wants = WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
         FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.phases import phases
@@ -47,7 +47,7 @@ class Cost(Pass):
 
     name = "cost"
     includes = ("custom-calls",)
-    wants = WANTS | phases.WANTS
+    wants = KERNEL_WANTS | phases.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
         FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
@@ -28,7 +28,7 @@ class Fusions(Pass):
 
     name = "fusions"
     wants = Wants(opcodes=OPCODES, checked=True)
-    table_wants = WANTS | Wants(operands=OPCODES)
+    table_wants = KERNEL_WANTS | Wants(operands=OPCODES)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
-from hlo_inspect.analysis.pass_history.state import Followed, ModuleState
-from hlo_inspect.analysis.pass_history.traces import PassTrace
+from hlo_inspect.analysis.pass_history import Followed, ModuleState, PassTrace
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
 from hlo_inspect.hlo.shapes import total

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import is_end
 from hlo_inspect.analysis.cost.labels import printed
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.view import View
 from hlo_inspect.passes.base import Pass
@@ -38,7 +38,7 @@ class Instructions(Pass):
     """
 
     name = "instructions"
-    wants = WANTS
+    wants = KERNEL_WANTS
     specs = ()
 
     def run(self, context: Context) -> Section:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
@@ -26,7 +26,7 @@ class Pictures(Pass):
 
     name = "pictures"
     asks_phases = True
-    wants = WANTS | phases.WANTS | Wants(entry=True)
+    wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
     specs = ()
 
     def run(self, context: Context) -> Section:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wants import WANTS
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.context import DEPTH, Context
 from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around
-from hlo_inspect.analysis.neighbourhood.query import DEPTH
 from hlo_inspect.analysis.neighbourhood.selection import find_rows
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
@@ -42,7 +41,7 @@ class Show(Pass):
     counts_findings = False
     depth = DEPTH
     formats = ("dot", "svg", "mermaid")
-    wants = WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
+    wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
     specs = ()
 
     def run(self, context: Context) -> Section:

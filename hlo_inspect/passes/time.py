@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import ClassVar
 
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.time_page import time_headline, time_tables
@@ -37,7 +37,7 @@ class Time(Pass):
     compares_profiles = True
     formats = ("perfetto",)
     passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
-    wants = WANTS | phases.WANTS
+    wants = KERNEL_WANTS | phases.WANTS
     specs = ()
 
     def run(self, context: Context) -> Section:

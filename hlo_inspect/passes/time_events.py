@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wants import WANTS
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
 from hlo_inspect.passes.base import Pass
@@ -20,7 +20,7 @@ class TimeEvents(Pass):
     """
 
     name = "time-events"
-    wants = WANTS | phases.WANTS
+    wants = KERNEL_WANTS | phases.WANTS
     specs = ()
 
     def run(self, context: Context) -> Section:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.executed import countable
-from hlo_inspect.analysis.cost.wants import WANTS
+from hlo_inspect.analysis.cost.module_cost import countable
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps
@@ -35,7 +35,7 @@ class Top(Pass):
     """
 
     name = "top"
-    wants = WANTS | phases.WANTS
+    wants = KERNEL_WANTS | phases.WANTS
     specs = (
         FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),
         FactSpec("kernels.executed_count", "count", "how often they run in one run of the program"),

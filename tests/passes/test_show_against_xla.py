@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.neighbourhood.query import InstructionQuery
+from hlo_inspect.analysis.context import Context, InstructionQuery
 from hlo_inspect.passes.show import Show
 from tests.hlo.reading import module
 from tests.hlo.test_against_xla import ask

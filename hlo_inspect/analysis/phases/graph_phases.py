@@ -12,11 +12,10 @@ from collections.abc import Container, Iterable
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.optimizer.overview import Overview
+from hlo_inspect.analysis.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.analysis.phases import facts as fact
-from hlo_inspect.analysis.phases.components import Components
-from hlo_inspect.analysis.phases.facts import StepFacts
+from hlo_inspect.analysis.phases.facts import Components, StepFacts
 from hlo_inspect.analysis.phases.gradients import trained_weights
-from hlo_inspect.analysis.phases.possible_updates import FLOATS, NO_UPDATE
 from hlo_inspect.analysis.phases.rules import StepValues, phases_of_values, step_values
 from hlo_inspect.analysis.phases.value_graph import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
 from hlo_inspect.analysis.phases.values import read_values

@@ -12,14 +12,66 @@ keep apart what a plain graph of instructions would mix up:
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, Union
 
+from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+MAX_NESTING = 16
+MAX_JOINED = 8
+"""The arrays of a larger tuple that an operation takes whole are joined in one node."""
+
+# -- what a node is ---------------------------------------------------------------------------------------------------------
 
 PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
 """What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
+
+PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+"""Products of arrays: layers of a network, and what their gradients are made of."""
+
+MOVING = frozenset(
+    {
+        "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "copy-start", "dynamic-slice", "dynamic-update-slice",
+        "pad", "reshape", "reverse", "slice", "transpose",
+    }
+)  # fmt: skip
+"""The result holds values of the operands."""
+
+SUMMING = frozenset({"all-reduce", "reduce-scatter"})
+
+KINDS = {
+    **dict.fromkeys(PRODUCTS, PRODUCT),
+    **dict.fromkeys(MOVING, MOVES),
+    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
+    "reduce": REDUCES | MOVES,
+    **{
+        name: COLLECTIVE | MOVES | (SUMS if one.collective in SUMMING else 0)
+        for name, one in TABLE.items()
+        if one.collective and one.half in {"", "start"}
+    },
+}
+"""What the node of an opcode is."""
+
+_PRODUCT = lazy_pattern(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
+_NO_PRODUCT = lazy_pattern(
+    r"topk|partialreduce|sort|threefry|rng|random|callback|norm|softmax|quantize|transpose|cast|act_lu|dropout|barrier|padtostatic"
+    r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|prefix|permut|rope|host_execute|resize|nccl|nvshmem|allocate",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def is_computing(target: str) -> bool:
+    """Whether custom calls of a target are products: not those that mark, move, sort, normalise or draw numbers."""
+    return not is_marker(target) and (_PRODUCT.search(target) is not None or not _NO_PRODUCT.search(target))
+
+
+# -- values -----------------------------------------------------------------------------------------------------------------
 
 
 class Parts:
@@ -109,6 +161,26 @@ class CallFrame:
             return value
         return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
 
+    def operand(self, row: int, number: int) -> Value:
+        """The value of one operand of a row that was read."""
+        source = self.view.operand_rows(row)[number]
+        value = self.values[source] if source is not None else None
+        if self.view.has_only_names(row):
+            return value
+        return ValueGraph.element(value, self.view.operands(row)[number].path)
+
+    def operands(self, row: int) -> list[Value]:
+        """The values of all operands; of those that are printed as names alone without what is not defined."""
+        view, values = self.view, self.values
+        if view.has_only_names(row):
+            return [values[source] for source in view.operand_rows(row) if source is not None]
+        return [self.operand(row, number) for number in range(len(view.operand_rows(row)))]
+
+    def sources(self, row: int) -> Sequence[int | None]:
+        """The row that defines each of `operands`."""
+        rows = self.view.operand_rows(row)
+        return [source for source in rows if source is not None] if self.view.has_only_names(row) else rows
+
 
 class ValueGraph:
     """The nodes of a step by number: the nodes that each is made of, what it is, and the call and row that make it.
@@ -125,9 +197,46 @@ class ValueGraph:
         self.frames_by_name: dict[str, list[CallFrame]] = {}
         self.is_ordered = True
         self.is_whole = True
+        self._joined: dict[int, tuple[Value, int]] = {}
 
     def __len__(self) -> int:
         return len(self.operands)
+
+    def new(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
+        """A new node that a row of a call makes."""
+        node = len(self.operands)
+        self.operands.append(made_of)
+        self.kinds.append(kind)
+        self.frame_of.append(frame.number)
+        self.row_of.append(row)
+        return node
+
+    def new_inputs(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
+        """New nodes for the arrays of an input."""
+        if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
+            return tuple([self.new_inputs(frame, row, element, nesting + 1) for element in shape.elements])
+        return self.new(frame, row, [], PARAMETER)
+
+    def add_whole(self, frame: CallFrame, value: Value, made_of: list[int], row: int | None) -> None:
+        """Adds the nodes of a value that is used as a whole; `row` is where it comes from, else that which the frame reads."""
+        if isinstance(value, int):
+            made_of.append(value)
+            return
+        nodes = nodes_in(value)
+        if len(nodes) <= MAX_JOINED:
+            made_of += nodes
+            return
+        known = self._joined.get(id(value))
+        if known is None:
+            known = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
+        made_of.append(known[1])
+
+    def made_of(self, frame: CallFrame, row: int) -> list[int]:
+        """The nodes of all operands of a row."""
+        found: list[int] = []
+        for value, source in zip(frame.operands(row), frame.sources(row), strict=True):
+            self.add_whole(frame, value, found, source)
+        return found
 
     def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
         """The nodes of a call that is made from a template."""

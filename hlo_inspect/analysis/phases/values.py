@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates, are_nodes
-from hlo_inspect.analysis.phases.meetings import Meetings
-from hlo_inspect.analysis.phases.nodes import Nodes
-from hlo_inspect.analysis.phases.products import KINDS, is_computing
 from hlo_inspect.analysis.phases.value_graph import (
     COLLECTIVE,
+    KINDS,
     MOVES,
     PRODUCT,
     BodyTemplate,
@@ -18,8 +16,10 @@ from hlo_inspect.analysis.phases.value_graph import (
     Parts,
     Value,
     ValueGraph,
+    is_computing,
     nodes_in,
 )
+from hlo_inspect.analysis.slices import rendezvous
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import ArrayShape
@@ -39,14 +39,14 @@ def read_values(views: Views, computation: str) -> ValueGraph:
 class _ValueReader:
     def __init__(self, views: Views) -> None:
         self.graph = ValueGraph()
-        self._nodes = Nodes(self.graph)
         self._views = views
         self._templates = BodyTemplates(views.fingerprints)
         self._left = MAX_COPIES * views.row_count + 1000
         self._stack: list[CallFrame] = []
         self._open_names: set[str] = set()
         self._targets: dict[str, tuple[bool, bool]] = {}
-        self._meetings = Meetings()
+        self._sends: dict[str, int] = {}  # the nodes of sends and recvs, by the name of the place where they meet
+        self._receives: list[tuple[str, int]] = []
 
     def read(self, computation: str) -> None:
         self._enter(computation, None, None)
@@ -54,7 +54,7 @@ class _ValueReader:
             frame = self._stack[-1]
             if self._advance(frame):
                 self._leave(frame)
-        self._meetings.join(self.graph)
+        self._join_sends()
 
     # -- calls ----------------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class _ValueReader:
                 if type(value) is int:
                     made_of.append(value)
                 elif value is not None and source is not None:
-                    self._nodes.add_whole(frame, value, made_of, source)
+                    self.graph.add_whole(frame, value, made_of, source)
             values[row] = len(all_operands)
             all_operands.append(made_of)
             kinds.append(KINDS.get(opcode, 0))
@@ -167,13 +167,13 @@ class _ValueReader:
 
     def _opaque(self, frame: CallFrame, row: int) -> Value:
         """One node for a call that is not read."""
-        return self._nodes.new(frame, row, self._nodes.operands(frame, row))
+        return self.graph.new(frame, row, self.graph.made_of(frame, row))
 
     # -- what only hands on ---------------------------------------------------------------------------------------------
 
     def _parameter(self, frame: CallFrame, row: int) -> Value:
         if frame.arguments is None:
-            return self._nodes.leaves(frame, row, frame.view.shapes[row])
+            return self.graph.new_inputs(frame, row, frame.view.shapes[row])
         number = frame.view.parameter_number(row)
         return frame.arguments[number] if number is not None and number < len(frame.arguments) else None
 
@@ -181,21 +181,21 @@ class _ValueReader:
         view = frame.view
         if not view.operand_rows(row):
             return None
-        whole, number = self._nodes.argument(frame, row, 0), view.element_number(row)
+        whole, number = frame.operand(row, 0), view.element_number(row)
         if not isinstance(whole, tuple):
             return whole
         return whole[number] if number is not None and number < len(whole) else None
 
     def _tuple(self, frame: CallFrame, row: int) -> Value:
-        return tuple(self._nodes.arguments(frame, row))
+        return tuple(frame.operands(row))
 
     def _first(self, frame: CallFrame, row: int) -> Value:
         """The operand; of several a tuple of them."""
-        values = self._nodes.arguments(frame, row)
+        values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 
     def _only_first(self, frame: CallFrame, row: int) -> Value:
-        return self._nodes.argument(frame, row, 0) if frame.view.operand_rows(row) else None
+        return frame.operand(row, 0) if frame.view.operand_rows(row) else None
 
     def _nothing(self, frame: CallFrame, row: int) -> Value:
         return None
@@ -215,7 +215,7 @@ class _ValueReader:
         names = [one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}]
         if not names:
             return self._plain(frame, row)
-        arguments = self._nodes.arguments(frame, row)
+        arguments = frame.operands(row)
         copied = self._copy(names[0], arguments, (frame.number, row))
         if copied is None:
             frame.pending = [(names[0], arguments)]
@@ -229,9 +229,9 @@ class _ValueReader:
         if not body:
             return self._plain(frame, row)
         if isinstance(initial, tuple):
-            state: Value = tuple([self._nodes.new(frame, row, nodes_in(value), MOVES) for value in initial])
+            state: Value = tuple([self.graph.new(frame, row, nodes_in(value), MOVES) for value in initial])
         else:
-            state = self._nodes.new(frame, row, nodes_in(initial), MOVES)
+            state = self.graph.new(frame, row, nodes_in(initial), MOVES)
         frame.pending = [(body[0], (state,))]
         return state
 
@@ -246,12 +246,12 @@ class _ValueReader:
             return
         for one in nodes_in(state):
             found: list[int] = []
-            self._nodes.add_whole(self._stack[-1], result, found, None)
+            self.graph.add_whole(self._stack[-1], result, found, None)
             operands[one] += found
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
         names = [(one.attribute, one.name) for one in frame.view.called_at(row) if one.role == "branch"]
-        arguments = self._nodes.arguments(frame, row)
+        arguments = frame.operands(row)
         if not names or len(arguments) != len(names) + 1:
             return self._plain(frame, row)
         frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
@@ -259,22 +259,22 @@ class _ValueReader:
 
     def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
         """One of the values of branches, which depends on the condition too."""
-        chosen = nodes_in(self._nodes.argument(frame, row, 0))
+        chosen = nodes_in(frame.operand(row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
         if len(tuples) == len(results) and len({len(one) for one in tuples}) == 1:
             return tuple(
                 [
-                    self._nodes.new(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
+                    self.graph.new(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
                     for ones in zip(*tuples, strict=True)
                 ]
             )
-        return self._nodes.new(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
+        return self.graph.new(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
 
     # -- operations -----------------------------------------------------------------------------------------------------
 
     def _plain(self, frame: CallFrame, row: int) -> Value:
         """An operation on whole operands."""
-        return self._nodes.new(frame, row, self._nodes.operands(frame, row), KINDS.get(frame.view.opcodes[row], 0))
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), KINDS.get(frame.view.opcodes[row], 0))
 
     def _in_parts(self, frame: CallFrame, row: int) -> Value:
         """An operation element by element, part by part where its operands are in the same parts."""
@@ -291,7 +291,7 @@ class _ValueReader:
                 return self._plain(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         if not parts:
-            return self._nodes.new(frame, row, made_of, kind)
+            return self.graph.new(frame, row, made_of, kind)
         first, size = parts[0], sum(len(one.nodes) for one in parts)
         shape = view.shapes[row]
         fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
@@ -299,28 +299,28 @@ class _ValueReader:
             return self._plain(frame, row)
         self._left -= size
         nodes = [
-            self._nodes.new(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)
+            self.graph.new(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)
         ]
         return Parts(first.starts, nodes, first.stop)
 
     def _concatenate(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
-        values = self._nodes.arguments(frame, row)
+        values = frame.operands(row)
         shape, instruction = view.shapes[row], view.instruction_at(row)
         if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
             return self._plain(frame, row)
         if instruction.attr("dimensions") != (0,):
             return self._plain(frame, row)
         starts, nodes, start = [], [], 0
-        for number, (value, source) in enumerate(zip(values, self._nodes.sources(frame, row), strict=True)):
+        for number, (value, source) in enumerate(zip(values, frame.sources(row), strict=True)):
             operand = view.operand_shape(row, number)
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
                 return self._plain(frame, row)
             made_of: list[int] = []
-            self._nodes.add_whole(frame, value, made_of, source)
+            self.graph.add_whole(frame, value, made_of, source)
             starts.append(start)
-            nodes.append(self._nodes.new(frame, row, made_of, MOVES))
+            nodes.append(self.graph.new(frame, row, made_of, MOVES))
             start += size
         return Parts(starts, nodes, start)
 
@@ -331,12 +331,12 @@ class _ValueReader:
         if not isinstance(whole, Parts) or not ranges:
             return self._plain(frame, row)
         low, high = ranges[0].start, ranges[0].limit
-        return self._nodes.new(frame, row, whole.within(low, high), MOVES)
+        return self.graph.new(frame, row, whole.within(low, high), MOVES)
 
     def _join(self, frame: CallFrame, row: int, parts: Parts) -> int:
         """One node for all parts of an array."""
         if parts.joined is None:
-            parts.joined = self._nodes.new(frame, row, list(parts.nodes), MOVES)
+            parts.joined = self.graph.new(frame, row, list(parts.nodes), MOVES)
         return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
@@ -347,15 +347,15 @@ class _ValueReader:
             return self._call(frame, row)
         if len(view.operand_rows(row)) == 1:
             return self._in_parts(frame, row)
-        values = self._nodes.arguments(frame, row)
+        values = frame.operands(row)
         if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
             return self._plain(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         nodes: list[Value] = []
-        for value, source in zip(values, self._nodes.sources(frame, row), strict=True):
+        for value, source in zip(values, frame.sources(row), strict=True):
             made_of: list[int] = []
-            self._nodes.add_whole(frame, value, made_of, source)
-            nodes.append(self._nodes.new(frame, row, made_of, kind))
+            self.graph.add_whole(frame, value, made_of, source)
+            nodes.append(self.graph.new(frame, row, made_of, kind))
         return tuple(nodes)
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
@@ -366,20 +366,29 @@ class _ValueReader:
             known = self._targets[target] = (is_marker(target), is_computing(target))
         if known[0] and frame.view.operand_rows(row):
             return self._first(frame, row)
-        return self._nodes.new(frame, row, self._nodes.operands(frame, row), PRODUCT if known[1] else 0)
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if known[1] else 0)
 
-    # -- send and recv --------------------------------------------------------------------------------------------------
+    # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
 
     def _send(self, frame: CallFrame, row: int) -> Value:
-        value = self._only_first(frame, row)
-        node = self._nodes.new(frame, row, nodes_in(value), COLLECTIVE | MOVES)
-        self._meetings.send(frame.view, row, node)
+        node = self.graph.new(frame, row, nodes_in(self._only_first(frame, row)), COLLECTIVE | MOVES)
+        meeting = rendezvous(frame.view.instruction_at(row))
+        if meeting:
+            self._sends[meeting] = node
         return node
 
     def _recv(self, frame: CallFrame, row: int) -> Value:
-        node = self._nodes.new(frame, row, [], COLLECTIVE | MOVES)
-        self._meetings.receive(frame.view, row, node)
+        node = self.graph.new(frame, row, [], COLLECTIVE | MOVES)
+        self._receives.append((rendezvous(frame.view.instruction_at(row)), node))
         return node
+
+    def _join_sends(self) -> None:
+        """Makes what is received of what is sent."""
+        for meeting, node in self._receives:
+            sent = self._sends.get(meeting)
+            if sent is not None:
+                self.graph.operands[node].append(sent)
+                self.graph.is_ordered = self.graph.is_ordered and sent < node
 
 
 _ENDS = tuple(name for name, one in TABLE.items() if one.half in {"update", "done"})

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo_inspect.analysis.cost.contraction import (
+from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
+from hlo_inspect.analysis.cost.work import (
     MAX_KERNEL,
     convolution,
     dot,
     ragged_dot,
     valid_positions,
 )
-from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.hlo.values import WindowDimension
 from tests.analysis.cost.small import operation
 

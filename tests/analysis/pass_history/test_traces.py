@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.pass_history.state import Followed
-from hlo_inspect.analysis.pass_history.traces import PassTrace, Traces
+from hlo_inspect.analysis.pass_history import Followed, PassTrace, Traces
 
 
 def one(

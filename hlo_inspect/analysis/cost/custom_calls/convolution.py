@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.cost.contraction import convolution_flops
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, config_of, matmul_cost, plain_cost
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, elements
+from hlo_inspect.analysis.cost.work import convolution_flops
 
 _NORM_FORWARD = 7
 """FLOPs an element: its share of mean and variance (4), times the reciprocal deviation, times the scale, plus the bias."""

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hlo_inspect.analysis.cost.contraction import dot_flops
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, config_of, matmul_cost, whole
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
+from hlo_inspect.analysis.cost.work import dot_flops
 from hlo_inspect.hlo.shapes import ArrayShape
 
 
