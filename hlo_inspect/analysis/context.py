@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
     from hlo_inspect.analysis.memory.platforms import PlatformName
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
-    from hlo_inspect.analysis.memory.sidecar_figures import StatedFigure
-    from hlo_inspect.analysis.memory.sidecars import Sidecars
+    from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
     from hlo_inspect.analysis.mesh import Mesh
     from hlo_inspect.analysis.optimizer.overview import Overview
     from hlo_inspect.analysis.parameters import Interface
@@ -351,7 +350,7 @@ class Context:
     @cached_property
     def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
         from hlo_inspect.analysis.memory.program_memory import find_program_memory
-        from hlo_inspect.analysis.memory.sidecar_figures import with_stated
+        from hlo_inspect.analysis.memory.sidecars import with_stated
 
         computed = find_program_memory(self.module, self.views, self.interface, self._platform)
         return with_stated(computed, self.sidecars)

@@ -160,7 +160,7 @@ class OnMachine:
         if self.kernel_times is None or self.timelines is None:
             return None
         from hlo_inspect.analysis.cost.roofline import Seconds
-        from hlo_inspect.analysis.time.collective_totals import ALL
+        from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
 
         of, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
@@ -179,8 +179,8 @@ class OnMachine:
     def collective_times(self) -> list[CollectiveTime]:
         """The time of one run of each of `collectives`; nothing without a profile."""
         from hlo_inspect.analysis.mesh_axes import most_named
-        from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
         from hlo_inspect.analysis.time.collective_times import collective_times
+        from hlo_inspect.analysis.time.placement import CollectiveGroups
 
         if self.profile is None:
             return []
@@ -190,8 +190,8 @@ class OnMachine:
 
     @cached_property
     def collective_seconds(self) -> dict[str, Seconds]:
-        """The least time of all collectives of one run, together (`collective_totals.ALL`) and by level of links."""
-        from hlo_inspect.analysis.time.collective_totals import collective_seconds
+        """The least time of all collectives of one run, together (`collective_times.ALL`) and by level of links."""
+        from hlo_inspect.analysis.time.collective_times import collective_seconds
 
         if not self.collective_times:
             return {}

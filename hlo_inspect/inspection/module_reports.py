@@ -181,8 +181,7 @@ def _machine(
         return None
     from hlo_inspect.analysis.hardware import load_profile
     from hlo_inspect.analysis.time.placement import given_placement
-    from hlo_inspect.analysis.time.profiles import AskedMachine
-    from hlo_inspect.analysis.time.what_if import given_change
+    from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
 
     placement = given_placement(topology, devices_per_node)
     return AskedMachine(tuple(map(load_profile, profiles)), tuple(map(given_change, changes)), placement)

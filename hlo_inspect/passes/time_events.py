@@ -9,7 +9,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.event_descriptions import described_events
+from hlo_inspect.passes.timeline_table import described_events
 from hlo_inspect.report.model import Column, Section, Table
 
 

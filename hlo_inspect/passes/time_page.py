@@ -8,7 +8,7 @@ from dataclasses import replace
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler_cycles, compiler_seconds, sum_of
-from hlo_inspect.analysis.time.what_if import bottleneck
+from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.link_table import link_table
 from hlo_inspect.passes.time_comparison import comparison

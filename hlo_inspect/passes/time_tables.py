@@ -16,9 +16,9 @@ from hlo_inspect.analysis.cost.labels import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
-from hlo_inspect.analysis.time.resources import resource_seconds
 from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import Timelines
+from hlo_inspect.analysis.time.utilization import resource_seconds
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site

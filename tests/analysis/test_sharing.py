@@ -26,7 +26,7 @@ from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.memory.moving_fusions import MovingFusions
+from hlo_inspect.analysis.memory.parameter_relations import MovingFusions
 from hlo_inspect.analysis.phases import facts, rules
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates
 from hlo_inspect.analysis.phases.facts import StepFacts

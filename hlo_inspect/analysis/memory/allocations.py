@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.memory.buffers import Buffers
-from hlo_inspect.analysis.memory.live_ranges import LiveRanges
-from hlo_inspect.analysis.memory.occupancy import Occupancy
+from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.schedule import Schedule
-from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
 
@@ -281,3 +279,92 @@ def _between(start: int, end: int) -> tuple[int, int]:
     that time. Two ranges are at odds where these overlap.
     """
     return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)
+
+
+def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignment: int, space: int) -> int:
+    """The heap and the tables of tuples, end to end, each at the next multiple of the alignment
+    (`BufferAssignment::CombineTempAllocations`).
+
+    The order decides how the last one is rounded. Tables come in the order in which they are assigned, the heap after them,
+    then `thread_local` allocations of what is applied to elements; `std::partition` moves what is temporary behind the rest.
+    """
+    sizes: list[int | None] = [
+        one.bytes if one.kind == "temporary" and one.space == space else None for one in assignment.allocations
+    ]
+    if space in assignment.heaps:
+        sizes.append(heap)
+    total = 0
+    for size in partitioned([*sizes, *[None] * thread_local]):
+        total = -(-total // alignment) * alignment + size
+    return total
+
+
+def partitioned(sizes: list[int | None]) -> list[int]:
+    """The sizes in the order in which `std::partition` of libstdc++ leaves them behind the others."""
+    first, last = 0, len(sizes)
+    while True:
+        while first != last and sizes[first] is None:
+            first += 1
+        if first == last:
+            break
+        last -= 1
+        while first != last and sizes[last] is not None:
+            last -= 1
+        if first == last:
+            break
+        sizes[first], sizes[last] = sizes[last], sizes[first]
+        first += 1
+    return [size for size in sizes[first:] if size is not None]
+
+
+class Occupancy:
+    """Allocations by number, and the spans of time in which each is taken: a tree over the times whose nodes hold sets of
+    allocations as bits of an integer. Taking a span and asking for one are of logarithmic time.
+    """
+
+    def __init__(self, times: int) -> None:
+        self._leaves = 1 << max(1, times - 1).bit_length()
+        self._covering = [0] * (2 * self._leaves)
+        self._within = [0] * (2 * self._leaves)
+
+    def take(self, start: int, end: int, allocation: int) -> None:
+        """Takes an allocation from `start` to before `end`."""
+        bit = 1 << allocation
+        low, high = start + self._leaves, end + self._leaves
+        covering, within = self._covering, self._within
+        while low < high:
+            if low & 1:
+                covering[low] |= bit
+                within[low] |= bit
+                low += 1
+            if high & 1:
+                high -= 1
+                covering[high] |= bit
+                within[high] |= bit
+            low >>= 1
+            high >>= 1
+        for leaf in (start + self._leaves, end - 1 + self._leaves):
+            node = leaf
+            while node:
+                within[node] |= bit
+                node >>= 1
+
+    def free(self, wanted: int, start: int, end: int) -> int:
+        """Which of the `wanted` allocations are free at all times from `start` to before `end`; all are bits."""
+        covering, within = self._covering, self._within
+        for leaf in (start + self._leaves, end - 1 + self._leaves):
+            node = leaf
+            while node and wanted:
+                wanted &= ~covering[node]
+                node >>= 1
+        low, high = start + self._leaves, end + self._leaves
+        while low < high and wanted:
+            if low & 1:
+                wanted &= ~within[low]
+                low += 1
+            if high & 1:
+                high -= 1
+                wanted &= ~within[high]
+            low >>= 1
+            high >>= 1
+        return wanted

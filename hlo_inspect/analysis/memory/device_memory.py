@@ -8,22 +8,19 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.canonical.order import operands_first
-from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign
+from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
 from hlo_inspect.analysis.memory.buffers import Buffers, find_buffers
-from hlo_inspect.analysis.memory.heap import Trace, simulate
+from hlo_inspect.analysis.memory.heap import Trace, simulate, simulate_preset
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.memory.live_ranges import LiveRanges, clip_shared, find_live_ranges
+from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses, clip_shared, find_live_ranges
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, PRESET_SPACES, Platform
 from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
-from hlo_inspect.analysis.memory.preset_heap import simulate_preset
 from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.sizes import Sizes
-from hlo_inspect.analysis.memory.temporaries import temporary_bytes
 from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
-from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex

@@ -1,20 +1,21 @@
-"""From when to when each value is live.
+"""Where values are used, and from when to when each is live.
 
-Follows `HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers` (xla/hlo/utils/hlo_live_range.cc).
+Follows `HloValue::ComputeUses` (xla/service/hlo_value.cc), and `HloLiveRange::CalculateBufferStartEndMap` and
+`NormalizeAliasedBuffers` (xla/hlo/utils/hlo_live_range.cc).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
 
 _READS_TABLE = frozenset({"get-tuple-element", "copy"})
-_READS_NOTHING = frozenset({"tuple", "domain", "call"})
-"""`MayUseOperandValue`; a call counts by what its computation does."""
+_READS_NOTHING = frozenset({"tuple", "domain"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
     """By time the last time at which the whole result is read, and at which only its top level is."""
     whole, table = [-1] * (schedule.end + 1), [-1] * (schedule.end + 1)  # the last is that of a missing operand
     for time, opcode in enumerate(schedule.opcodes):
-        if opcode in _READS_NOTHING:
+        if opcode in _READS_NOTHING or opcode == "call":  # a call counts by what its computation does
             continue
         if opcode in _READS_TABLE:
             for operand in schedule.operands[time]:
@@ -119,3 +120,55 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
         for one, following in pairwise(order):
             ends[following] = max(ends[one], ends[following])
             ends[one] = min(ends[one], starts[following])
+
+
+class Uses:
+    """The uses of the values of a program, each found when it is first asked for."""
+
+    def __init__(self, schedule: Schedule, values: Values) -> None:
+        self._schedule = schedule
+        self._values = values
+        self._known: dict[int, list[int]] = {}
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """By time the times of what uses the result, each once."""
+        users: list[list[int]] = [[] for _ in range(self._schedule.end + 1)]
+        for time, operands in enumerate(self._schedule.operands):
+            for operand in operands:
+                if not users[operand] or users[operand][-1] != time:
+                    users[operand].append(time)
+        return users
+
+    @cached_property
+    def positions(self) -> list[list[tuple[int, int]]]:
+        """By value the times of the results in which it stands, and its place in each."""
+        positions: list[list[tuple[int, int]]] = [[] for _ in self._values.times]
+        for time, result in enumerate(self._values.results):
+            if isinstance(result, int):
+                positions[result].append((time, 0))
+            else:
+                for place, value in enumerate(result):
+                    positions[value].append((time, place))
+        return positions
+
+    def of(self, value: int) -> list[int]:
+        """The times at which a value is used. An instruction that only passes it on uses it where it is the root of its
+        computation.
+        """
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self._find(value)
+        return known
+
+    def _find(self, value: int) -> list[int]:
+        schedule, positions = self._schedule, self.positions[value]
+        standing = {time for time, _ in positions}
+        uses: set[int] = set()
+        for time, place in positions:
+            for user in self.users[time]:
+                opcode = schedule.opcodes[user]
+                reads = opcode not in _READS_NOTHING and (place == 0 or opcode not in _READS_TABLE)
+                if reads or (schedule.run_at[user].root == user and user in standing):
+                    uses.add(user)
+        return sorted(uses)

@@ -11,10 +11,10 @@ from functools import cached_property
 
 from hlo_inspect.analysis.memory.gpu_overwriting import GpuHints
 from hlo_inspect.analysis.memory.in_place import InPlace
+from hlo_inspect.analysis.memory.live_ranges import Uses
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
-from hlo_inspect.analysis.memory.uses import Uses
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Computation

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.moving_fusions import MovingFusions
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED, Frames, may_come_from_before
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.rows import HeadColumn
+from hlo_inspect.hlo.shapes import ArrayShape
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
 
@@ -45,6 +46,9 @@ _FOLLOWED = _OF_FIRST_OPERAND.union(_RESULT_OF_START)
 
 _JOINED_SLICES = "ConcatBitcast"
 """A custom call of TPU: slices of one array that were copied one by one stand together again."""
+
+_MOVING = UNCHANGED - {"all-gather", "copy-done", "copy-start", "opt-barrier"}
+"""What has one operand, an array."""
 
 ArrayPlace = tuple[str, int, Index]
 """A computation, a row of it, and an index into the result of that row."""
@@ -208,6 +212,62 @@ class ParameterRelations:
         if frames.opcode(place) != "broadcast":
             return False
         return frames.size(place) == frames.size(frames.operand(place, 0) or place)
+
+
+# -- fusions ----------------------------------------------------------------------------------------------------------------
+
+
+class Moved(NamedTuple):
+    """The row that a result is, its opcode, and the opcodes by which it is moved, the first one first."""
+
+    row: int
+    opcode: str
+    opcodes: tuple[str, ...]
+
+
+_UNKNOWN = Moved(-1, "", ())
+
+
+class MovingFusions:
+    """Fusions that only move what one row of them is: convert it, transpose it, copy it. Most of a program's fusions that a way
+    from an array to a parameter goes through are of this kind.
+
+    The rows that move it stand below each other, each with the one above as its operand, so that the heads tell what is done.
+    That is found once for all computations that have the same heads.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[HeadColumn, Moved | None] = {}
+
+    def of(self, fused: Computation) -> Moved | None:
+        """What a computation returns that is run by a fusion; `None` where that is not easily found."""
+        rows = fused.rows
+        moved = self._known.get(rows.column, _UNKNOWN)
+        if moved is _UNKNOWN:
+            moved = self._known[rows.column] = _moved(rows.column)
+        if moved is not None and moved.opcodes:
+            names, tails = rows.names, rows.tails
+            for row in range(moved.row, moved.row + len(moved.opcodes)):
+                operand = f"{names[row]})"
+                if not tails[row + 1].startswith(operand, 1 if tails[row + 1].startswith("%") else 0):
+                    return None
+        return moved
+
+
+def _moved(rows: HeadColumn) -> Moved | None:
+    """What is returned where each row that moves something has the one above as its operand."""
+    if len(rows.marked) != 1:
+        return None
+    row = root = min(rows.marked)
+    while row >= 0 and rows.opcodes[row] in _MOVING:
+        shape = rows.shapes[row]
+        if not isinstance(shape, ArrayShape) or (rows.opcodes[row] == "convert" and shape.dtype[:1] in {"s", "u"}):
+            return None  # whether a conversion to integers changes values depends on what is converted
+        row -= 1
+    return Moved(row, rows.opcodes[row], tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None
+
+
+# -- gradients and new values -----------------------------------------------------------------------------------------------
 
 
 def made_arrays(interface: Interface, overview: Overview | None, views: Views, entry: str) -> dict[ArrayPlace, Relation]:

@@ -7,18 +7,19 @@ NVIDIA's GPUs, hops and colours of rings on a torus. Where the profile lacks a f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective, wire_bytes
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
-from hlo_inspect.analysis.time.links import PERMUTE
+from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, Way, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
-from hlo_inspect.analysis.time.placement import Placement
+from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.analysis.time.torus_links import TorusLinks
-from hlo_inspect.analysis.time.ways import NOTHING_SENT, UnknownTimeError, Way, with_model
 from hlo_inspect.errors import UsageError
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
@@ -142,3 +143,30 @@ def _received(collective: Collective) -> int | None:
         return None
     operand = {"all-gather": result // transfer.slices, "reduce-scatter": result * transfer.slices}.get(transfer.kind, result)
     return wire_bytes(transfer.kind, operand, transfer.slices)
+
+
+_OF_A_SECOND = 10**18
+"""Sums over runs are of whole attoseconds, as they are for all other figures of one run."""
+
+ALL = ""
+
+
+def collective_seconds(
+    collectives: Sequence[Collective], times: Sequence[CollectiveTime], graph: CallGraph
+) -> dict[str, Seconds]:
+    """The least time of the collectives of one run, each alone: of all together (`ALL`) and on each level of links. Data that
+    comes from another slice is what that one sends, and counts there.
+    """
+    own: defaultdict[str, dict[str, Bounds]] = defaultdict(dict)
+    unknown = []
+    for collective, time in zip(collectives, times, strict=True):
+        if time.bound_s is None:
+            unknown.append(time.reason)
+        if collective.transfer is not None and collective.kind != "send":
+            continue
+        figures = own[collective.start.computation.name]
+        for level, seconds in ((ALL, time.bound_s or 0.0), *time.levels):
+            figures[level] = figures.get(level, NOTHING).plus(Bounds.exactly(round(seconds * _OF_A_SECOND)))
+    missing = f"{len(unknown)} of {len(times)} collectives have no bound: {unknown[0]}" if unknown else ""
+    found = {ALL: NOTHING} | graph.bounds(own)
+    return {level: Seconds(amount.least / _OF_A_SECOND, amount.reason or missing) for level, amount in found.items()}

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time import nccl
-from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
-from hlo_inspect.analysis.time.links import PERMUTE, between_nodes, bus_factor, within_node
-from hlo_inspect.analysis.time.placement import Placement, Spread
-from hlo_inspect.analysis.time.ways import UnknownTimeError, Way, known, no_model, slowest, with_model
+from hlo_inspect.analysis.time.links import (
+    PERMUTE,
+    Way,
+    between_nodes,
+    bus_factor,
+    known,
+    no_model,
+    slowest,
+    with_model,
+    within_node,
+)
+from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, Spread, UnknownTimeError
 
 NVIDIA = "NVIDIA"
 """The maker whose GPUs send by NCCL."""

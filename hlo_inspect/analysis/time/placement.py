@@ -15,13 +15,19 @@ from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
 
-from hlo_inspect.analysis.mesh import Run, runs_of
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
+from hlo_inspect.analysis.mesh import Run, device_groups, runs_of
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.device_groups import MAX_DEVICES, Groups
+from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TOPOLOGY = lazy_pattern(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)
 MAX_AXES = 6
+
+
+class UnknownTimeError(Exception):
+    """Why the time of a collective is not known."""
 
 
 class Spread(NamedTuple):
@@ -145,3 +151,41 @@ def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
     low = [side for side in range(1, math.isqrt(devices) + 1) if devices % side == 0]
     fitting = (side for side in {*low, *(devices // side for side in low)} if side <= sizes[0])
     return {(side, *rest) for side in fitting for rest in _boxes(devices // side, sizes[1:])}
+
+
+class CollectiveGroups:
+    """The groups and pairs of collectives; `UnknownTimeError` where the text does not tell them, and once they name more than
+    `most` devices in all.
+    """
+
+    def __init__(self, counts: DeviceCounts, most: int) -> None:
+        self.counts = counts
+        self._most = most
+        self._spreads: dict[object, set[Spread]] = {}
+        self._ids = 0
+
+    def listed(self, collective: Collective) -> Groups:
+        """The groups, each a list of devices. They are written out each time."""
+        groups = collective.groups
+        self._ids += groups.count if isinstance(groups, DeviceGroups) and groups.count else self.counts.of_slice or 0
+        if self._ids > self._most:
+            raise UnknownTimeError(f"the groups of the module name devices more than {self._most:,} times")
+        try:
+            listed = groups.groups if isinstance(groups, DeviceGroups) else ()
+            return device_groups(listed, collective.mode, self.counts)
+        except DeviceListError as error:
+            raise UnknownTimeError(str(error)) from error
+
+    def spreads(self, collective: Collective, placement: Placement, per_node: int) -> set[Spread]:
+        """How the groups lie over nodes of so many devices."""
+        key = (collective.groups, collective.mode, placement, per_node)
+        if key not in self._spreads:
+            self._spreads[key] = spreads(self.listed(collective), placement, per_node)
+        return self._spreads[key]
+
+    def pairs(self, collective: Collective) -> list[tuple[int, int]]:
+        """Who sends to whom, without those that send to themselves."""
+        if not isinstance(collective.pairs, DevicePairs):
+            raise UnknownTimeError("the text does not say which device sends to which")
+        step = (self.counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1
+        return [(source * step, target * step) for source, target in collective.pairs.pairs if source != target]

@@ -8,10 +8,18 @@ from fractions import Fraction
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.collective_groups import CollectiveGroups
-from hlo_inspect.analysis.time.links import TorusAxis, along_torus, hops, most_crowded, torus_axes
-from hlo_inspect.analysis.time.placement import Placement, Spread, best_shapes, extents
-from hlo_inspect.analysis.time.ways import UnknownTimeError, Way, known, slowest, with_model
+from hlo_inspect.analysis.time.links import (
+    TorusAxis,
+    Way,
+    along_torus,
+    hops,
+    known,
+    most_crowded,
+    slowest,
+    torus_axes,
+    with_model,
+)
+from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, Spread, UnknownTimeError, best_shapes, extents
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"

@@ -1,20 +1,67 @@
-"""The share of a device's peak that a step can reach at most: model FLOPs utilization (MFU).
+"""How busy each resource of a machine is in one run of a program, which of them binds, and the share of the device's peak that
+the run can reach at most: model FLOPs utilization (MFU).
 
-Counted are the FLOPs that a model needs: matrix multiplications without those that are computed again for the backward pass,
+Of MFU those FLOPs count that a model needs: matrix multiplications without those that are computed again for the backward pass,
 and of attention what static masks let through; as in appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022).
 Each at the peak of its unit and type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall, recomputed_of_step
-from hlo_inspect.analysis.cost.figures import FIGURES, MASKED
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.cost.roofline import Seconds, rate
+from hlo_inspect.analysis.cost.roofline import Seconds, engine_times, rate
 from hlo_inspect.analysis.op_names import RECOMPUTE
+from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+from hlo_inspect.analysis.time.timelines import TimedStep
+
+MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK = "matrix unit", "vector unit", "memory", "host link"
+
+
+def resource_seconds(
+    work: Tally,
+    times: KernelTimes,
+    step: TimedStep,
+    collectives: Iterable[tuple[Collective, CollectiveTime]],
+    levels: Mapping[str, Seconds],
+) -> dict[str, Seconds]:
+    """Seconds by resource: units and memory, each level of links, of a torus each axis, and the link to the host."""
+    engines, gap = engine_times(work, times.profile), flops_time(work, times).reason
+    found = {
+        MATRIX_UNIT: Seconds(engines.get("matmul", 0.0) / times.devices, gap),
+        VECTOR_UNIT: Seconds(engines.get("vector", 0.0) / times.devices, gap),
+        MEMORY: bytes_time(work, times),
+    }
+    toruses = {name for name, link in times.profile.links.items() if link.topology == "torus"}
+    found |= {level: time for level, time in levels.items() if level not in (ALL, *toruses)}
+    axes: defaultdict[str, float] = defaultdict(float)
+    for collective, time in collectives:
+        if time.level in toruses:
+            for stream in time.streams:
+                axes[f"{time.level} {stream}" if stream != time.level else stream] += step.site_of(collective).busy
+    busy = {stream: sum(step.timeline.site(at).busy for at in places) for stream, places in _by_stream(step).items()}
+    found |= {axis: Seconds(seconds, levels[ALL].reason) for axis, seconds in axes.items()}
+    found[HOST_LINK] = Seconds(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
+    return {name: time for name, time in found.items() if time.least}
+
+
+def _by_stream(step: TimedStep) -> dict[str, list[tuple[str, int, str]]]:
+    """The places of asynchronous copies by their stream."""
+    places: dict[str, list[tuple[str, int, str]]] = {}
+    for at, streams in step.work.streams.items():
+        for stream in streams:
+            places.setdefault(stream, []).append(at)
+    return places
+
 
 _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
@@ -41,3 +88,25 @@ def utilization_bound(model: Seconds, step: Seconds) -> float | None:
     if model.reason or not step.least:
         return None
     return model.least / step.least
+
+
+class Bottleneck(NamedTuple):
+    """The resource that takes the longest, and how many times faster it has to be until the next one takes as long; `None`
+    where there is no other.
+    """
+
+    resource: str
+    seconds: float
+    next_resource: str | None
+    factor: float | None
+
+
+def bottleneck(busy: Mapping[str, Seconds]) -> Bottleneck | None:
+    """What binds, where each resource is busy at least for so long; `None` where none is."""
+    ordered = sorted(((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda one: (-one[0], one[1]))
+    if not ordered:
+        return None
+    (longest, name), *others = ordered
+    if not others:
+        return Bottleneck(name, longest, None, None)
+    return Bottleneck(name, longest, others[0][1], longest / others[0][0])

@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.allocations import Occupancy, partitioned
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.heap import Interval
 from hlo_inspect.analysis.memory.in_place import InPlace, Pair
-from hlo_inspect.analysis.memory.occupancy import Occupancy
 from hlo_inspect.analysis.memory.packing import pack
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.sizes import Sizes
-from hlo_inspect.analysis.memory.temporaries import partitioned
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.memory.test_schedule_and_ranges import LOOP

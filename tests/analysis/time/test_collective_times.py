@@ -8,8 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import load_profile
-from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.collective_totals import ALL
+from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.errors import UsageError

@@ -12,8 +12,8 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.time.placement import Placement, given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
-from hlo_inspect.analysis.time.what_if import Bottleneck, bottleneck, changed, given_change
+from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, changed, given_change
+from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
