@@ -23,8 +23,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 if TYPE_CHECKING:
     from hlo_inspect.xla_worker import Worker
 
-INSTALL = "pip install 'hlo-inspect[xla]'"
-UPGRADE = "pip install --upgrade 'hlo-inspect[xla]'"
+INSTALL = "pip install jaxlib"
+UPGRADE = "pip install --upgrade jaxlib"
 
 _PLACE = lazy_pattern(r"^was parsing (\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)
 _MLIR_PLACE = lazy_pattern(r"^(?:[A-Z_]+: )?-:(\d{1,18}):(\d{1,18}): error: (.*)$", re.ASCII | re.MULTILINE)

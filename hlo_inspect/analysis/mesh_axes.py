@@ -132,7 +132,7 @@ def require_fit(given: NamedMesh, devices: int | None, module: str) -> None:
     """`UsageError` for a mesh of the user's over another number of devices than the program has."""
     if devices is not None and given.size != devices:
         axes = ",".join(f"{name}={size}" for name, size in given.axes)
-        raise UsageError(f"the mesh {axes} is of {given.size:,} devices, and the module {module} is for {devices:,}")
+        raise UsageError(f"the mesh {axes} has {given.size:,} devices, and the module {module} has {devices:,}")
 
 
 def printed_meshes(collectives: Iterable[Collective], shardings: Iterable[Sharding]) -> list[NamedMesh]:

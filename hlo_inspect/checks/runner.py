@@ -79,7 +79,7 @@ class CheckRun:
 
     def __init__(self, policy: Policy, more: Callable[[Report], Sequence[CheckResult]] | None = None) -> None:
         if not policy.assertions and policy.fail_on is None and more is None:
-            raise UsageError("nothing to check: there are neither assertions nor fail-on")
+            raise UsageError("nothing to check: give --assert, --policy, --fail-on or --baseline with --fail-if")
         self._more = more
         self.refused = 0
         self.failed = 0

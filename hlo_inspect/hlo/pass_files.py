@@ -67,8 +67,8 @@ def compiled_modules(directory: str) -> list[CompiledModule]:
     dumps = modules_of_dump(root)
     found = [module for stems in dumps if (module := _module(stems)).passes]
     if not found:
-        what = f"holds dumps of {len(dumps):,} modules" if dumps else "is a directory without XLA dumps"
-        raise InputError(f"{what}, but no files of passes; {HOW_TO}", Location(directory))
+        what = "no module of this dump directory has files of compiler passes" if dumps else "is a directory without XLA dumps"
+        raise InputError(f"{what}: history reads a file for each pass; {HOW_TO}", Location(directory))
     return found
 
 

@@ -164,7 +164,7 @@ class Source:
                 try:
                     return opener(stream)
                 except ImportError as error:
-                    message = "reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'"
+                    message = "reading .zst needs the extra [zstd]: pip install zstandard"
                     raise MissingExtraError(message, Location(self.name)) from error
         return stream
 

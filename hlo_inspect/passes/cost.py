@@ -89,11 +89,11 @@ class Cost(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     cost, times = context.cost, context.on_machine.kernel_times
-    yield cost_table("cost", "Cost of one run by opcode", "opcode", cost.opcodes, times)
+    yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
     yield by_phase(context)
-    yield cost_table("cost_by_scope", "Cost of one run by scope of the program", "scope", cost.by("scope"), times)
-    yield cost_table("cost_by_source", "Cost of one run by line of source", "source", cost.by("source"), times)
-    yield cost_table("cost_by_fusion_kind", "Cost of one run by kind of fusion", "kind", cost.by("kind"), times)
+    yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
+    yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
+    yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.by("kind"), times)
 
 
 def step_reason(amount: Bounds) -> str:
@@ -140,7 +140,7 @@ def _recomputed(context: Context) -> list[str]:
     if not again or not flops:
         return []
     share, rest = percent(again / flops), flops - again
-    return [f"cost.executed_flops: hardware FLOPs; at least {share} of them are recomputation, at most {rest:,} without it"]
+    return [f"cost.executed_flops: at least {share} of these FLOPs are recomputation; without it there are at most {rest:,}"]
 
 
 def _uncounted(context: Context) -> list[str]:

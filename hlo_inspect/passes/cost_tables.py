@@ -97,4 +97,4 @@ def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Col
 def by_phase(context: Context) -> Table:
     """One row a phase of the training step."""
     cost, times = context.cost, context.on_machine.kernel_times
-    return cost_table("cost_by_phase", "Cost of one run by phase", "phase", cost.by("phase"), times)
+    return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.by("phase"), times)

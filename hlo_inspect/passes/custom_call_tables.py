@@ -51,7 +51,7 @@ def _printed(group: _Group, size: Callable[[Instruction], int | None]) -> int | 
 
 def custom_call_tables(found: Sequence[StepCall]) -> Iterator[Table]:
     """One row a target, what is moved to and from the host, and what is not known."""
-    yield Table.of("custom_calls", "Custom calls of one run by target", _COLUMNS, step_by_target(found))
+    yield Table.of("custom_calls", "Custom calls of one step by target", _COLUMNS, step_by_target(found))
     transfers = [call for call in found if call.call.target in TRANSFERS]
     yield from (table for table in (_transfers(transfers), _unknown_calls(found)) if table.rows)
 

@@ -147,7 +147,7 @@ def _time(context: Context) -> Parts:
     yield Amount(None, "seconds", at_least=least)
     yield f" a step on {profile.name}"
     if found is None:
-        yield f" by {max(alone, key=lambda name: alone[name])} alone; the step: hlo-inspect time"
+        yield f" by {max(alone, key=lambda name: alone[name])} alone; for the step run hlo-inspect time"
         return
     if found.estimate_step.least > least:
         yield ", by the model "
@@ -169,17 +169,16 @@ def _collectives(context: Context) -> Parts:
             yield Amount(sites, "count", "site")
         yield ", "
         yield _amount(everything.operand_bytes, "bytes")
-        yield " in, "
+        yield " of operands, "
         yield _amount(everything.wire_bytes, "bytes")
         yield " sent"
         yield from _axes(context)
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
         if recompute.count.least:
-            yield "; "
-            yield _amount(recompute.count, "count")
-            yield " are recompute ("
+            yield "; recompute "
+            yield _amount(recompute.count, "count", "run")
+            yield ", "
             yield _amount(recompute.wire_bytes, "bytes")
-            yield " sent)"
     elif not context.collectives:
         yield "none before the text ends" if context.module.problems.hold_a_cut else "none"
     if executed.between_slices.count.least:
@@ -228,7 +227,7 @@ def _memory(context: Context) -> Parts:
     if interface.outputs_known and interface.donation_known:
         beside = total(output.shape.bytes for output in interface.outputs if output.alias is None)
         if beside is None or beside:
-            yield ", outputs beside them "
+            yield ", unaliased outputs "
             yield Amount(beside, "bytes")
     yield from _peak_of_memory(context)
 
@@ -247,7 +246,7 @@ def _peak_of_memory(context: Context) -> Parts:
         yield "; peak "
         yield Amount(stated, "bytes")
     elif module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
-        yield "; peak: hlo-inspect memory"
+        yield "; for the peak run hlo-inspect memory"
     else:
         peak = context.memory.figures["peak_bytes"]
         if peak is not None:

@@ -86,7 +86,7 @@ def _tables(context: Context) -> Iterator[Table]:
     name = context.query.name
     if name is not None:
         if device is None:
-            raise UsageError(f"when {name} lives is not known: {context.memory.reason}")
+            raise UsageError(f"the live range of {name} is not known: {context.memory.reason}")
         yield from buffer_tables(context, device, name)
         return
     if device is not None:

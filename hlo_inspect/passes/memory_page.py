@@ -58,7 +58,7 @@ def _without_schedule(memory: ProgramMemory) -> Iterator[str | Amount]:
     yield Amount(figures["output_bytes"], "bytes")
     yield ", of them "
     yield Amount(figures["alias_bytes"], "bytes")
-    yield f" in the place of arguments; the rest is not known: {memory.reason}"
+    yield f" aliased with arguments; the rest is not known: {memory.reason}"
 
 
 def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
@@ -87,7 +87,7 @@ def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:
     words = (
         ("arguments ", "argument_bytes"),
         (" + outputs ", "output_bytes"),
-        (" - outputs in the place of arguments ", "alias_bytes"),
+        (" - aliased outputs ", "alias_bytes"),
         (" + constants ", "constant_bytes"),
         (" + temporaries ", "temp_bytes"),
     )
@@ -98,12 +98,18 @@ def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:
 
 
 def _temporaries(device: DeviceMemory) -> Iterator[str | Amount]:
+    yield "at most "
     yield Amount(device.live_peak_bytes, "bytes")
-    yield " live at most"
+    yield " live at a time"
     if 0 in device.heaps and device.heaps[0].fragmentation:
         yield ", "
         yield Amount(device.heaps[0].fragmentation, "bytes")
         yield " lost to gaps between them"
+    tables = device.temp_bytes - device.heap_bytes
+    if tables > 0:
+        yield ", "
+        yield Amount(tables, "bytes")
+        yield " in tables of tuples"
 
 
 def _peak(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:

@@ -73,12 +73,12 @@ def _buffers(interface: Interface) -> Table:
     tells_donation = interface.known and interface.donation_known
     rows = (
         ("parameters", *_sizes(parameters, interface.known)),
-        ("  donated to an output", *_sizes([p for p in parameters if p.alias], tells_donation)),
-        ("  donated, output open", *_sizes([p for p in parameters if p.donor and not p.alias], tells_donation)),
+        ("  aliased with an output", *_sizes([p for p in parameters if p.alias], tells_donation)),
+        ("  donated, not aliased", *_sizes([p for p in parameters if p.donor and not p.alias], tells_donation)),
         ("  not donated", *_sizes([p for p in parameters if not p.donated], tells_donation)),
-        ("  read by nothing", *_sizes([p for p in parameters if p.unused], interface.known and interface.uses_known)),
+        ("  unused", *_sizes([p for p in parameters if p.unused], interface.known and interface.uses_known)),
         ("outputs", *_sizes(outputs, interface.outputs_known)),
-        ("  in a donated buffer", *_sizes([o for o in outputs if o.alias], interface.outputs_known and tells_donation)),
+        ("  aliased with a parameter", *_sizes([o for o in outputs if o.alias], interface.outputs_known and tells_donation)),
     )
     columns = (Column("buffers"), Column("count", "count"), Column("bytes", "bytes"))
     return Table("buffers", "Entry parameters and outputs", columns, rows, page_rows=0)

@@ -32,7 +32,7 @@ def _tables(context: Context) -> Iterator[Table]:
     if timelines is None:
         raise UsageError(f"there is no timeline: {'; '.join(context.on_machine.profile_choice.notes)}")
     if not timelines.is_scheduled:
-        raise UsageError(f"there is no timeline of {context.module.name}: the text is no schedule")
+        raise UsageError(f"there is no timeline of {context.module.name}: it is not scheduled")
     columns = (
         Column("stream", get=lambda row: row.event.stream),
         Column("event", get=lambda row: row.event.kind),

@@ -29,7 +29,7 @@ SPECS = (
         "what of the collectives nothing hides, by the model",
         absent=_NO_PROFILE,
     ),
-    FactSpec("time.estimate_step_s", "seconds", "time of one run by the model", absent=_NO_PROFILE),
+    FactSpec("time.estimate_step_s", "seconds", "time of one step by the model", absent=_NO_PROFILE),
     FactSpec("time.compiler_cycles", "count", "the compiler's own estimates of one run's kernels", absent=_NO_PROFILE),
     FactSpec("time.mfu_bound", "share", "share of the peak that the model's FLOPs reach at most", absent=_NO_PROFILE),
 )

@@ -82,7 +82,7 @@ def time_headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) 
     else:
         yield HeadlineRow("step", tuple(_range(context, times)))
     binding = tuple(_binding(context, times))
-    yield from [HeadlineRow("binds", binding)] if binding else []
+    yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
 
@@ -116,7 +116,7 @@ def _range(context: Context, times: StepTimes) -> Parts:
     yield "; one after the other "
     yield Amount(sum(one.least for one in alone.values()), "seconds")
     yield from _on(context)
-    yield "; the text is no schedule"
+    yield "; the module is not scheduled"
 
 
 def _of_step(part: Seconds, times: StepTimes) -> Parts:
@@ -183,9 +183,9 @@ def _binding(context: Context, times: StepTimes) -> Parts:
         yield Amount(share, "share")
         yield " of the step by the model)"
     if found.next_resource is not None and found.factor is not None:
-        yield f"; {found.next_resource} from "
+        yield "; at "
         yield Amount(round(found.factor, 2), "number")
-        yield " × its speed on"
+        yield f" × its speed it would be {found.next_resource}"
 
 
 def _compiler(context: Context) -> Parts:

@@ -21,7 +21,7 @@ def render_svg(reports: Iterable[Report], stream: TextIO, options: RenderOptions
     try:
         from pygraphviz import AGraph
     except ImportError as error:
-        message = "--format svg needs the extra graph: pip install 'hlo-inspect[graph]' (--format dot and mermaid need nothing)"
+        message = "--format svg needs the extra [graph]: pip install pygraphviz (--format dot and mermaid need nothing)"
         raise MissingExtraError(message) from error
     for index, picture in enumerate(pictures(reports)):
         if index:

@@ -92,7 +92,7 @@ class TestOutput:
         (old.parent / "two.txt").write_text(TINY.replace("HloModule m", "HloModule m, num_partitions=2"))
         result = shell("hlo-inspect collectives four.txt two.txt --mesh a=4 --format jsonl -o report.json", old.parent)
         assert result.returncode == 2
-        assert "the mesh a=4 is of 4 devices" in result.stderr
+        assert "the mesh a=4 has 4 devices" in result.stderr
         assert (old.read_text(), leftovers(old.parent)) == ("old", [])
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")])

@@ -237,7 +237,7 @@ def test_zstd_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(MissingExtraError) as caught:
         read(zstandard.compress(b"a"))
-    assert str(caught.value) == "<text>: reading .zst needs the package zstandard: pip install 'hlo-inspect[zstd]'"
+    assert str(caught.value) == "<text>: reading .zst needs the extra [zstd]: pip install zstandard"
 
 
 @pytest.mark.usefixtures("piece_bytes")

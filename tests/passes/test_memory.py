@@ -274,7 +274,7 @@ def test_the_life_of_a_parameter_lasts_to_the_end() -> None:
 def test_an_instruction_that_is_not_there() -> None:
     with pytest.raises(hlo_inspect.UsageError, match="g is no instruction of the schedule of m"):
         hlo_inspect.inspect(LIFE, "memory", name="g")
-    with pytest.raises(hlo_inspect.UsageError, match="when a lives is not known: the text is no schedule"):
+    with pytest.raises(hlo_inspect.UsageError, match="the live range of a is not known: the module is not scheduled"):
         hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", name="a")
 
 
@@ -321,4 +321,4 @@ def test_what_is_nothing_is_not_in_the_sum() -> None:
     report = hlo_inspect.inspect(LIFE, "memory")
     lines = {row.label: "".join(part for part in row.parts if isinstance(part, str)) for row in report.headline}
     assert lines["made of"] == "arguments  + outputs  + temporaries "
-    assert lines["temporaries"] == " live at most"
+    assert lines["temporaries"] == "at most  live at a time"

@@ -40,7 +40,7 @@ def test_the_page_says_nothing_of_a_step() -> None:
         Amount(1, "count"),
         " quoted, ",
         Amount(8192, "bytes"),
-        " in, ",
+        " of operands, ",
         Amount(8192, "bytes"),
         " sent",
     )

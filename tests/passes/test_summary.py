@@ -62,12 +62,12 @@ def test_tables() -> None:
     ]
     assert report.table("buffers").rows == (
         ("parameters", 2, 2051),
-        ("  donated to an output", 1, 2048),
-        ("  donated, output open", 0, 0),
+        ("  aliased with an output", 1, 2048),
+        ("  donated, not aliased", 0, 0),
         ("  not donated", 1, 3),
-        ("  read by nothing", 1, 3),
+        ("  unused", 1, 3),
         ("outputs", 1, 2048),
-        ("  in a donated buffer", 1, 2048),
+        ("  aliased with a parameter", 1, 2048),
     )
     assert report.table("opcodes").rows[0] == ("parameter", 4)
     assert report.table("opcodes").total == (None, 8)
@@ -255,8 +255,8 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert list(found) == ["", "compute", "collectives", "memory", "largest", "findings"]
     assert found[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
     assert found["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
-    assert found["collectives"] == "1 run, 1.00 KiB in, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
-    assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), outputs beside them 512 B"
+    assert found["collectives"] == "1 run, 1.00 KiB of operands, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
+    assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
     assert found["largest"] == "1.00 KiB f32[16,16] g"
     assert found["findings"].startswith("0 errors, ")
     quick = lines(hlo_inspect.inspect(text))
@@ -311,7 +311,7 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     assert found["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
     sent = 2 * 7 * 100_663_296 // 8 / 2**20  # what the 12 recomputed all-reduces of 8 devices send
     assert found["collectives"] == (
-        f"43 runs, 347.4 MiB in, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; 12 are recompute ({sent:.1f} MiB sent)"
+        f"43 runs, 347.4 MiB of operands, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
     )
     assert found["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 

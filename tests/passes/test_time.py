@@ -101,8 +101,8 @@ def test_what_is_busy_and_what_binds() -> None:
     busy = dict(zip(column(found.table("resources"), "resource"), column(found.table("resources"), "busy_s"), strict=True))
     assert busy["matrix unit"] == pytest.approx(2 * 2 * 4096 * 2048 * 8192 / 989.4e12)
     assert busy["nvlink"] == pytest.approx((2 * 3 * 2**23 + 3 * 2**22) / 450e9)
-    (binds,) = (row for row in found.headline if row.label == "binds")
-    assert binds.parts[0] == "matrix unit, busy at least "
+    (bottleneck,) = (row for row in found.headline if row.label == "bottleneck")
+    assert bottleneck.parts[0] == "matrix unit, busy at least "
 
 
 def test_without_a_schedule_there_is_a_range() -> None:
@@ -113,7 +113,7 @@ def test_without_a_schedule_there_is_a_range() -> None:
     assert least == max(number(found.facts[f"time.{name}_s"] or 0) for name in ("compute", "memory", "collective"))
     assert {table.name for table in found.tables} >= {"resources", "kernels"}
     assert "step" not in {table.name for table in found.tables}
-    assert any("the text is no schedule" in str(part) for row in found.headline for part in row.parts)
+    assert any("the module is not scheduled" in str(part) for row in found.headline for part in row.parts)
 
 
 def test_collectives_by_size() -> None:

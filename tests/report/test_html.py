@@ -157,5 +157,5 @@ def test_markup_of_a_dump_stays_text(sample: Report) -> None:
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, sample: Report) -> None:
     monkeypatch.setattr(assets, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hlo-inspect\[html\]'"):
+    with pytest.raises(MissingExtraError, match=r"the extra \[html\]: pip install"):
         _page(sample)

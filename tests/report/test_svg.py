@@ -15,7 +15,7 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hlo-inspect\[graph\]'"):
+    with pytest.raises(MissingExtraError, match=r"the extra \[graph\]: pip install pygraphviz"):
         rendered("svg", small_report())
 
 

@@ -193,7 +193,7 @@ class TestBadInput:
             (gzip.compress(WHOLE)[:-30], "cannot be read to its end: Compressed file ended before the end-of-stream marker"),
             (WHOLE + b"\xff" * 12, "is serialized HLO and is damaged"),
             (UNKNOWN_OPCODE, "does not read this serialized HLO: "),
-            (UNKNOWN_OPCODE, "(if it is of a newer XLA: pip install --upgrade 'hlo-inspect[xla]')"),
+            (UNKNOWN_OPCODE, "(if it is of a newer XLA: pip install --upgrade jaxlib)"),
             (b"module {\n  func.func @main() {\n", ":2:22: jaxlib "),
             (STABLEHLO.replace(b"return %arg0", b"return %arg1"), ": use of undeclared SSA value name"),
             (STABLEHLO.replace(b"@main", b"@other"), "conversion requires module with `main` function"),

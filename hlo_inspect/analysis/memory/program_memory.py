@@ -67,7 +67,7 @@ def _why_not(module: Module) -> str:
     if entry is None or module.problems.hold_a_cut or any(one.is_cut_off for one in module.computations.values()):
         return "the text does not hold the whole module"
     if not module.header.is_scheduled:
-        return "the text is no schedule (is_scheduled=true): the order of the instructions is not known"
+        return "the module is not scheduled (no is_scheduled=true), so the order of its instructions is not known"
     if not entry.rows:
         return "the entry computation has no instructions that could be read"
     if module.unparsed_lines:

@@ -60,7 +60,7 @@ class DumpedDevice(NamedTuple):
     told_by: str
 
 
-NOTHING_TELLS = DumpedDevice(None, "nothing in the dump tells the accelerator: name one with --profile")
+NOTHING_TELLS = DumpedDevice(None, "the dump does not name its accelerator: choose one with --profile")
 
 
 class TpuMarks(NamedTuple):

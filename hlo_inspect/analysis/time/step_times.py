@@ -45,7 +45,7 @@ def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
     return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
-NO_SCHEDULE = "the text is no schedule, so that what hides a collective is not known"
+NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is not known"
 
 
 def exposed_bound(collectives: Sequence[CollectiveTime], timelines: Timelines) -> Seconds:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from hlo_inspect.errors import MissingExtraError
 
-EXTRA = "pip install 'hlo-inspect[html]'"
 _NEEDED = ("jinja2", "plotly", "itables")
 _OWN = Path(__file__).parent
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")
@@ -24,7 +23,7 @@ def need_extra() -> None:
     """`MissingExtraError` where a package of the extra is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"a page needs {', '.join(missing)}: {EXTRA}")
+        raise MissingExtraError(f"a page needs the extra [html]: pip install {' '.join(missing)}")
 
 
 def libraries() -> dict[str, str]:
@@ -51,7 +50,7 @@ def _tables_script() -> str:
     exports = _EXPORTS.search(text)
     name = _DEFAULT.search(exports[1]) if exports else None
     if exports is None or name is None:
-        raise MissingExtraError(f"the installed itables holds DataTables in another form: {EXTRA} --upgrade")
+        raise MissingExtraError("the installed itables holds DataTables in another form: pip install --upgrade itables")
     return f'(()=>{{"use strict";{text[: exports.start()]}window.DataTable={name[1]};{text[exports.end() :]}\n}})();'
 
 
@@ -81,7 +80,7 @@ def _digest(script: str) -> str:
 def _package(name: str) -> Path:
     spec = find_spec(name)
     if spec is None or spec.origin is None:
-        raise MissingExtraError(f"a page needs {name}: {EXTRA}")
+        raise MissingExtraError(f"a page needs the extra [html]: pip install {name}")
     return Path(spec.origin).parent
 
 
@@ -89,5 +88,5 @@ def _text(path: Path) -> str:
     """A file to be put in a page; it holds nothing that would end its element."""
     text = path.read_text(encoding="utf-8")
     if ("</style" if path.suffix == ".css" else "</script") in text.lower():
-        raise MissingExtraError(f"{path} cannot be put in a page: {EXTRA} --upgrade")
+        raise MissingExtraError(f"{path} cannot be put in a page: pip install --upgrade plotly itables")
     return text

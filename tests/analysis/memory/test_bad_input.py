@@ -99,7 +99,7 @@ def test_an_alias_to_a_larger_output() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (GOOD.replace("is_scheduled=true, ", ""), "the text is no schedule"),
+        (GOOD.replace("is_scheduled=true, ", ""), "the module is not scheduled"),
         (GOOD[: GOOD.index("  %loop = ")], "the text does not hold the whole module"),
         (LAID_OUT[: LAID_OUT.index("ENTRY")], "the text does not hold the whole module"),
         (GOOD.replace("  %zero = s32[] constant(0)", "  nothing that could be read"), "lines of the module could not be read"),
